@@ -1,0 +1,47 @@
+# Everything runs from a virtual environment that the first target makes. Python 3.11 or later and make are all it takes.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench soak mutants clean
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON): install Python 3.11 or later, or say make PYTHON=…"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: say make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $@
+
+run: $(READY) ## Start the live demo: thousands of schedules on SQLite, a tick a second
+	@$(BIN)/python examples/demo.py
+
+test: $(READY) ## Run the tests, on a real PostgreSQL too
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(READY) ## Lint, format, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure, beside peers and the raw limit
+	$(BIN)/python bench/run.py
+
+soak: $(READY) ## The long tests: every zone and transition, many processes killed
+	TICKLER_SOAK=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+mutants: $(READY) ## Break the stores on purpose and see a named test fail each time
+	$(BIN)/python tests/mutants.py
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,97 @@
+"""The pure middle of every claim: due rows in, what to do with each of them out.
+
+A store selects and locks what is due, asks `advance`, and applies the answer in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tickler.errors import InvalidWhen, UnknownTimezone
+from tickler.index import IndexRow
+from tickler.when import When, read_when
+
+# Bumped when rows are written in a way that earlier workers would misread. They leave such rows alone.
+ROW_FORMAT = 1
+
+
+class Problem(NamedTuple):
+    """A due row that does not read. `lacking_zone` is set when only its zone is unknown here."""
+
+    row: tuple[object, ...]
+    reason: str
+    lacking_zone: str | None
+
+
+class Advance:
+    """What a claim does: `moved[i]` goes to `moved_to[i]`, `finished` and `problems` leave the index."""
+
+    __slots__ = ("claimed", "finished", "moved", "moved_to", "problems")
+
+    def __init__(self) -> None:
+        self.claimed: list[IndexRow] = []  # as they were, in the order they came
+        self.moved: list[object] = []
+        self.moved_to: list[int] = []
+        self.finished: list[tuple[object, ...]] = []
+        self.problems: list[Problem] = []
+
+
+class _Reading(NamedTuple):
+    """What one (expression, zone) means at this `now_ms`; computed once a batch."""
+
+    when: When
+    next_at: int | None
+    last_at: int | None
+
+
+def advance(rows: Iterable[tuple[object, ...]], now_ms: int) -> Advance:
+    """Decide for rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
+
+    The handle is whatever finds the row again. The next fire is the first instant whose offset time lies after `now_ms`.
+    """
+    result = Advance()
+    claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
+    readings: dict[tuple[object, object], _Reading | Problem] = {}
+    for row in rows:
+        handle, owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed = row
+        reading = readings.get((text, tz))
+        if reading is None:
+            reading = readings[text, tz] = _read(row, text, tz, now_ms)
+        if isinstance(reading, Problem):
+            result.problems.append(reading._replace(row=row))
+            continue
+        when, next_at, last_at = reading
+        if offset_ms and last_at is not None and last_at + offset_ms > now_ms:
+            next_at = last_at  # named already, but its spread puts it after now
+        claimed(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
+        if next_at is None or (ends_at is not None and next_at > ends_at):
+            result.finished.append(row)
+        else:
+            moved(handle)
+            moved_to(next_at + offset_ms)
+    return result
+
+
+def _read(row: tuple[object, ...], text: object, tz: object, now_ms: int) -> _Reading | Problem:
+    try:
+        when = read_when(text, tz)
+    except UnknownTimezone as error:
+        return Problem(row, str(error), error.name)
+    except InvalidWhen as error:
+        return Problem(row, str(error), None)
+    return _Reading(when, when.next_after(now_ms), when.last_before(now_ms))
+
+
+def lacking_zones(problems: Iterable[Problem]) -> set[str]:
+    """Zones that this machine lacks. Where another machine has written one, this worker is at fault, not the row."""
+    return {problem.lacking_zone for problem in problems if problem.lacking_zone is not None}
+
+
+def reads(when_text: str, tz: str) -> bool:
+    """Whether this worker can read a row."""
+    try:
+        read_when(when_text, tz)
+    except InvalidWhen:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""The same Tickler without `await`: one generic wrapper, no second copy of any method."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from queue import SimpleQueue
+from typing import Any, Self
+
+from tickler.callers_thread import hand_over
+from tickler.errors import InvalidInput
+
+
+class Blocking:
+    """Wraps an object: its coroutine methods become blocking ones, run on an event loop in a thread of their own.
+
+    Any thread may call. While it waits, the calling thread runs what must run on it, such as work on its own sqlite3
+    connection. Attributes that have such methods are wrapped likewise; everything else is passed through.
+    """
+
+    def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
+        self._wrapped = wrapped
+        self._loop = loop or _Loop()
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._wrapped, name)
+        if inspect.iscoroutinefunction(attribute):
+
+            @functools.wraps(attribute)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                return self._loop.run(attribute(*args, **kwargs))
+
+            return call
+        is_part = type(attribute).__module__.startswith("tickler.") and any(
+            inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
+        )
+        return Blocking(attribute, self._loop) if is_part else attribute
+
+    def __enter__(self) -> Self:
+        self._loop.start()
+        try:
+            self._loop.run(self._wrapped.__aenter__())  # type: ignore[attr-defined]
+        except BaseException:
+            self._loop.stop()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self._loop.run(self._wrapped.__aexit__(*exc))  # type: ignore[attr-defined]
+        finally:
+            self._loop.stop()
+
+
+class _Loop:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._loop is None:
+            coroutine.close()
+            raise InvalidInput("this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`")
+        for_me: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+        async def with_caller() -> Any:
+            hand_over.set(for_me.put)
+            return await coroutine
+
+        future = asyncio.run_coroutine_threadsafe(with_caller(), self._loop)
+        future.add_done_callback(lambda _: for_me.put(None))
+        while (work := for_me.get()) is not None:
+            work()
+        return future.result()

@@ -1,0 +1,150 @@
+"""The pure middle of every write to a schedule: what is declared and what is stored in, what to change out.
+
+Schedule and index row change together, so a change says both. A store applies it in one transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tickler.errors import InvalidSchedule, NeverFires
+from tickler.index import IndexRow
+from tickler.schedule import Id, Schedule, State, StoredSchedule
+from tickler.schedule_json import encode_body
+from tickler.when import At, Every, Unreadable, When, iso_utc
+
+# keep: leave index and set-aside rows as they are, since a worker may be advancing them right now.
+# enter: put `row` into the index. leave: out of it. finish: out of it, remembered as finished.
+Move = Literal["keep", "enter", "leave", "finish"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Write this schedule, at this version, and move its index row."""
+
+    schedule: Schedule
+    body: bytes
+    version: int
+    created_at: int
+    updated_at: int
+    move: Move
+    row: IndexRow | None = None
+
+    def stored(self, before: StoredSchedule | None) -> StoredSchedule:
+        """The schedule as it is after the change; `before` as it was."""
+        kept = before if self.move == "keep" else None
+        states: dict[Move, State] = {"enter": "active", "leave": "paused", "finish": "finished", "keep": "active"}
+        return StoredSchedule(
+            **{name: getattr(self.schedule, name) for name in Schedule.__struct_fields__},
+            version=self.version,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            state=kept.state if kept else states[self.move],
+            next_fire_at=kept.next_fire_at if kept else self.row and self.row.next_fire_at,
+        )
+
+
+class Removal(NamedTuple):
+    """Delete this schedule and its index row."""
+
+    id: Id
+
+
+def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False) -> Change | None:
+    """Declare `schedule`. None when that is what is stored already.
+
+    A put that does not change the times keeps the next fire, due or not; one that does starts anew from `now_ms`. With
+    `finished_is_fine`, a schedule whose last instant has passed is stored as finished; otherwise it is refused.
+    """
+    schedule = _anchored(schedule, current, now_ms)
+    if current is not None and current.state != "unindexed" and schedule == current.declared():
+        return None
+    keeps = (
+        current is not None
+        and schedule.enabled
+        and current.state in ("active", "finished")
+        and _times(schedule) == _times(current)
+    )
+    if keeps:
+        return _change(schedule, current, now_ms, "keep")
+    if not schedule.enabled:
+        return _change(schedule, current, now_ms, "leave")
+    if finished_is_fine and _has_passed(schedule, now_ms):
+        return _change(schedule, current, now_ms, "finish")
+    return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
+
+
+def pause(current: StoredSchedule, now_ms: int) -> Change | None:
+    """Hold new fires. None when it is paused already."""
+    if not current.enabled:
+        return None
+    return _change(replace(current.declared(), enabled=False), current, now_ms, "leave")
+
+
+def resume(current: StoredSchedule, now_ms: int) -> Change | None:
+    """Fire again, from now: what lay in between was not missed. None when it is not paused."""
+    if current.state in ("active", "finished"):
+        return None
+    schedule = replace(current.declared(), enabled=True)
+    return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
+
+
+def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
+    """The index row of a schedule that begins now. `NeverFires` when no instant lies ahead within its bounds."""
+    after = now_ms if schedule.starts_at is None else max(now_ms, schedule.starts_at - 1)
+    nominal_at = schedule.when.next_after(after)
+    if nominal_at is None or (schedule.ends_at is not None and nominal_at > schedule.ends_at):
+        raise NeverFires(schedule.owner, schedule.key, _why_never(schedule, nominal_at))
+    offset_ms = schedule.offset_ms()
+    return IndexRow(
+        schedule.owner, schedule.key, schedule.when, nominal_at + offset_ms, schedule.ends_at, offset_ms, managed=True
+    )
+
+
+def _change(
+    schedule: Schedule, current: StoredSchedule | None, now_ms: int, move: Move, row: IndexRow | None = None
+) -> Change:
+    if isinstance(schedule.when, Unreadable):
+        raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")
+    version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
+    return Change(schedule, encode_body(schedule), version, created_at, now_ms, move, row)
+
+
+def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -> Schedule:
+    """An interval without a start gets one at its first put, and keeps it."""
+    when = schedule.when
+    if not isinstance(when, Every) or when.start is not None:
+        return schedule
+    before = current.when if current is not None else None
+    same = isinstance(before, Every) and before.interval_ms == when.interval_ms
+    anchored: When = before if same and before is not None else when.starting(now_ms)
+    return replace(schedule, when=anchored)
+
+
+def _times(schedule: Schedule) -> tuple[object, ...]:
+    return schedule.when, schedule.starts_at, schedule.ends_at, schedule.policy.spread
+
+
+def _has_passed(schedule: Schedule, now_ms: int) -> bool:
+    last = schedule.when.last_before(now_ms)
+    if last is None or (schedule.starts_at is not None and last < schedule.starts_at):
+        return False
+    following = schedule.when.next_after(now_ms)
+    return following is None or (schedule.ends_at is not None and following > schedule.ends_at)
+
+
+def _why_never(schedule: Schedule, nominal_at: int | None) -> str:
+    when = schedule.when
+    if nominal_at is not None and schedule.ends_at is not None:
+        return f"it ends at {iso_utc(schedule.ends_at)}, before its first fire at {iso_utc(nominal_at)}"
+    if isinstance(when, At):
+        if when.at_ms is None:
+            return f"that date does not exist in {when.tz}"
+        return f"its only instant, {iso_utc(when.at_ms)}, has passed or lies before its start"
+    if str(when) == "weekly()":
+        return "every day of its weekly plan is off; a day is on because it has a time"
+    if isinstance(when, Unreadable):
+        return when.reason
+    return "no instant is left"

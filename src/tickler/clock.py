@@ -1,0 +1,85 @@
+"""The only place that reads a clock, and how people's ways of saying an instant become milliseconds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from tickler.errors import InvalidInput
+
+# Milliseconds below are 1973 and earlier, above are the year 5138 and later: another unit, not another time.
+EARLIEST_PLAUSIBLE_MS = 100_000_000_000
+LATEST_PLAUSIBLE_MS = 100_000_000_000_000
+
+WARN_OFFSET_MS = 2_000
+
+log = logging.getLogger("tickler.clock")
+
+
+class Clock(Protocol):
+    """Says what time it is, in milliseconds since the epoch, UTC."""
+
+    def now_ms(self) -> int: ...
+
+
+class SystemClock:
+    """This machine's clock, corrected by its measured offset to the store's."""
+
+    def __init__(self) -> None:
+        self.offset_ms = 0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self.offset_ms
+
+    def follow(self, store_now_ms: int, asked_at: int, answered_at: int) -> None:
+        """Take the store's answer as the time half-way between question and answer, both read off this clock."""
+        error_ms = store_now_ms - (asked_at + answered_at) // 2
+        self.offset_ms += error_ms
+        if abs(self.offset_ms) > WARN_OFFSET_MS:
+            log.warning(
+                "this machine's clock is %+d ms off the store's; the store's is used: check time synchronisation here",
+                -self.offset_ms,
+            )
+
+
+class ManualClock:
+    """A clock that moves only when told to: for tests, yours included."""
+
+    def __init__(self, start: int | datetime) -> None:
+        self._now_ms = to_ms(start, "start")
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def set(self, instant: int | datetime) -> None:
+        self._now_ms = to_ms(instant, "instant")
+
+    def advance(self, by: timedelta | float) -> None:
+        """Move by a timedelta or by seconds; negative moves back."""
+        seconds = by.total_seconds() if isinstance(by, timedelta) else by
+        self._now_ms += round(seconds * 1000)
+
+
+def to_ms(instant: int | datetime, name: str) -> int:
+    """Milliseconds of what a caller passed as `name`; refuses naive datetimes and other units by what they look like."""
+    if isinstance(instant, datetime):
+        if instant.tzinfo is None:
+            raise InvalidInput(f"{name}: {instant.isoformat()} is a naive datetime: give it a tzinfo, such as datetime.UTC")
+        return round(instant.timestamp() * 1000)
+    if isinstance(instant, bool) or not isinstance(instant, int):
+        raise InvalidInput(
+            f"{name}: {instant!r} is a {type(instant).__name__}: pass whole milliseconds since the epoch or an aware datetime"
+        )
+    if instant < EARLIEST_PLAUSIBLE_MS:
+        looks = "seconds" if instant > 0 else "no time at all"
+        raise InvalidInput(f"{name}: {instant} looks like {looks}: pass milliseconds since the epoch (seconds * 1000)")
+    if instant >= LATEST_PLAUSIBLE_MS:
+        raise InvalidInput(f"{name}: {instant} looks like micro- or nanoseconds: pass milliseconds since the epoch")
+    return instant
+
+
+def to_datetime(ms: int) -> datetime:
+    """The aware UTC datetime of an instant, exact to the millisecond."""
+    return datetime.fromtimestamp(ms // 1000, UTC) + timedelta(milliseconds=ms % 1000)

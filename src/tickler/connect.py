@@ -1,0 +1,137 @@
+"""The composition root: a URL becomes a Tickler. The only place that names a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Self, cast
+from urllib.parse import parse_qsl, urlsplit
+
+from tickler.clock import Clock, SystemClock
+from tickler.errors import InvalidInput
+from tickler.index import Index
+from tickler.records import Records
+from tickler.schedules import Schedules
+from tickler.store import Capabilities, Store, StoreUrl
+from tickler.when import tzdata_version
+
+OpenStore = Callable[[StoreUrl], Store]
+
+# Where a scheme's `open_store` lives. Others come by the entry point group `tickler.stores`, named after their scheme.
+BACKENDS = {
+    "memory": "tickler.stores.memory",
+    "sqlite": "tickler.stores.sqlite",
+    "postgresql": "tickler.stores.postgres",
+    "postgres": "tickler.stores.postgres",
+}
+EXTRAS = {"asyncpg": "postgres"}
+
+
+class Tickler:
+    """Schedules and the index that finds what is due, on one store. Made by `connect`; use it with `async with`."""
+
+    def __init__(self, store: Store, clock: Clock, *, create: bool) -> None:
+        self._store = store
+        self._clock = clock
+        self._create = create
+        self.schedules = Schedules(store.schedules, clock)
+        self.index = Index(store.index)
+        self.records = Records(store.records, clock)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """How this store differs from others."""
+        return self._store.capabilities
+
+    async def open(self) -> Self:
+        """Connect, look at the store's clock, and take back into the index what this worker can read again."""
+        await self._store.open(create=self._create)
+        try:
+            await self._follow_clock()
+            await self._store.index.restore()
+            await self._record_tzdata()
+        except BaseException:
+            await self._store.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def _follow_clock(self) -> None:
+        if isinstance(self._clock, SystemClock):
+            asked_at = self._clock.now_ms()
+            store_now_ms = await self._store.now_ms()
+            if store_now_ms is not None:
+                self._clock.follow(store_now_ms, asked_at, self._clock.now_ms())
+
+    async def _record_tzdata(self) -> None:
+        """The newest time zone database that has been used with this store."""
+        recorded = await self.records.get("store", "tzdata")
+        known = recorded.value.get("version", "") if recorded and isinstance(recorded.value, dict) else ""
+        if known < tzdata_version() != "none":
+            await self.records.put("store", "tzdata", {"version": tzdata_version()})
+
+
+def connect(
+    url: str | None = None, *, pool: object = None, schema: str = "public", create: bool = True, clock: Clock | None = None
+) -> Tickler:
+    """A Tickler on the store that `url` names; nothing is opened before `async with`.
+
+    `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`; or `pool=`, an asyncpg pool of yours, with
+    `schema=`. `create` makes the tables where there are none; nothing is ever migrated here (`tickler migrate` does that).
+    """
+    if (url is None) == (pool is None):
+        raise InvalidInput("connect: pass a store's URL, such as 'sqlite:///tickler.db', or pool=, and not both")
+    store = store_for_url(url) if url is not None else _store_for_pool(pool, schema)
+    return Tickler(store, clock or SystemClock(), create=create)
+
+
+def store_for_url(url: str) -> Store:
+    """The store of a URL, not yet open. `InvalidInput` says which schemes there are."""
+    parsed = parse_url(url)
+    if parsed.scheme in BACKENDS:
+        return _backend(parsed.scheme)(parsed)
+    others = {point.name: point for point in entry_points(group="tickler.stores")}
+    if parsed.scheme in others:
+        return cast(OpenStore, others[parsed.scheme].load())(parsed)
+    schemes = ", ".join(f"{name}://" for name in [*BACKENDS, *others])
+    raise InvalidInput(f"{parsed.text!r} is no store: use one of {schemes}")
+
+
+def parse_url(url: str) -> StoreUrl:
+    if not isinstance(url, str) or "://" not in url:
+        raise InvalidInput(f"{url!r} is no store's URL: write 'sqlite:///tickler.db' or 'postgresql://user@host/database'")
+    scheme, _, rest = url.partition("://")
+    location, _, query = rest.partition("?")
+    return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def _without_password(url: str) -> str:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        password = None
+    return url.replace(f":{password}@", ":…@", 1) if password else url
+
+
+def _backend(scheme: str) -> OpenStore:
+    try:
+        return cast(OpenStore, import_module(BACKENDS[scheme]).open_store)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        raise InvalidInput(f"{scheme}:// needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`") from None
+
+
+def _store_for_pool(pool: object, schema: str) -> Store:
+    _backend("postgresql")
+    return cast(Store, import_module(BACKENDS["postgresql"]).store_for_pool(pool, schema))

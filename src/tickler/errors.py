@@ -1,0 +1,159 @@
+"""Every error Tickler raises, in one tree.
+
+    TicklerError
+    ├── InvalidInput                what was passed cannot be used (also a ValueError)
+    │   ├── InvalidWhen             a time expression does not read
+    │   │   └── UnknownTimezone     … because this machine knows no such zone
+    │   ├── InvalidSchedule         owner, key, payload, policy or bounds do not fit
+    │   ├── NeverFires              it reads, but no instant is left at which it would fire
+    │   └── ManagedRow              the index row belongs to a schedule; change the schedule
+    ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
+    ├── VersionConflict             somebody else wrote in between
+    ├── StoreUnavailable            the store did not answer or is locked; nothing was half done
+    ├── SchemaError                 the store's tables do not fit this version
+    │   ├── SchemaMissing           … there are none
+    │   ├── SchemaOutdated          … they are older: migrate
+    │   └── SchemaTooNew            … they are newer: upgrade this worker
+    └── WorkerUnfit                 this worker lacks what others have; it must not claim
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class TicklerError(Exception):
+    """The base of all of them."""
+
+
+class InvalidInput(TicklerError, ValueError):
+    """What was passed cannot be used; the message says what it looks like and what would do."""
+
+
+class InvalidWhen(InvalidInput):
+    """A time expression does not read. `field` is the part at fault, `text` what was given."""
+
+    def __init__(self, field: str, text: str, reason: str) -> None:
+        super().__init__(f"{field} of {text!r}: {reason}")
+        self.field = field
+        self.text = text
+        self.reason = reason
+
+
+class UnknownTimezone(InvalidWhen):
+    """This machine's time zone database has no such zone. `name` is the zone."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__("tz", name, reason)
+        self.name = name
+
+
+class InvalidSchedule(InvalidInput):
+    """A field of a schedule does not fit. `position` is its place in a `put_many`, if it came in one."""
+
+    def __init__(self, field: str, reason: str, position: int | None = None) -> None:
+        super().__init__(f"{field}: {reason}" if position is None else f"schedule {position}: {field}: {reason}")
+        self.field = field
+        self.reason = reason
+        self.position = position
+
+    def at(self, position: int) -> InvalidSchedule:
+        """The same, of the schedule at that place."""
+        return InvalidSchedule(self.field, self.reason, position)
+
+
+class NeverFires(InvalidInput):
+    """The schedule would sleep for ever. `reason` says why no instant is left."""
+
+    def __init__(self, owner: str, key: str, reason: str, position: int | None = None) -> None:
+        place = "" if position is None else f"schedule {position}: "
+        super().__init__(f"{place}{owner}/{key} would never fire: {reason}; store it with enabled=False to keep it asleep")
+        self.owner = owner
+        self.key = key
+        self.reason = reason
+        self.position = position
+
+    def at(self, position: int) -> NeverFires:
+        """The same, of the schedule at that place."""
+        return NeverFires(self.owner, self.key, self.reason, position)
+
+
+class ManagedRow(InvalidInput):
+    """The index row mirrors a schedule, so only the schedule may change it."""
+
+    def __init__(self, owner: str, key: str) -> None:
+        super().__init__(
+            f"{owner}/{key} is kept by `schedules`, which mirrors it here: use schedules.put, pause or delete, or another key"
+        )
+        self.owner = owner
+        self.key = key
+
+
+class ScheduleNotFound(TicklerError, LookupError):
+    """No schedule has that owner and key."""
+
+    def __init__(self, owner: str, key: str) -> None:
+        super().__init__(f"no schedule {owner}/{key}: put it first, or look with schedules.list(owner={owner!r})")
+        self.owner = owner
+        self.key = key
+
+
+class VersionConflict(TicklerError):
+    """Somebody else wrote in between. `expected` is what the caller had seen, `found` what is there (0: nothing)."""
+
+    def __init__(self, name: str, expected: int, found: int) -> None:
+        there = f"is at version {found}" if found else "does not exist"
+        super().__init__(f"{name} {there}, not at version {expected}: read it again and repeat the change")
+        self.name = name
+        self.expected = expected
+        self.found = found
+
+
+class StoreUnavailable(TicklerError):
+    """The store did not answer, or is locked. Nothing was half done; the call can be repeated."""
+
+
+class SchemaError(TicklerError):
+    """The store's tables do not fit this version of Tickler."""
+
+
+class SchemaMissing(SchemaError):
+    """The store has no tables yet."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(f"{store} has no Tickler tables: run `tickler migrate --store {store}` or connect with create=True")
+        self.store = store
+
+
+class SchemaOutdated(SchemaError):
+    """The tables are of an earlier version."""
+
+    def __init__(self, store: str, found: int, needed: int) -> None:
+        super().__init__(
+            f"{store} has schema version {found} and this Tickler needs {needed}: run `tickler migrate --store {store}`"
+        )
+        self.found = found
+        self.needed = needed
+
+
+class SchemaTooNew(SchemaError):
+    """The tables are of a version this Tickler cannot work with."""
+
+    def __init__(self, store: str, found: int, supported: int) -> None:
+        super().__init__(
+            f"{store} has schema version {found}, which needs a Tickler of schema version {found - 1} or later; "
+            f"this one has {supported} and works up to {supported + 1}: upgrade the tickler package"
+        )
+        self.found = found
+        self.supported = supported
+
+
+class WorkerUnfit(TicklerError):
+    """This worker lacks zones that other workers have, so it claims nothing rather than set good rows aside."""
+
+    def __init__(self, zones: Iterable[str]) -> None:
+        self.zones = sorted(zones)
+        super().__init__(
+            f"this machine lacks the time zones {', '.join(self.zones)}, which schedules here were written with; nothing was "
+            "claimed: upgrade the tzdata package or the system's time zone database, then start this worker again"
+        )

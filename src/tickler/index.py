@@ -1,0 +1,139 @@
+"""DUE: the contract of the schedule index, for callers who dispatch by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from tickler.clock import to_ms
+from tickler.errors import InvalidInput
+from tickler.schedule import check_name
+from tickler.when import When
+
+MOST_CLAIMED = 100_000
+
+
+class IndexRow(msgspec.Struct, frozen=True):
+    """One active schedule. `next_fire_at` is when it is due: the nominal instant, plus the offset of its spread."""
+
+    owner: str
+    key: str
+    when: When
+    next_fire_at: int
+    ends_at: int | None = None  # no nominal instant after this one
+    offset_ms: int = 0
+    managed: bool = False  # a schedule of `schedules` stands behind it
+
+    @property
+    def timezone(self) -> str:
+        return self.when.tz
+
+    @property
+    def nominal_at(self) -> int:
+        return self.next_fire_at - self.offset_ms
+
+
+class SetAside(msgspec.Struct, frozen=True):
+    """A row that was moved out of the index because its `when` does not read, with all it had."""
+
+    owner: str
+    key: str
+    when_text: str
+    tz: str
+    next_fire_at: int
+    reason: str
+    managed: bool
+
+
+class ScheduleIndex(Protocol):
+    """Finds what is due without looking at what is not.
+
+    One row per active schedule. A paused, finished or deleted schedule has no row: absence, not a flag. `now_ms` is the
+    caller's; an index never looks at a clock. `using` is a connection of the caller's own with a transaction open, which
+    the write then joins; what it may be is the store's to say.
+    """
+
+    async def upsert_many(self, rows: Sequence[IndexRow], *, using: object = None) -> None:
+        """Insert or replace rows by owner and key, all or none. `ManagedRow` where a schedule stands behind one."""
+
+    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
+        """Remove the row, from the index and from what was set aside; nothing when it is absent."""
+
+    async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
+        """Take up to `limit` rows with next_fire_at <= now_ms, earliest first, and advance them from now_ms.
+
+        Atomic: no other caller, at this instant or later, gets the same occurrence. Rows come back as they were before
+        the advance. At most once: whoever loses them after this returns has lost them.
+
+        A row with no instant left leaves the index. A row that does not read is set aside, does not count towards
+        `limit`, and blocks nothing. A row of a newer format is left where it is, and this worker reported as outdated.
+        `WorkerUnfit`, and nothing claimed, when a row's zone is known to others and not to this machine.
+        """
+
+    async def next_due(self) -> int | None:
+        """The earliest next_fire_at, or None."""
+
+    async def count(self) -> int:
+        """How many rows there are; reads them all, so not for every tick."""
+
+    async def set_aside(self, limit: int = 100) -> list[SetAside]:
+        """Rows that do not read, by owner and key."""
+
+    async def restore(self) -> int:
+        """Move rows that were set aside and can be read now back into the index, as they were; how many."""
+
+
+class Index:
+    """What callers use: checks what it is given, then asks the store's index."""
+
+    def __init__(self, store: ScheduleIndex) -> None:
+        self._store = store
+
+    async def upsert(self, row: IndexRow, *, using: object = None) -> None:
+        await self.upsert_many([row], using=using)
+
+    async def upsert_many(self, rows: Iterable[IndexRow], *, using: object = None) -> None:
+        checked = list(rows)
+        for position, row in enumerate(checked):
+            _check_row(row, position)
+        if len({(row.owner, row.key) for row in checked}) < len(checked):
+            raise InvalidInput("rows: the same owner and key come twice: leave one of them out")
+        if checked:
+            await self._store.upsert_many(checked, using=using)
+
+    async def claim_due(self, now_ms: int | datetime, limit: int = 100) -> list[IndexRow]:
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_CLAIMED:
+            raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MOST_CLAIMED}")
+        return await self._store.claim_due(to_ms(now_ms, "now_ms"), limit)
+
+    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
+        check_name("owner", owner)
+        check_name("key", key)
+        await self._store.remove(owner, key, using=using)
+
+    async def next_due(self) -> int | None:
+        return await self._store.next_due()
+
+    async def count(self) -> int:
+        return await self._store.count()
+
+    async def set_aside(self, limit: int = 100) -> list[SetAside]:
+        return await self._store.set_aside(limit)
+
+    async def restore(self) -> int:
+        return await self._store.restore()
+
+
+def _check_row(row: object, position: int) -> None:
+    if not isinstance(row, IndexRow):
+        raise InvalidInput(f"rows[{position}]: is a {type(row).__name__}: pass an IndexRow")
+    check_name("owner", row.owner)
+    check_name("key", row.key)
+    if not isinstance(row.when, When):
+        raise InvalidInput(f"rows[{position}].when: is a {type(row.when).__name__}: pass a When, such as parse_when({row.when!r})")
+    to_ms(row.next_fire_at, f"rows[{position}].next_fire_at")
+    if row.managed:
+        raise InvalidInput(f"rows[{position}].managed: only `schedules` writes managed rows: leave it out")

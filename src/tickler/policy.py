@@ -1,0 +1,121 @@
+"""How a schedule's fires are treated: as a value. Nothing here acts on it."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from tickler.errors import InvalidSchedule
+
+Delivery = Literal["at-least-once", "at-most-once"]
+Missed = Literal["latest", "skip", "all"]
+Overlap = Literal["allow", "skip", "wait"]
+Duration = timedelta | float
+
+LONGEST = timedelta(days=366)
+MOST_ATTEMPTS = 1_000
+MOST_CATCHUP = 10_000
+DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400))
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Durations are timedeltas, or seconds when passed in; kept as timedeltas."""
+
+    delivery: Delivery = "at-least-once"
+    missed: Missed = "latest"
+    overlap: Overlap = "allow"
+    spread: timedelta = timedelta(0)  # fires are moved by up to this, by a hash of owner and key
+    grace: timedelta = timedelta(seconds=60)  # missed="skip": how late is not missed yet
+    max_catchup: int = 100  # missed="all": how many instants one claim returns
+    attempts: int = 10
+    timeout: timedelta = timedelta(seconds=30)
+    backoff: tuple[timedelta, ...] = DEFAULT_BACKOFF  # before the second attempt, the third, …; the last repeats
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            delivery: Delivery = "at-least-once",
+            missed: Missed = "latest",
+            overlap: Overlap = "allow",
+            spread: Duration = 0,
+            grace: Duration = 60,
+            max_catchup: int = 100,
+            attempts: int = 10,
+            timeout: Duration = 30,
+            backoff: tuple[Duration, ...] | list[Duration] = DEFAULT_BACKOFF,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        _one_of("delivery", self.delivery, get_args(Delivery))
+        _one_of("missed", self.missed, get_args(Missed))
+        _one_of("overlap", self.overlap, get_args(Overlap))
+        for name in ("spread", "grace", "timeout"):
+            force_setattr(self, name, _duration(name, getattr(self, name)))
+        if not isinstance(self.backoff, tuple | list) or not self.backoff:
+            raise InvalidSchedule("policy.backoff", "give a list of delays, such as [5, 300, 1800]")
+        force_setattr(self, "backoff", tuple(_duration("backoff", delay) for delay in self.backoff))
+        _whole("attempts", self.attempts, MOST_ATTEMPTS)
+        _whole("max_catchup", self.max_catchup, MOST_CATCHUP)
+        if not self.timeout:
+            raise InvalidSchedule("policy.timeout", "must be longer than nothing")
+        if self.overlap != "allow" and self.delivery != "at-least-once":
+            raise InvalidSchedule(
+                "policy.overlap", f"{self.overlap!r} needs delivery='at-least-once': at most once, nobody knows what still runs"
+            )
+
+
+def policy_to_json(policy: Policy) -> dict[str, object]:
+    """What differs from the defaults, durations in seconds."""
+    fields: dict[str, object] = {}
+    for name in policy.__struct_fields__:
+        value = getattr(policy, name)
+        if value != getattr(DEFAULT_POLICY, name):
+            fields[name] = [_seconds(delay) for delay in value] if name == "backoff" else _seconds(value)
+    return fields
+
+
+def policy_from_json(fields: object) -> Policy:
+    if not isinstance(fields, dict):
+        raise InvalidSchedule("policy", f"is a {type(fields).__name__}: give an object such as {{'missed': 'skip'}}")
+    unknown = sorted(set(fields) - set(Policy.__struct_fields__))
+    if unknown:
+        raise InvalidSchedule(f"policy.{unknown[0]}", f"nobody reads that: use {', '.join(Policy.__struct_fields__)}")
+    return Policy(**fields) if fields else DEFAULT_POLICY
+
+
+def _seconds(value: object) -> object:
+    if not isinstance(value, timedelta):
+        return value
+    seconds = value.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidSchedule(f"policy.{name}", f"{value!r} is not one of {', '.join(allowed)}")
+
+
+def _whole(name: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a whole number from 1 to {most}")
+
+
+def _duration(name: str, value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        duration = value
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 1e9:
+        duration = timedelta(seconds=value)
+    else:
+        raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a duration: pass seconds or a timedelta")
+    if not timedelta(0) <= duration <= LONGEST:
+        raise InvalidSchedule(f"policy.{name}", f"{value!r} must lie between 0 and {LONGEST.days} days")
+    return duration
+
+
+DEFAULT_POLICY = Policy()

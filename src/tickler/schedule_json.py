@@ -1,0 +1,138 @@
+"""A schedule as JSON: whole, as in the API and in exports; and its body, as the stores keep it beside the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tickler.errors import InvalidSchedule, InvalidWhen
+from tickler.policy import DEFAULT_POLICY, policy_from_json, policy_to_json
+from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
+
+LARGEST_PAYLOAD_BYTES = 256 * 1024
+
+_FIELDS = frozenset(Schedule.__struct_fields__)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def schedule_to_json(schedule: Schedule) -> dict[str, object]:
+    """Plain JSON values, defaults left out; `schedule_from_json` reads them back to an equal schedule."""
+    fields: dict[str, object] = {"owner": schedule.owner, "key": schedule.key, "when": str(schedule.when), "tz": schedule.tz}
+    fields |= _body(schedule)
+    for bound in ("starts_at", "ends_at"):
+        if (at := getattr(schedule, bound)) is not None:
+            fields[bound] = iso_utc(at)
+    return fields | {"enabled": schedule.enabled}
+
+
+def schedule_from_json(fields: object) -> Schedule:
+    """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit."""
+    if not isinstance(fields, Mapping):
+        raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with owner, key and when")
+    unknown = sorted(str(name) for name in fields if name not in _FIELDS)
+    if unknown:
+        raise InvalidSchedule(unknown[0], f"nobody reads that: use {', '.join(Schedule.__struct_fields__)}")
+    missing = [name for name in ("owner", "key", "when") if fields.get(name) is None]
+    if missing:
+        raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
+    values: dict[str, Any] = dict(fields)
+    tz = values.pop("tz", None)
+    values["when"] = when_from_json(values["when"], "UTC" if tz is None else tz)
+    if values.get("policy") is not None:
+        values["policy"] = policy_from_json(values["policy"])
+    for bound in ("starts_at", "ends_at"):
+        if isinstance(values.get(bound), str):
+            values[bound] = read_instant(values[bound], bound)
+    return Schedule(**{name: value for name, value in values.items() if value is not None or name == "payload"})
+
+
+def encode_body(schedule: Schedule) -> bytes:
+    """What of a schedule has no column of its own. `InvalidSchedule` when the payload does not survive JSON, or is too large."""
+    body = _body(schedule)
+    if not body:
+        return b"{}"
+    if "payload" in body:
+        body["payload"] = msgspec.Raw(_encode_payload(schedule.payload))
+    return _encode(body)
+
+
+def stored_schedule(
+    owner: str,
+    key: str,
+    when_text: str,
+    tz: str,
+    enabled: bool,
+    version: int,
+    created_at: int,
+    updated_at: int,
+    body: str | bytes,
+    next_fire_at: int | None,
+    aside: State | None,
+    reason: str | None,
+) -> StoredSchedule:
+    """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
+    fields: dict[str, Any] = _decode(body)
+    if "policy" in fields:
+        fields["policy"] = policy_from_json(fields["policy"])
+    return StoredSchedule(
+        owner=owner,
+        key=key,
+        when=_stored_when(when_text, tz),
+        enabled=enabled,
+        version=version,
+        created_at=created_at,
+        updated_at=updated_at,
+        state=_state(enabled, next_fire_at, aside),
+        next_fire_at=next_fire_at,
+        reason=reason,
+        **fields,
+    )
+
+
+def _state(enabled: bool, next_fire_at: int | None, aside: State | None) -> State:
+    if not enabled:
+        return "paused"
+    return "active" if next_fire_at is not None else aside or "unindexed"
+
+
+def _stored_when(text: str, tz: str) -> When:
+    try:
+        return read_when(text, tz)
+    except InvalidWhen as error:
+        return Unreadable(text, tz, str(error))
+
+
+def _body(schedule: Schedule) -> dict[str, object]:
+    body: dict[str, object] = {}
+    if schedule.target is not None:
+        body["target"] = msgspec.to_builtins(schedule.target)
+    if schedule.payload is not None:
+        body["payload"] = schedule.payload
+    if schedule.policy != DEFAULT_POLICY:
+        body["policy"] = policy_to_json(schedule.policy)
+    if schedule.starts_at is not None:
+        body["starts_at"] = schedule.starts_at
+    if schedule.ends_at is not None:
+        body["ends_at"] = schedule.ends_at
+    if schedule.delete_after != isinstance(schedule.when, At):
+        body["delete_after"] = schedule.delete_after
+    return body
+
+
+def _encode_payload(payload: object) -> bytes:
+    try:
+        encoded = _encode(payload)
+        survives = _decode(encoded) == payload
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidSchedule("payload", f"is not JSON: {error}") from None
+    if not survives:
+        raise InvalidSchedule(
+            "payload", "is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
+        )
+    if len(encoded) > LARGEST_PAYLOAD_BYTES:
+        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference")
+    return encoded

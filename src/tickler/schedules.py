@@ -1,0 +1,271 @@
+"""KEEP: the collection of schedules, and the contract of what keeps them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, get_args
+
+import msgspec
+
+from tickler import changes
+from tickler.changes import Change, Removal
+from tickler.clock import Clock
+from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
+from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name
+
+MOST_LISTED = 1_000
+
+Stored = Mapping[Id, StoredSchedule]
+Decide = Callable[[Stored], Sequence[Change | Removal]]
+
+
+class ScheduleStore(Protocol):
+    """Keeps schedules and their index rows in step.
+
+    Every write is *read, decide, apply* in one transaction: what `decide` is shown cannot change before its answer is
+    applied, and schedule and index row change together or not at all. `decide` is pure and may be asked again after a
+    lost race. What it raises leaves everything as it was. `using` is a connection of the caller's with a transaction
+    open: the write joins it, and is undone alone if it fails.
+    """
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        """Let `decide` see those of `ids` that exist, and apply what it answers."""
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        """The same, with all schedules of an owner."""
+
+    async def get(self, id: Id) -> StoredSchedule | None: ...
+
+    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+        """Schedules after `after`, ordered by owner and key as UTF-8 bytes."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some schedules, and the cursor with which the following ones are asked for; None at the end."""
+
+    items: list[StoredSchedule]
+    next: str | None
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What `declare` did to an owner's schedules, by key."""
+
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+    kept: list[str]
+
+
+class Schedules:
+    """What callers use: checks what it is given, knows the time, and decides; the store applies.
+
+    Every write takes `using=`: a connection of your own with a transaction open, which the write joins.
+    """
+
+    def __init__(self, store: ScheduleStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
+        """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
+        return await self._change_one(
+            _checked(schedule).id, lambda current, now_ms: changes.put(schedule, current, now_ms), using
+        )
+
+    async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
+        """Put them all, or none: everything is checked before the first write, and an error names the position.
+
+        How many were new or differed from what was stored.
+        """
+        declared = list(schedules)
+        ids = _distinct(declared)
+        now_ms = self._clock.now_ms()
+        written = 0
+
+        def decide(stored: Stored) -> list[Change]:
+            nonlocal written
+            made = [change for change in _puts(declared, stored, now_ms) if change is not None]
+            written = len(made)
+            return made
+
+        if declared:
+            await self._store.change(ids, decide, using=using)
+        return written
+
+    async def update(self, schedule: Schedule, *, version: int, using: object = None) -> StoredSchedule:
+        """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise."""
+
+        def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+            found = 0 if current is None else current.version
+            if found != version:
+                raise VersionConflict(str(schedule.id), version, found)
+            return changes.put(schedule, current, now_ms)
+
+        return await self._change_one(_checked(schedule).id, decide, using)
+
+    async def pause(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
+        """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule."""
+        return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.pause), using)
+
+    async def resume(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
+        """Fire again, from now: what lay in between was not missed. `NeverFires` when nothing lies ahead."""
+        return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.resume), using)
+
+    async def delete(self, owner: str, key: str, *, using: object = None) -> bool:
+        """Remove it; whether there was one."""
+        found = False
+
+        def decide(stored: Stored) -> list[Removal]:
+            nonlocal found
+            found = bool(stored)
+            return [Removal(id) for id in stored]
+
+        await self._store.change([_id(owner, key)], decide, using=using)
+        return found
+
+    async def pause_all(self, owner: str, *, using: object = None) -> int:
+        """Pause every schedule of the owner; how many were not paused before."""
+        now_ms = self._clock.now_ms()
+        return await self._change_owner(
+            owner, lambda stored: [change for s in stored.values() if (change := changes.pause(s, now_ms))], using
+        )
+
+    async def delete_all(self, owner: str, *, using: object = None) -> int:
+        """Delete every schedule of the owner; how many there were."""
+        return await self._change_owner(owner, lambda stored: [Removal(id) for id in stored], using)
+
+    async def declare(self, owner: str, schedules: Iterable[Schedule], *, using: object = None) -> Declared:
+        """Make the owner's schedules exactly these: for static schedules, declared in code and applied at every start.
+
+        What has not changed is not touched. One whose last instant has passed is kept as finished, not refused: the code
+        that declares it stays the same.
+        """
+        check_name("owner", owner)
+        declared = list(schedules)
+        ids = _distinct(declared)
+        for position, id in enumerate(ids):
+            if id.owner != owner:
+                raise InvalidSchedule("owner", f"{id.owner!r} is not {owner!r}, whose schedules are declared here", position)
+        now_ms = self._clock.now_ms()
+        report = Declared([], [], [], [])
+
+        def decide(stored: Stored) -> list[Change | Removal]:
+            nonlocal report
+            puts = list(_puts(declared, stored, now_ms, finished_is_fine=True))
+            gone = [id for id in stored if id not in set(ids)]
+            report = Declared(
+                added=[id.key for id in ids if id not in stored],
+                changed=[id.key for id, change in zip(ids, puts, strict=True) if change and id in stored],
+                removed=[id.key for id in gone],
+                kept=[id.key for id, change in zip(ids, puts, strict=True) if change is None],
+            )
+            return [change for change in puts if change] + [Removal(id) for id in gone]
+
+        await self._store.change_owner(owner, decide, using=using)
+        return report
+
+    async def get(self, owner: str, key: str) -> StoredSchedule | None:
+        return await self._store.get(_id(owner, key))
+
+    async def list(
+        self, *, owner: str | None = None, state: State | None = None, limit: int = 100, after: str | None = None
+    ) -> Page:
+        """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`."""
+        if owner is not None:
+            check_name("owner", owner)
+        if state is not None and state not in get_args(State):
+            raise InvalidInput(f"state: {state!r} is not one of {', '.join(get_args(State))}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
+            raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MOST_LISTED}")
+        start = None if after is None else _read_cursor(after)
+        found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
+        items = found[:limit]
+        return Page(items, _cursor(items[-1].id) if len(found) > limit else None)
+
+    async def _change_one(
+        self, id: Id, decide_one: Callable[[StoredSchedule | None, int], Change | None], using: object
+    ) -> StoredSchedule:
+        now_ms = self._clock.now_ms()
+        result: StoredSchedule | None = None
+
+        def decide(stored: Stored) -> list[Change]:
+            nonlocal result
+            current = stored.get(id)
+            change = decide_one(current, now_ms)
+            result = current if change is None else change.stored(current)
+            return [] if change is None else [change]
+
+        await self._store.change([id], decide, using=using)
+        assert result is not None
+        return result
+
+    async def _change_owner(self, owner: str, decide: Decide, using: object) -> int:
+        check_name("owner", owner)
+        count = 0
+
+        def counted(stored: Stored) -> Sequence[Change | Removal]:
+            nonlocal count
+            decided = decide(stored)
+            count = len(decided)
+            return decided
+
+        await self._store.change_owner(owner, counted, using=using)
+        return count
+
+
+def _puts(
+    declared: Sequence[Schedule], stored: Stored, now_ms: int, *, finished_is_fine: bool = False
+) -> Iterator[Change | None]:
+    for position, schedule in enumerate(declared):
+        try:
+            yield changes.put(schedule, stored.get(schedule.id), now_ms, finished_is_fine=finished_is_fine)
+        except (InvalidSchedule, NeverFires) as error:
+            raise error.at(position) from None
+
+
+def _existing(
+    id: Id, change: Callable[[StoredSchedule, int], Change | None]
+) -> Callable[[StoredSchedule | None, int], Change | None]:
+    def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+        if current is None:
+            raise ScheduleNotFound(*id)
+        return change(current, now_ms)
+
+    return decide
+
+
+def _id(owner: str, key: str) -> Id:
+    check_name("owner", owner)
+    check_name("key", key)
+    return Id(owner, key)
+
+
+def _checked(schedule: object, position: int | None = None) -> Schedule:
+    if not isinstance(schedule, Schedule):
+        raise InvalidSchedule("schedule", f"is a {type(schedule).__name__}: pass a Schedule", position)
+    return schedule
+
+
+def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
+    ids = [_checked(schedule, position).id for position, schedule in enumerate(schedules)]
+    if len(set(ids)) < len(ids):
+        first: dict[Id, int] = {}
+        for position, id in enumerate(ids):
+            if first.setdefault(id, position) != position:
+                raise InvalidSchedule("key", f"{id} is also schedule {first[id]}: leave one of them out", position)
+    return ids
+
+
+def _cursor(id: Id) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(id)).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> Id:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        owner, key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=tuple[str, str])
+    except (binascii.Error, msgspec.MsgspecError, ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"after: {cursor!r} is not a cursor: pass the `next` of an earlier page") from None
+    return _id(owner, key)

@@ -1,0 +1,40 @@
+"""The reference: the smallest reading of the contracts, in dictionaries. For tests, and for reading first."""
+
+from __future__ import annotations
+
+from tickler.store import Capabilities, StoreUrl
+from tickler.stores.memory.index import MemoryIndex
+from tickler.stores.memory.records import MemoryRecords
+from tickler.stores.memory.schedules import MemorySchedules
+from tickler.stores.memory.tables import Tables
+
+
+class MemoryStore:
+    """Forgets everything when it is closed. One process, one event loop: what does not await is atomic."""
+
+    capabilities = Capabilities(shared=False, joins_transactions=False, order="total")
+
+    def __init__(self) -> None:
+        tables = Tables()
+        self.schedules = MemorySchedules(tables)
+        self.index = MemoryIndex(tables)
+        self.records = MemoryRecords(tables)
+
+    async def open(self, *, create: bool) -> None:
+        """Nothing to make."""
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    async def now_ms(self) -> int | None:
+        return None
+
+    async def migrate(self) -> list[str]:
+        return []
+
+    def migration_sql(self) -> str:
+        return ""
+
+
+def open_store(url: StoreUrl) -> MemoryStore:
+    return MemoryStore()

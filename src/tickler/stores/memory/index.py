@@ -1,0 +1,90 @@
+"""The schedule index in a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tickler.advance import ROW_FORMAT, advance, lacking_zones, reads
+from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.index import IndexRow, SetAside
+from tickler.outdated import KIND, OutdatedReport
+from tickler.schedule import Id
+from tickler.stores.memory.schedules import refuse_using
+from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, Tables
+
+
+class MemoryIndex:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._outdated = OutdatedReport()
+
+    async def upsert_many(self, rows: Sequence[IndexRow], *, using: object = None) -> None:
+        refuse_using(using)
+        for row in rows:
+            self._refuse_managed(Id(row.owner, row.key))
+        for row in rows:
+            self._tables.enter(row, managed=False)
+
+    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
+        refuse_using(using)
+        self._refuse_managed(Id(owner, key))
+        self._tables.leave(Id(owner, key))
+
+    async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
+        index = self._tables.index
+        due = sorted((entry.next_fire_at, id) for id, entry in index.items() if entry.next_fire_at <= now_ms)
+        known = [id for _, id in due if index[id].format <= ROW_FORMAT]
+        result = advance(((id, *id, *_columns(index[id])) for id in known), now_ms)
+        lacking = lacking_zones(result.problems) & self._tables.zones
+        if lacking:
+            raise WorkerUnfit(lacking)
+        for problem in result.problems:
+            id = Id(*problem.row[1:3])
+            self._tables.aside[id] = AsideEntry(index.pop(id), "unreadable", problem.reason)
+        result = advance(((id, *id, *_columns(index[id])) for id in [id for id in known if id in index][:limit]), now_ms)
+        for id, next_fire_at in zip(result.moved, result.moved_to, strict=True):
+            index[id].next_fire_at = next_fire_at
+        for row in result.finished:
+            id = Id(*row[1:3])
+            entry = index.pop(id)
+            if entry.managed:
+                self._tables.aside[id] = AsideEntry(entry, "finished", None)
+        if len(known) < len(due):
+            self._report_outdated(now_ms)
+        return result.claimed
+
+    async def next_due(self) -> int | None:
+        return min((entry.next_fire_at for entry in self._tables.index.values()), default=None)
+
+    async def count(self) -> int:
+        return len(self._tables.index)
+
+    async def set_aside(self, limit: int = 100) -> list[SetAside]:
+        unreadable = sorted((id, aside) for id, aside in self._tables.aside.items() if aside.state == "unreadable")
+        return [
+            SetAside(*id, aside.entry.when_text, aside.entry.tz, aside.entry.next_fire_at, aside.reason or "", aside.entry.managed)
+            for id, aside in unreadable[:limit]
+        ]
+
+    async def restore(self) -> int:
+        aside = self._tables.aside
+        readable = [
+            id for id, row in aside.items() if row.state == "unreadable" and reads(row.entry.when_text, row.entry.tz)
+        ]
+        for id in readable:
+            self._tables.index[id] = aside.pop(id).entry
+        return len(readable)
+
+    def _refuse_managed(self, id: Id) -> None:
+        if id in self._tables.schedules:
+            raise ManagedRow(*id)
+
+    def _report_outdated(self, now_ms: int) -> None:
+        report = self._outdated.make(now_ms)
+        if report is not None:
+            value, expires_at = report
+            self._tables.records[KIND, self._outdated.name] = RecordEntry(value, 1, expires_at)
+
+
+def _columns(entry: IndexEntry) -> tuple[object, ...]:
+    return entry.when_text, entry.tz, entry.next_fire_at, entry.ends_at, entry.offset_ms, entry.managed

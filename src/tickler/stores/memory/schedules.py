@@ -1,0 +1,85 @@
+"""Schedules in a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tickler.changes import Change, Removal
+from tickler.errors import InvalidInput
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.schedule_json import stored_schedule
+from tickler.schedules import Decide
+from tickler.stores.memory.tables import AsideEntry, IndexEntry, ScheduleEntry, Tables
+
+
+class MemorySchedules:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        refuse_using(using)
+        found = {id: stored for id in ids if (stored := self._read(id)) is not None}
+        self._apply(decide(found))
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        await self.change(sorted(id for id in self._tables.schedules if id.owner == owner), decide, using=using)
+
+    async def get(self, id: Id) -> StoredSchedule | None:
+        return self._read(id)
+
+    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+        ids = sorted(
+            id for id in self._tables.schedules if owner in (None, id.owner) and (after is None or id > after)
+        )
+        every = (stored for id in ids if (stored := self._read(id)) is not None)
+        return [stored for stored in every if state in (None, stored.state)][:limit]
+
+    def _read(self, id: Id) -> StoredSchedule | None:
+        entry = self._tables.schedules.get(id)
+        if entry is None:
+            return None
+        row = self._tables.index.get(id)
+        aside = self._tables.aside.get(id)
+        return stored_schedule(
+            *id,
+            entry.when_text,
+            entry.tz,
+            entry.enabled,
+            entry.version,
+            entry.created_at,
+            entry.updated_at,
+            entry.body,
+            row.next_fire_at if row else None,
+            aside.state if aside else None,
+            aside.reason if aside else None,
+        )
+
+    def _apply(self, changes: Sequence[Change | Removal]) -> None:
+        tables = self._tables
+        for change in changes:
+            if isinstance(change, Removal):
+                del tables.schedules[change.id]
+                tables.leave(change.id)
+                continue
+            schedule, id = change.schedule, change.schedule.id
+            tables.schedules[id] = ScheduleEntry(
+                str(schedule.when),
+                schedule.tz,
+                schedule.enabled,
+                change.version,
+                change.created_at,
+                change.updated_at,
+                change.body,
+            )
+            if change.move != "keep":
+                tables.leave(id)
+            if change.row is not None:
+                tables.enter(change.row, managed=True)
+            if change.move == "finish":
+                entry = IndexEntry(str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, managed=True)
+                tables.aside[id] = AsideEntry(entry, "finished", None)
+
+
+def refuse_using(using: object) -> None:
+    if using is not None:
+        raise InvalidInput("using: the memory store has no transactions to join: use sqlite:// or postgresql://")

@@ -1,0 +1,61 @@
+"""What the memory store holds. Rows are kept as the other stores keep them, so that a bad one can exist."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickler.advance import ROW_FORMAT
+from tickler.index import IndexRow
+from tickler.schedule import Id, State
+
+
+class ScheduleEntry(msgspec.Struct):
+    when_text: str
+    tz: str
+    enabled: bool
+    version: int
+    created_at: int
+    updated_at: int
+    body: bytes
+
+
+class IndexEntry(msgspec.Struct):
+    when_text: str
+    tz: str
+    next_fire_at: int
+    ends_at: int | None
+    offset_ms: int
+    managed: bool
+    format: int = ROW_FORMAT
+
+
+class AsideEntry(msgspec.Struct):
+    entry: IndexEntry
+    state: State
+    reason: str | None
+
+
+class RecordEntry(msgspec.Struct):
+    value: bytes
+    version: int
+    expires_at: int | None
+
+
+class Tables:
+    def __init__(self) -> None:
+        self.schedules: dict[Id, ScheduleEntry] = {}
+        self.index: dict[Id, IndexEntry] = {}
+        self.aside: dict[Id, AsideEntry] = {}
+        self.records: dict[tuple[str, str], RecordEntry] = {}
+        self.zones: set[str] = set()
+
+    def enter(self, row: IndexRow, *, managed: bool) -> None:
+        """Put a row into the index, wherever it was before."""
+        id = Id(row.owner, row.key)
+        self.index[id] = IndexEntry(str(row.when), row.when.tz, row.next_fire_at, row.ends_at, row.offset_ms, managed)
+        self.aside.pop(id, None)
+        self.zones.add(row.when.tz)
+
+    def leave(self, id: Id) -> None:
+        self.index.pop(id, None)
+        self.aside.pop(id, None)

@@ -1,0 +1,68 @@
+"""PostgreSQL: many workers on one database, behind a transaction-pooling PgBouncer too."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import asyncpg
+
+from tickler.errors import InvalidInput
+from tickler.migrations import check_version, script
+from tickler.store import Capabilities, StoreUrl
+from tickler.stores.postgres import schema
+from tickler.stores.postgres.database import Database
+from tickler.stores.postgres.index import PostgresIndex
+from tickler.stores.postgres.records import PostgresRecords
+from tickler.stores.postgres.schedules import PostgresSchedules
+
+
+class PostgresStore:
+    capabilities = Capabilities(shared=True, joins_transactions=True, order="total")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.schedules = PostgresSchedules(database)
+        self.index = PostgresIndex(database)
+        self.records = PostgresRecords(database)
+
+    async def open(self, *, create: bool) -> None:
+        await self._database.open()
+        try:
+            found = await schema.version(self._database)
+            if found is None and create:
+                await schema.migrate(self._database)
+                found = await schema.version(self._database)
+            check_version(self._database.name, found, schema.NEWEST)
+        except BaseException:
+            await self._database.close()
+            raise
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def now_ms(self) -> int | None:
+        sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        return int(await self._database.read(lambda connection: connection.fetchval(sql)))
+
+    async def migrate(self) -> list[str]:
+        await self._database.open()
+        try:
+            return await schema.migrate(self._database)
+        finally:
+            await self._database.close()
+
+    def migration_sql(self) -> str:
+        return self._database.sql(script(schema.MIGRATIONS))
+
+
+def open_store(url: StoreUrl) -> PostgresStore:
+    """`postgresql://user@host/database?schema=…`; the other parameters are the driver's, such as `sslmode`."""
+    others = {name: value for name, value in url.parameters.items() if name != "schema"}
+    dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
+    return PostgresStore(Database(url.text, url.parameters.get("schema", "public"), dsn=dsn))
+
+
+def store_for_pool(pool: object, schema_name: str) -> PostgresStore:
+    if not isinstance(pool, asyncpg.Pool):
+        raise InvalidInput(f"pool: is a {type(pool).__name__}: pass an asyncpg pool, made with asyncpg.create_pool")
+    return PostgresStore(Database(f"pool, schema {schema_name}", schema_name, pool=pool))

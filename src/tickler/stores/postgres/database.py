@@ -1,0 +1,174 @@
+"""A pool of connections, transactions on it, and what PostgreSQL's errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import asyncpg
+
+from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT_S = 10
+COMMAND_TIMEOUT_S = 60
+MOST_CONNECTIONS = 10
+MOST_TRIES = 5
+
+# How a transaction of a claim begins: in one round trip, and so that no stale statistics make the planner sort the backlog.
+BEGIN_CLAIM = (
+    "BEGIN; SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"
+)
+
+_UNAVAILABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.LockNotAvailableError,
+)
+
+
+class LostRace(Exception):
+    """Somebody else inserted what was not there when it was read: read again."""
+
+
+_TRY_AGAIN = (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+class Database:
+    """Connections to one schema: of a pool that it makes for `dsn`, or of the caller's pool."""
+
+    def __init__(self, name: str, schema: str, *, dsn: str | None = None, pool: asyncpg.Pool | None = None) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", schema):
+            raise InvalidInput(f"schema: {schema!r} is not a plain name: use letters, digits and _")
+        self.name = name  # what people call this store, for messages
+        self.schema = f'"{schema}"'
+        self._dsn = dsn
+        self._pool = pool
+        self._owns_pool = pool is None
+
+    async def open(self) -> None:
+        if self._owns_pool:
+            async with self._errors():
+                self._pool = await self._make_pool()
+
+    async def close(self) -> None:
+        pool = self._pool
+        if self._owns_pool and pool is not None:
+            self._pool = None
+            try:
+                await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT_S)
+            except TimeoutError:
+                pool.terminate()
+
+    def sql(self, text: str) -> str:
+        """Put the schema's name in its places."""
+        return text.replace("{schema}", self.schema)
+
+    async def read(self, query: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        async with self._errors(), self._connection() as connection:
+            return await query(connection)
+
+    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]], using: object = None) -> T:
+        """Run `work` in a transaction, or in a savepoint of the one that `using` has open; again if it loses a race."""
+        if using is not None:
+            connection = _check_using(using)
+            async with self._errors():
+                return await _with_tries(lambda: _in_transaction(connection, work))
+        async with self._errors():
+            return await _with_tries(lambda: self._write_once(work))
+
+    async def claim(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Run `work` in a transaction that is planned for claims."""
+        async with self._errors(), self._connection() as connection:
+            await connection.execute(BEGIN_CLAIM)
+            try:
+                result = await work(connection)
+                await connection.execute("COMMIT")
+            except BaseException:
+                if not connection.is_closed() and connection.is_in_transaction():
+                    await connection.execute("ROLLBACK")
+                raise
+            return result
+
+    async def _write_once(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        async with self._connection() as connection:
+            return await _in_transaction(connection, work)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        if self._pool is None:
+            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
+        async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
+            yield connection
+
+    async def _make_pool(self) -> asyncpg.Pool:
+        """Behind a pooler that shares sessions, such as PgBouncer, prepared statements cannot be kept."""
+        connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+        try:
+            pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
+        finally:
+            await connection.close(timeout=CONNECT_TIMEOUT_S)
+        return await asyncpg.create_pool(
+            self._dsn,
+            min_size=0,
+            max_size=MOST_CONNECTIONS,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=COMMAND_TIMEOUT_S,
+            reset=_nothing_to_reset,
+            **({"statement_cache_size": 0} if pooled else {}),
+        )
+
+    @asynccontextmanager
+    async def _errors(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except asyncpg.UndefinedTableError as error:
+            raise SchemaMissing(self.name) from error
+        except (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError) as error:
+            raise StoreUnavailable(
+                f"{self.name}: a pooler shares its sessions, so make your asyncpg pool with statement_cache_size=0"
+            ) from error
+        except (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+            raise StoreUnavailable(f"{self.name}: lost {MOST_TRIES} races in a row; nothing was changed: try again") from error
+        except _UNAVAILABLE as error:
+            reason = str(error) or type(error).__name__
+            raise StoreUnavailable(f"{self.name}: {reason}; nothing was half done: try again when it answers") from error
+
+
+async def _with_tries(attempt: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return await attempt()
+        except _TRY_AGAIN:
+            continue
+    return await attempt()
+
+
+async def _in_transaction(connection: asyncpg.Connection, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    async with connection.transaction():
+        return await work(connection)
+
+
+async def _nothing_to_reset(connection: asyncpg.Connection) -> None:
+    """Sessions are left as they were found, so that giving one back costs no round trip."""
+
+
+def _check_using(using: object) -> asyncpg.Connection:
+    if not isinstance(using, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+        raise InvalidInput(f"using: is a {type(using).__name__}: pass an asyncpg connection to this same database")
+    if not using.is_in_transaction():
+        raise InvalidInput("using: has no transaction open to join: call it inside `async with connection.transaction():`")
+    return using

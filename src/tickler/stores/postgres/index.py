@@ -1,0 +1,145 @@
+"""The schedule index in PostgreSQL: FOR UPDATE SKIP LOCKED lets claimers pass each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
+from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.index import IndexRow, SetAside
+from tickler.outdated import KIND, OutdatedReport
+from tickler.schedule import Id
+from tickler.stores.postgres import records, rows
+from tickler.stores.postgres.database import Database
+
+# The handle is the row's place on disk, which cannot change while this transaction has the row locked.
+SELECT_DUE = """
+    WITH due AS MATERIALIZED (
+        SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
+        FROM {schema}.tickler_index
+        WHERE next_fire_at <= $1 AND format <= $2
+        ORDER BY next_fire_at
+        LIMIT $3
+        FOR UPDATE SKIP LOCKED
+    )
+    SELECT * FROM due
+"""
+ADVANCE = """
+    UPDATE {schema}.tickler_index i SET next_fire_at = moved.next_fire_at
+    FROM unnest($1::tid[], $2::bigint[]) AS moved (place, next_fire_at)
+    WHERE i.ctid = moved.place
+"""
+_TAKE_OUT = "DELETE FROM {schema}.tickler_index WHERE ctid = ANY($1::tid[])"
+_NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE next_fire_at <= $1 AND format > $2)"
+_MANAGED = """
+    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
+    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
+"""
+_SET_ASIDE = """
+    SELECT owner, key, when_text, tz, next_fire_at, reason, managed
+    FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
+"""
+_UNREADABLE = "SELECT owner, key, when_text, tz FROM {schema}.tickler_aside WHERE state = 'unreadable' FOR UPDATE SKIP LOCKED"
+_RESTORE = """
+    INSERT INTO {schema}.tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    SELECT a.owner, a.key, a.when_text, a.tz, a.next_fire_at, a.ends_at, a.offset_ms, a.managed, a.format
+    FROM {schema}.tickler_aside a JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
+    ON a.owner = wanted.owner AND a.key = wanted.key
+    ON CONFLICT DO NOTHING
+"""
+
+
+class PostgresIndex:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._outdated = OutdatedReport()
+
+    async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
+        in_order = sorted(index_rows, key=lambda row: (row.owner, row.key))
+
+        async def work(connection: asyncpg.Connection) -> None:
+            await self._refuse_managed(connection, [Id(row.owner, row.key) for row in in_order])
+            await rows.enter(connection, self._database, in_order)
+
+        await self._database.write(work, using)
+
+    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
+        async def work(connection: asyncpg.Connection) -> None:
+            await self._refuse_managed(connection, [Id(owner, key)])
+            await rows.leave(connection, self._database, [Id(owner, key)])
+
+        await self._database.write(work, using)
+
+    async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
+        return await self._database.claim(lambda connection: self._claim(connection, now_ms, limit))
+
+    async def next_due(self) -> int | None:
+        sql = self._database.sql("SELECT min(next_fire_at) FROM {schema}.tickler_index")
+        earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
+        return earliest
+
+    async def count(self) -> int:
+        sql = self._database.sql("SELECT count(*) FROM {schema}.tickler_index")
+        return int(await self._database.read(lambda connection: connection.fetchval(sql)))
+
+    async def set_aside(self, limit: int = 100) -> list[SetAside]:
+        sql = self._database.sql(_SET_ASIDE)
+        return [SetAside(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
+
+    async def restore(self) -> int:
+        async def work(connection: asyncpg.Connection) -> int:
+            kept = await connection.fetch(self._database.sql(_UNREADABLE))
+            ids = [Id(owner, key) for owner, key, when_text, tz in kept if reads(when_text, tz)]
+            if ids:
+                await connection.execute(self._database.sql(_RESTORE), *rows.transposed(ids))
+                await rows.take_back(connection, self._database, ids)
+            return len(ids)
+
+        return await self._database.write(work)
+
+    async def _claim(self, connection: asyncpg.Connection, now_ms: int, limit: int) -> list[IndexRow]:
+        claimed: list[IndexRow] = []
+        while True:
+            wanted = limit - len(claimed)
+            due = await connection.fetch(self._database.sql(SELECT_DUE), now_ms, ROW_FORMAT, wanted)
+            result = advance(due, now_ms)
+            await self._apply(connection, result)
+            claimed += result.claimed
+            if not result.problems or len(claimed) == limit:
+                break
+        if len(claimed) < limit and await connection.fetchval(self._database.sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
+            await self._report_outdated(connection, now_ms)
+        return claimed
+
+    async def _apply(self, connection: asyncpg.Connection, result: Advance) -> None:
+        if result.moved:
+            await connection.execute(self._database.sql(ADVANCE), result.moved, result.moved_to)
+        if result.finished or result.problems:
+            await self._take_out(connection, result)
+
+    async def _take_out(self, connection: asyncpg.Connection, result: Advance) -> None:
+        lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
+        if lacking:
+            raise WorkerUnfit(lacking)
+        gone = [*result.finished, *(problem.row for problem in result.problems)]
+        await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
+        finished = [(row[1], row[2], "finished", None, *row[3:]) for row in map(tuple, result.finished) if row[-1]]
+        unreadable = [
+            (row[1], row[2], "unreadable", problem.reason, *row[3:])
+            for problem in result.problems
+            if (row := tuple(problem.row))
+        ]
+        await rows.put_aside(connection, self._database, [*finished, *unreadable])
+
+    async def _refuse_managed(self, connection: asyncpg.Connection, ids: Sequence[Id]) -> None:
+        managed = await connection.fetchrow(self._database.sql(_MANAGED), *rows.transposed(ids))
+        if managed is not None:
+            raise ManagedRow(*managed)
+
+    async def _report_outdated(self, connection: asyncpg.Connection, now_ms: int) -> None:
+        report = self._outdated.make(now_ms)
+        if report is not None:
+            value, expires_at = report
+            await records.write(connection, self._database, KIND, self._outdated.name, value, expires_at, now_ms)

@@ -1,0 +1,105 @@
+"""Records in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncpg
+import msgspec
+
+from tickler.errors import VersionConflict
+from tickler.records import Record
+from tickler.stores.postgres.database import Database
+
+_ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"
+_GET = f"""
+    SELECT kind, name, value, version, expires_at FROM {{schema}}.tickler_records r
+    WHERE kind = $1 AND name = $2 AND {_ALIVE}
+"""
+_LIST = f"""
+    SELECT kind, name, value, version, expires_at FROM {{schema}}.tickler_records r
+    WHERE kind = $1 AND name > $2 AND {_ALIVE}
+    ORDER BY name LIMIT $4
+"""
+# An expired record counts as none: its next version is 1 again. $6 is the version expected, 0 for none, null for any.
+_PUT = f"""
+    INSERT INTO {{schema}}.tickler_records AS r (kind, name, value, version, expires_at) VALUES ($1, $2, $4, 1, $5)
+    ON CONFLICT (kind, name) DO UPDATE SET
+        value = excluded.value,
+        version = CASE WHEN {_ALIVE} THEN r.version + 1 ELSE 1 END,
+        expires_at = excluded.expires_at
+    WHERE $6::bigint IS NULL OR NOT {_ALIVE}
+    RETURNING version
+"""
+_UPDATE = f"""
+    UPDATE {{schema}}.tickler_records r SET value = $4, version = r.version + 1, expires_at = $5
+    WHERE kind = $1 AND name = $2 AND {_ALIVE} AND r.version = $6
+    RETURNING version
+"""
+_PRUNE = """
+    WITH expired AS MATERIALIZED (
+        SELECT kind, name FROM {schema}.tickler_records WHERE expires_at <= $1
+        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM {schema}.tickler_records r USING expired e WHERE r.kind = e.kind AND r.name = e.name
+"""
+
+
+class PostgresRecords:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
+        sql = self._database.sql(_GET)
+        row = await self._database.read(lambda connection: connection.fetchrow(sql, kind, name, now_ms))
+        return None if row is None else _record(row)
+
+    async def put(
+        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+    ) -> int:
+        return await self._database.write(
+            lambda connection: write(connection, self._database, kind, name, value, expires_at, now_ms, expected)
+        )
+
+    async def delete(self, kind: str, name: str) -> bool:
+        sql = self._database.sql("DELETE FROM {schema}.tickler_records WHERE kind = $1 AND name = $2")
+        return await self._database.write(lambda connection: connection.execute(sql, kind, name)) != "DELETE 0"
+
+    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
+        sql = self._database.sql(_LIST)
+        found = await self._database.read(lambda connection: connection.fetch(sql, kind, after, now_ms, limit))
+        return [_record(row) for row in found]
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        sql = self._database.sql(_PRUNE)
+        status: str = await self._database.write(lambda connection: connection.execute(sql, now_ms, limit))
+        return int(status.removeprefix("DELETE "))
+
+
+async def write(
+    connection: asyncpg.Connection,
+    database: Database,
+    kind: str,
+    name: str,
+    value: bytes,
+    expires_at: int | None,
+    now_ms: int,
+    expected: int | None = None,
+) -> int:
+    statement = _UPDATE if expected else _PUT
+    version: int | None = await connection.fetchval(
+        database.sql(statement), kind, name, now_ms, value.decode(), expires_at, expected
+    )
+    if version is None:
+        found = await connection.fetchrow(database.sql(_GET), kind, name, now_ms)
+        raise VersionConflict(f"record {kind}/{name}", expected or 0, 0 if found is None else _record(found).version)
+    return version
+
+
+async def known_zones(connection: asyncpg.Connection, database: Database, zones: set[str]) -> set[str]:
+    """Those of `zones` that some machine could read when it wrote a row with them."""
+    sql = database.sql("SELECT name FROM {schema}.tickler_records WHERE kind = 'zone' AND name = ANY($1::text[])")
+    return {name for (name,) in await connection.fetch(sql, list(zones))} if zones else set()
+
+
+def _record(row: asyncpg.Record) -> Record:
+    kind, name, value, version, expires_at = row
+    return Record(kind, name, msgspec.json.decode(value), version, expires_at)

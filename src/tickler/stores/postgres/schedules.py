@@ -1,0 +1,161 @@
+"""Schedules in PostgreSQL, mirrored into the index in the same transaction.
+
+A writer locks the schedule's row first and its index row after; a claim locks index rows only. So they cannot deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from tickler.changes import Change, Removal
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.schedule_json import stored_schedule
+from tickler.schedules import Decide, Stored
+from tickler.stores.postgres import rows
+from tickler.stores.postgres.database import Database, LostRace
+
+_COLUMNS = """
+    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
+           i.next_fire_at, a.state, a.reason
+"""
+_JOINED = f"""
+    {_COLUMNS}
+    FROM {{schema}}.tickler_schedules s
+    LEFT JOIN {{schema}}.tickler_index i ON i.owner = s.owner AND i.key = s.key
+    LEFT JOIN {{schema}}.tickler_aside a ON a.owner = s.owner AND a.key = s.key
+"""
+_LOCK = "ORDER BY s.owner, s.key FOR UPDATE OF s"
+_LOCK_IDS = f"""
+    {_JOINED}
+    JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
+    {_LOCK}
+"""
+# Each state is listed from the sparse index it is in, so that a page costs what is on it.
+_FROM_ASIDE = f"""
+    {_COLUMNS}
+    FROM {{schema}}.tickler_aside a
+    JOIN {{schema}}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
+    LEFT JOIN {{schema}}.tickler_index i ON i.owner = a.owner AND i.key = a.key
+    WHERE s.enabled AND i.owner IS NULL
+"""
+_LISTED_FROM: dict[State | None, tuple[str, str]] = {
+    None: ("s", f"{_JOINED} WHERE true"),
+    "paused": ("s", f"{_JOINED} WHERE NOT s.enabled"),
+    "active": (
+        "i",
+        f"""
+            {_COLUMNS}
+            FROM {{schema}}.tickler_index i
+            JOIN {{schema}}.tickler_schedules s ON s.owner = i.owner AND s.key = i.key
+            LEFT JOIN {{schema}}.tickler_aside a ON false
+            WHERE s.enabled
+        """,
+    ),
+    "finished": ("a", f"{_FROM_ASIDE} AND a.state = 'finished'"),
+    "unreadable": ("a", f"{_FROM_ASIDE} AND a.state = 'unreadable'"),
+    "unindexed": ("s", f"{_JOINED} WHERE s.enabled AND i.owner IS NULL AND a.owner IS NULL"),
+}
+
+_TABLE_COLUMNS = ("owner", "key", "when_text", "tz", "enabled", "version", "created_at", "updated_at", "body")
+_ARRAYS = """
+    unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[], $9::json[]
+    ) AS new (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
+"""
+_INSERT = f"INSERT INTO {{schema}}.tickler_schedules SELECT * FROM {_ARRAYS} ON CONFLICT DO NOTHING"
+_UPDATE = f"""
+    UPDATE {{schema}}.tickler_schedules s SET
+        when_text = new.when_text, tz = new.tz, enabled = new.enabled, version = new.version, updated_at = new.updated_at,
+        body = new.body
+    FROM {_ARRAYS}
+    WHERE s.owner = new.owner AND s.key = new.key
+"""
+_DELETE = """
+    DELETE FROM {schema}.tickler_schedules s USING unnest($1::text[], $2::text[]) AS gone (owner, key)
+    WHERE s.owner = gone.owner AND s.key = gone.key
+"""
+
+
+class PostgresSchedules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        async def work(connection: asyncpg.Connection) -> None:
+            found = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
+            await self._apply(connection, decide(_by_id(found)))
+
+        await self._database.write(work, using)
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        async def work(connection: asyncpg.Connection) -> None:
+            found = await connection.fetch(self._database.sql(f"{_JOINED} WHERE s.owner = $1 {_LOCK}"), owner)
+            await self._apply(connection, decide(_by_id(found)))
+
+        await self._database.write(work, using)
+
+    async def get(self, id: Id) -> StoredSchedule | None:
+        sql = self._database.sql(f"{_JOINED} WHERE s.owner = $1 AND s.key = $2")
+        row = await self._database.read(lambda connection: connection.fetchrow(sql, *id))
+        return None if row is None else stored_schedule(*row)
+
+    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+        by, query = _LISTED_FROM[state]
+        parameters: list[object] = [limit]
+        if owner is not None:
+            parameters.append(owner)
+            query += f" AND {by}.owner = ${len(parameters)}"
+        if after is not None:
+            parameters += after
+            query += f" AND ({by}.owner, {by}.key) > (${len(parameters) - 1}, ${len(parameters)})"
+        sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
+        return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
+
+    async def _apply(self, connection: asyncpg.Connection, changes: Sequence[Change | Removal]) -> None:
+        removed = [change.id for change in changes if isinstance(change, Removal)]
+        written = sorted((change for change in changes if isinstance(change, Change)), key=lambda change: change.schedule.id)
+        if removed:
+            await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
+        await self._insert(connection, [_columns(change) for change in written if change.version == 1])
+        updated = [_columns(change) for change in written if change.version > 1]
+        if updated:
+            await connection.execute(self._database.sql(_UPDATE), *rows.transposed(updated))
+        left = [change.schedule.id for change in written if change.move in ("leave", "finish") and change.version > 1]
+        await rows.leave(connection, self._database, [*removed, *left])
+        await rows.enter(connection, self._database, [change.row for change in written if change.row is not None])
+        finished = [_finished(change) for change in written if change.move == "finish"]
+        await rows.put_aside(connection, self._database, finished)
+
+    async def _insert(self, connection: asyncpg.Connection, records: Sequence[tuple[object, ...]]) -> None:
+        """`LostRace` when one of them exists after all: there was no row to lock when they were read."""
+        if not records or await rows.copied(connection, self._database, "tickler_schedules", _TABLE_COLUMNS, records):
+            return
+        status = await connection.execute(self._database.sql(_INSERT), *rows.transposed(records))
+        if status != f"INSERT 0 {len(records)}":
+            raise LostRace
+
+
+def _by_id(found: Sequence[asyncpg.Record]) -> Stored:
+    return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
+
+
+def _columns(change: Change) -> tuple[object, ...]:
+    schedule = change.schedule
+    return (
+        schedule.owner,
+        schedule.key,
+        str(schedule.when),
+        schedule.tz,
+        schedule.enabled,
+        change.version,
+        change.created_at,
+        change.updated_at,
+        change.body.decode(),
+    )
+
+
+def _finished(change: Change) -> tuple[object, ...]:
+    schedule = change.schedule
+    return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, True)

@@ -1,0 +1,61 @@
+"""SQLite: the embedded default. Several processes may use one file."""
+
+from __future__ import annotations
+
+from tickler.errors import InvalidInput
+from tickler.migrations import check_version, script
+from tickler.store import Capabilities, StoreUrl
+from tickler.stores.sqlite import schema
+from tickler.stores.sqlite.connection import Connection
+from tickler.stores.sqlite.index import SqliteIndex
+from tickler.stores.sqlite.records import SqliteRecords
+from tickler.stores.sqlite.schedules import SqliteSchedules
+
+BUSY_TIMEOUT_S = 5.0
+
+
+class SqliteStore:
+    def __init__(self, path: str, *, name: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self._connection = Connection(path, name, busy_timeout_s)
+        self.capabilities = Capabilities(shared=path != ":memory:", joins_transactions=path != ":memory:", order="total")
+        self.schedules = SqliteSchedules(self._connection)
+        self.index = SqliteIndex(self._connection)
+        self.records = SqliteRecords(self._connection)
+
+    async def open(self, *, create: bool) -> None:
+        connection = self._connection
+        await connection.open()
+        try:
+            found = await connection.read(schema.version)
+            if found is None and create:
+                await connection.write(schema.migrate)
+                found = await connection.read(schema.version)
+            check_version(connection.name, found, schema.NEWEST)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def now_ms(self) -> int | None:
+        return None
+
+    async def migrate(self) -> list[str]:
+        await self._connection.open()
+        try:
+            return await self._connection.write(schema.migrate)
+        finally:
+            await self._connection.close()
+
+    def migration_sql(self) -> str:
+        return script(schema.MIGRATIONS)
+
+
+def open_store(url: StoreUrl) -> SqliteStore:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for one in memory; `?timeout=` seconds for locks."""
+    url.refuse_unknown("timeout")
+    if url.location and not url.location.startswith("/"):
+        raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
+    path = url.location.removeprefix("/") or ":memory:"
+    return SqliteStore(path, name=url.text, busy_timeout_s=url.seconds("timeout", BUSY_TIMEOUT_S))

@@ -1,0 +1,168 @@
+"""One SQLite connection on a thread of its own, transactions on it, and what its errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tickler.callers_thread import on_callers_thread
+from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+
+T = TypeVar("T")
+
+# WAL lets readers and one writer work side by side. FULL, because NORMAL may lose a committed claim on power failure, which
+# would fire twice. The rest halves the cost of a claim among millions of rows; memory is taken only as pages are used.
+PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 20000",
+    "PRAGMA cache_size = -262144",
+    "PRAGMA mmap_size = 4294967296",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class Connection:
+    """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
+
+    def __init__(self, path: str, name: str, busy_timeout_s: float) -> None:
+        self.path = path
+        self.name = name  # what people call this store, for messages
+        self._busy_timeout_s = busy_timeout_s
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickler-sqlite")
+        try:
+            await self._submit(self._connect)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await asyncio.get_running_loop().run_in_executor(thread, connection.close)
+        thread.shutdown(wait=False)
+
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `query` and give back its answer."""
+        return await self._submit(lambda: query(self._open_connection()))
+
+    async def write(self, work: Callable[[sqlite3.Connection], T], using: object = None) -> T:
+        """Run `work` in a transaction that has the write lock from its start, or in the one that `using` has open."""
+        if using is not None:
+            connection = self._check_using(using)
+            return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
+        abandoned = threading.Event()
+        try:
+            return await self._submit(lambda: _in_transaction(self._open_connection(), work, abandoned))
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
+
+    async def _submit(self, function: Callable[[], T]) -> T:
+        if self._thread is None:
+            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, function)
+
+    def _translated(self, function: Callable[[], T]) -> T:
+        with self._errors():
+            return function()
+
+    def _open_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreUnavailable(f"{self.name} is closed")
+        return self._connection
+
+    def _connect(self) -> None:
+        folder = Path(self.path).parent
+        if self.path != ":memory:" and not folder.is_dir():
+            raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: make it first")
+        connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s, isolation_level=None)
+        try:
+            _use_wal(connection)
+            for pragma in PRAGMAS:
+                connection.execute(pragma)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _check_using(self, using: object) -> sqlite3.Connection:
+        if not isinstance(using, sqlite3.Connection):
+            raise InvalidInput(f"using: is a {type(using).__name__}: pass a sqlite3.Connection to this same file")
+        if not using.in_transaction:
+            raise InvalidInput("using: has no transaction open to join: execute 'BEGIN' (or your own first write) before")
+        return using
+
+    def _nested(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+        """A savepoint, so that a write that fails half-way is undone alone."""
+        files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
+        if files != {Path(self.path).resolve()}:
+            raise InvalidInput(f"using: is a connection to another database than {self.name}")
+        connection.execute("SAVEPOINT tickler")
+        try:
+            result = work(connection)
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO tickler")
+                connection.execute("RELEASE tickler")
+            raise
+        connection.execute("RELEASE tickler")
+        return result
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise self._meaning(error) from error
+
+    def _meaning(self, error: sqlite3.DatabaseError) -> Exception:
+        if "no such table: tickler_" in str(error):
+            return SchemaMissing(self.name)
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreUnavailable(
+                f"{self.name} was locked by another process for {self._busy_timeout_s:g} s; nothing was changed: try again, "
+                "or raise ?timeout= if its transactions are that long"
+            )
+        if code == sqlite3.SQLITE_NOTADB:
+            return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")
+        return StoreUnavailable(f"{self.name}: {error}; nothing was changed")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Turning a new file to WAL needs it alone, and SQLite does not wait for that: processes that start together take turns."""
+    for attempt in range(100):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 99:
+                raise
+            threading.Event().wait(0.02)
+
+
+def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], abandoned: threading.Event) -> T:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(connection)
+        if abandoned.is_set():  # whoever asked has gone: what it would have claimed stays due
+            raise asyncio.CancelledError
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result

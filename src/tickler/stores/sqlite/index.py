@@ -1,0 +1,127 @@
+"""The schedule index in SQLite: BEGIN IMMEDIATE lets one claimer in at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
+from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.index import IndexRow, SetAside
+from tickler.outdated import KIND, OutdatedReport
+from tickler.schedule import Id
+from tickler.stores.sqlite import records, rows
+from tickler.stores.sqlite.connection import Connection
+
+SELECT_DUE = """
+    SELECT id, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
+    FROM tickler_index
+    WHERE next_fire_at <= ? AND format <= ?
+    ORDER BY next_fire_at
+    LIMIT ?
+"""
+ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
+
+_NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
+_SET_ASIDE = """
+    SELECT owner, key, when_text, tz, next_fire_at, reason, managed
+    FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
+"""
+_RESTORE = """
+    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    SELECT owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format
+    FROM tickler_aside WHERE owner = ? AND key = ?
+    ON CONFLICT DO NOTHING
+"""
+
+
+class SqliteIndex:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._outdated = OutdatedReport()
+
+    async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            for row in index_rows:
+                _refuse_managed(connection, row.owner, row.key)
+            rows.enter(connection, index_rows)
+
+        await self._connection.write(work, using)
+
+    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            _refuse_managed(connection, owner, key)
+            rows.leave(connection, [Id(owner, key)])
+
+        await self._connection.write(work, using)
+
+    async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
+        return await self._connection.write(lambda connection: self._claim(connection, now_ms, limit))
+
+    async def next_due(self) -> int | None:
+        found = await self._connection.read(
+            lambda connection: connection.execute("SELECT min(next_fire_at) FROM tickler_index").fetchone()
+        )
+        earliest: int | None = found[0]
+        return earliest
+
+    async def count(self) -> int:
+        found = await self._connection.read(lambda connection: connection.execute("SELECT count(*) FROM tickler_index").fetchone())
+        return int(found[0])
+
+    async def set_aside(self, limit: int = 100) -> list[SetAside]:
+        found = await self._connection.read(lambda connection: connection.execute(_SET_ASIDE, (limit,)).fetchall())
+        return [SetAside(*row[:-1], managed=bool(row[-1])) for row in found]
+
+    async def restore(self) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            kept = connection.execute("SELECT owner, key, when_text, tz FROM tickler_aside WHERE state = 'unreadable'")
+            ids = [Id(owner, key) for owner, key, when_text, tz in kept.fetchall() if reads(when_text, tz)]
+            connection.executemany(_RESTORE, ids)
+            rows.take_back(connection, ids)
+            return len(ids)
+
+        return await self._connection.write(work)
+
+    def _claim(self, connection: sqlite3.Connection, now_ms: int, limit: int) -> list[IndexRow]:
+        claimed: list[IndexRow] = []
+        while True:
+            wanted = limit - len(claimed)
+            due = connection.execute(SELECT_DUE, (now_ms, ROW_FORMAT, wanted)).fetchall()
+            result = advance(due, now_ms)
+            _apply(connection, result)
+            claimed += result.claimed
+            if not result.problems or len(claimed) == limit:
+                break
+        if len(claimed) < limit and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
+            self._report_outdated(connection, now_ms)
+        return claimed
+
+    def _report_outdated(self, connection: sqlite3.Connection, now_ms: int) -> None:
+        report = self._outdated.make(now_ms)
+        if report is not None:
+            value, expires_at = report
+            records.write(connection, KIND, self._outdated.name, value, expires_at)
+
+
+def _apply(connection: sqlite3.Connection, result: Advance) -> None:
+    connection.executemany(ADVANCE, zip(result.moved_to, result.moved, strict=True))
+    if result.finished or result.problems:
+        _take_out(connection, result)
+
+
+def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
+    lacking = records.known_zones(connection, lacking_zones(result.problems))
+    if lacking:
+        raise WorkerUnfit(lacking)
+    gone = [*result.finished, *(problem.row for problem in result.problems)]
+    connection.executemany("DELETE FROM tickler_index WHERE id = ?", [row[:1] for row in gone])
+    rows.put_aside(connection, [(*row[1:3], "finished", None, *row[3:]) for row in result.finished if row[-1]])
+    rows.put_aside(
+        connection, [(*problem.row[1:3], "unreadable", problem.reason, *problem.row[3:]) for problem in result.problems]
+    )
+
+
+def _refuse_managed(connection: sqlite3.Connection, owner: str, key: str) -> None:
+    if connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", (owner, key)).fetchone():
+        raise ManagedRow(owner, key)

@@ -1,0 +1,63 @@
+"""Moving rows in and out of the index: shared by schedules, which mirror into it, and the index itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from tickler.advance import ROW_FORMAT
+from tickler.index import IndexRow
+from tickler.schedule import Id
+
+_ENTER = """
+    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (owner, key) DO UPDATE SET
+        when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
+        offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
+"""
+_REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
+
+
+def enter(connection: sqlite3.Connection, rows: Sequence[IndexRow]) -> None:
+    """Put rows into the index, wherever they were before, and remember their zones as readable."""
+    connection.executemany(
+        _ENTER,
+        [
+            (
+                row.owner,
+                row.key,
+                str(row.when),
+                row.when.tz,
+                row.next_fire_at,
+                row.ends_at,
+                row.offset_ms,
+                row.managed,
+                ROW_FORMAT,
+            )
+            for row in rows
+        ],
+    )
+    take_back(connection, [Id(row.owner, row.key) for row in rows])
+    connection.executemany(_REMEMBER_ZONE, [(zone,) for zone in {row.when.tz for row in rows}])
+
+
+def leave(connection: sqlite3.Connection, ids: Iterable[Id]) -> None:
+    """Take rows out of the index and out of what was set aside."""
+    listed = list(ids)
+    connection.executemany("DELETE FROM tickler_index WHERE owner = ? AND key = ?", listed)
+    take_back(connection, listed)
+
+
+def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
+    """Forget that rows were set aside."""
+    if connection.execute("SELECT 1 FROM tickler_aside LIMIT 1").fetchone():
+        connection.executemany("DELETE FROM tickler_aside WHERE owner = ? AND key = ?", ids)
+
+
+def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> None:
+    """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
+    connection.executemany(
+        f"INSERT OR REPLACE INTO tickler_aside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})",  # noqa: S608 - a constant
+        rows,
+    )

@@ -1,0 +1,123 @@
+"""Schedules in SQLite, mirrored into the index in the same transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from tickler.changes import Change, Removal
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.schedule_json import stored_schedule
+from tickler.schedules import Decide, Stored
+from tickler.stores.sqlite import rows
+from tickler.stores.sqlite.connection import Connection
+
+_COLUMNS = """
+    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
+           i.next_fire_at, a.state, a.reason
+"""
+_JOINED = f"""
+    {_COLUMNS}
+    FROM tickler_schedules s
+    LEFT JOIN tickler_index i ON i.owner = s.owner AND i.key = s.key
+    LEFT JOIN tickler_aside a ON a.owner = s.owner AND a.key = s.key
+"""
+# Each state is listed from the sparse index it is in, so that a page costs what is on it.
+_LISTED_FROM = {
+    None: f"{_JOINED} WHERE true",
+    "paused": f"{_JOINED} WHERE s.enabled = 0",
+    "active": f"""
+        {_COLUMNS}
+        FROM tickler_index i
+        JOIN tickler_schedules s ON s.owner = i.owner AND s.key = i.key
+        LEFT JOIN tickler_aside a ON false
+        WHERE s.enabled = 1
+    """,
+    "finished": f"""
+        {_COLUMNS}
+        FROM tickler_aside a
+        JOIN tickler_schedules s ON s.owner = a.owner AND s.key = a.key
+        LEFT JOIN tickler_index i ON i.owner = a.owner AND i.key = a.key
+        WHERE a.state = 'finished' AND s.enabled = 1 AND i.id IS NULL
+    """,
+    "unindexed": f"{_JOINED} WHERE s.enabled = 1 AND i.id IS NULL AND a.state IS NULL",
+}
+_LISTED_FROM["unreadable"] = _LISTED_FROM["finished"].replace("'finished'", "'unreadable'")
+_ORDERED_BY = {"active": "i", "finished": "a", "unreadable": "a"}
+
+_PUT = """
+    INSERT INTO tickler_schedules (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (owner, key) DO UPDATE SET
+        when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
+        updated_at = excluded.updated_at, body = excluded.body
+"""
+
+
+class SqliteSchedules:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        await self._connection.write(lambda connection: _apply(connection, decide(_read(connection, ids))), using)
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            found = connection.execute(f"{_JOINED} WHERE s.owner = ? ORDER BY s.key", (owner,)).fetchall()
+            _apply(connection, decide({schedule.id: schedule for schedule in map(_stored, found)}))
+
+        await self._connection.write(work, using)
+
+    async def get(self, id: Id) -> StoredSchedule | None:
+        return (await self._connection.read(lambda connection: _read(connection, [id]))).get(id)
+
+    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+        by = _ORDERED_BY.get(state, "s") if state else "s"
+        query, parameters = _LISTED_FROM[state], []
+        if owner is not None:
+            query, parameters = f"{query} AND {by}.owner = ?", [owner]
+        if after is not None:
+            query, parameters = f"{query} AND ({by}.owner, {by}.key) > (?, ?)", [*parameters, *after]
+        query, bound = f"{query} ORDER BY {by}.owner, {by}.key LIMIT ?", [*parameters, limit]
+        return [_stored(row) for row in await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())]
+
+
+def _read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
+    query = f"{_JOINED} WHERE s.owner = ? AND s.key = ?"
+    found = (connection.execute(query, id).fetchone() for id in ids)
+    return {schedule.id: schedule for schedule in (_stored(row) for row in found if row is not None)}
+
+
+def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:
+    removed = [change.id for change in changes if isinstance(change, Removal)]
+    written = [change for change in changes if isinstance(change, Change)]
+    connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
+    connection.executemany(_PUT, map(_columns, written))
+    rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
+    rows.enter(connection, [change.row for change in written if change.row is not None])
+    rows.put_aside(connection, [_finished(change) for change in written if change.move == "finish"])
+
+
+def _columns(change: Change) -> tuple[object, ...]:
+    schedule = change.schedule
+    return (
+        schedule.owner,
+        schedule.key,
+        str(schedule.when),
+        schedule.tz,
+        schedule.enabled,
+        change.version,
+        change.created_at,
+        change.updated_at,
+        change.body.decode(),
+    )
+
+
+def _finished(change: Change) -> tuple[object, ...]:
+    schedule = change.schedule
+    return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, True)
+
+
+def _stored(row: tuple[object, ...]) -> StoredSchedule:
+    owner, key, when_text, tz, enabled, *rest = row
+    return stored_schedule(owner, key, when_text, tz, bool(enabled), *rest)

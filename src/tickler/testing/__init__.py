@@ -1,0 +1,16 @@
+"""What you need to test yours: conformance kits for a store of your own, and a clock that moves when told to.
+
+Subclass a kit, give it a `store` fixture, and pytest exercises your backend:
+
+    class TestMyIndex(ScheduleIndexContract):
+        @pytest.fixture
+        async def store(self): ...
+"""
+
+from tickler.clock import ManualClock
+from tickler.testing.index_contract import ScheduleIndexContract
+from tickler.testing.record_contract import RecordStoreContract
+from tickler.testing.schedule_contract import ScheduleStoreContract
+from tickler.testing.store_contract import StoreContract
+
+__all__ = ["ManualClock", "RecordStoreContract", "ScheduleIndexContract", "ScheduleStoreContract", "StoreContract"]

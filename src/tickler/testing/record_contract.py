@@ -1,0 +1,84 @@
+"""The conformance kit of a record store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tickler.errors import VersionConflict
+from tickler.records import Record, RecordStore
+from tickler.store import Store
+from tickler.testing.store_contract import NOW_MS, StoreContract
+
+
+class RecordStoreContract(StoreContract):
+    """What every record store must do. See `StoreContract` for what to give it."""
+
+    @pytest.fixture
+    def records(self, store: Store) -> RecordStore:
+        return store.records
+
+    async def test_a_record_comes_back_as_it_was_put(self, records: RecordStore) -> None:
+        assert await records.get("k", "a", now_ms=NOW_MS) is None
+        assert await records.put("k", "a", b'{"n": [1, null, "\xc3\xa4"]}', now_ms=NOW_MS) == 1
+        assert await records.get("k", "a", now_ms=NOW_MS) == Record("k", "a", {"n": [1, None, "ä"]}, 1)
+
+    async def test_every_put_counts_the_version_up(self, records: RecordStore) -> None:
+        assert [await records.put("k", "a", b"1", now_ms=NOW_MS) for _ in range(3)] == [1, 2, 3]
+
+    async def test_a_put_with_the_expected_version_succeeds_and_with_another_fails(self, records: RecordStore) -> None:
+        assert await records.put("k", "a", b"1", now_ms=NOW_MS, expected=0) == 1
+        assert await records.put("k", "a", b"2", now_ms=NOW_MS, expected=1) == 2
+        with pytest.raises(VersionConflict) as conflict:
+            await records.put("k", "a", b"3", now_ms=NOW_MS, expected=1)
+        assert (conflict.value.expected, conflict.value.found) == (1, 2)
+        with pytest.raises(VersionConflict):
+            await records.put("k", "a", b"3", now_ms=NOW_MS, expected=0)
+        with pytest.raises(VersionConflict):
+            await records.put("k", "absent", b"3", now_ms=NOW_MS, expected=1)
+        found = await records.get("k", "a", now_ms=NOW_MS)
+        assert found is not None
+        assert found.value == 2
+
+    async def test_of_concurrent_puts_with_one_expectation_exactly_one_wins(self, records: RecordStore) -> None:
+        async def attempt(n: int) -> bool:
+            try:
+                await records.put("k", "a", str(n).encode(), now_ms=NOW_MS, expected=0)
+            except VersionConflict:
+                return False
+            return True
+
+        assert sum(await asyncio.gather(*(attempt(n) for n in range(8)))) == 1
+
+    async def test_an_expired_record_is_absent_and_its_name_free(self, records: RecordStore) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS, expires_at=NOW_MS + 10)
+        assert await records.get("k", "a", now_ms=NOW_MS + 9) is not None
+        assert await records.get("k", "a", now_ms=NOW_MS + 10) is None
+        assert await records.list("k", now_ms=NOW_MS + 10) == []
+        with pytest.raises(VersionConflict):
+            await records.put("k", "a", b"2", now_ms=NOW_MS + 10, expected=1)
+        assert await records.put("k", "a", b"2", now_ms=NOW_MS + 10, expected=0) == 1
+
+    async def test_prune_removes_what_has_expired_in_small_steps(self, records: RecordStore) -> None:
+        for n in range(5):
+            await records.put("k", f"e{n}", b"1", now_ms=NOW_MS, expires_at=NOW_MS + n)
+        await records.put("k", "kept", b"1", now_ms=NOW_MS)
+        assert await records.prune(NOW_MS + 3, limit=3) == 3
+        assert await records.prune(NOW_MS + 3, limit=3) == 1
+        assert await records.prune(NOW_MS + 3, limit=3) == 0
+        assert [record.name for record in await records.list("k", now_ms=NOW_MS)] == ["e4", "kept"]
+
+    async def test_delete_says_whether_there_was_one(self, records: RecordStore) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS)
+        assert await records.delete("k", "a") is True
+        assert await records.delete("k", "a") is False
+
+    async def test_a_list_is_of_one_kind_by_name_in_pages(self, records: RecordStore) -> None:
+        for name in ("b", "a", "B", "ä", "c"):
+            await records.put("k", name, b"1", now_ms=NOW_MS)
+        await records.put("other", "z", b"1", now_ms=NOW_MS)
+        first = await records.list("k", now_ms=NOW_MS, limit=3)
+        assert [record.name for record in first] == ["B", "a", "b"]
+        rest = await records.list("k", now_ms=NOW_MS, after="b", limit=3)
+        assert [record.name for record in rest] == ["c", "ä"]

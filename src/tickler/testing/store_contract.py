@@ -1,0 +1,53 @@
+"""What the kits share: the store under test, and what they need of it beyond its contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tickler.store import Store
+from tickler.testing.claimers import Claimers
+
+# A Wednesday at noon, far from any clock this runs on: a store that looks at one gives itself away.
+NOW_MS = 1_921_320_000_000  # 2030-11-20T12:00:00Z
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+class StoreContract:
+    """The base of the kits. Give `store`, an open and empty one; the rest is optional.
+
+    `url`: where other processes open the same store; without it, tests with several processes are skipped.
+    `corrupt`: writes into a stored row behind the store's back; without it, tests of bad rows are skipped.
+    """
+
+    pytestmark = pytest.mark.asyncio
+
+    @pytest.fixture
+    async def store(self) -> AsyncIterator[Store]:
+        raise pytest.UsageError("give your kit a `store` fixture that yields an open and empty store")
+        yield
+
+    @pytest.fixture
+    def url(self) -> str | None:
+        return None
+
+    async def corrupt(
+        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+    ) -> None:
+        """Change what is stored for an index row, whether it is in the index or set aside, and of its schedule if it has one."""
+        pytest.skip("this kit was given no way to corrupt a row")
+
+    @pytest.fixture
+    async def claimers(self, store: Store, url: str | None) -> AsyncIterator[Claimers]:
+        """Claimers in other processes, on the store under test."""
+        if url is None:
+            pytest.skip("this kit was given no url for other processes")
+        async with Claimers(url) as claimers:
+            yield claimers
+
+    @pytest.fixture
+    def kill(self, claimers: Claimers) -> Claimers:
+        """Claimers that may be killed."""
+        return claimers

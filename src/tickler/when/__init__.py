@@ -1,0 +1,26 @@
+"""Pure time: values that say at which instants something happens."""
+
+from tickler.when.cron import Cron
+from tickler.when.every import Every
+from tickler.when.once import At, iso_utc, read_instant
+from tickler.when.text import parse_when, read_when, when_from_json
+from tickler.when.unreadable import Unreadable
+from tickler.when.weekly import Weekly
+from tickler.when.when import When
+from tickler.when.zones import load_zone, tzdata_version
+
+__all__ = [
+    "At",
+    "Cron",
+    "Every",
+    "Unreadable",
+    "Weekly",
+    "When",
+    "iso_utc",
+    "load_zone",
+    "parse_when",
+    "read_instant",
+    "read_when",
+    "tzdata_version",
+    "when_from_json",
+]

@@ -1,0 +1,307 @@
+"""Cron expressions, in cronsim's dialect: five fields or six with seconds, names, L, LW, #, and @daily and friends.
+
+cronsim reads the expression; the instants are computed here, on bit masks, since its own iteration errs inside folds, on
+skipped days and in half-hour gaps (docs/decisions/0002).
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date, datetime
+from functools import lru_cache
+
+from cronsim import CronSim, CronSimError
+
+from tickler.errors import InvalidWhen
+from tickler.when.walls import last_fixed, last_running, next_fixed, next_running
+from tickler.when.when import When
+from tickler.when.zones import DAY, Zone, load_zone
+
+MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+LONGEST_EXPRESSION = 256
+
+_FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_LAST_DAY = date(9999, 12, 31).toordinal() - _EPOCH_ORDINAL
+_GREGORIAN_CYCLE_MONTHS = 400 * 12
+
+
+class Cron(When):
+    """The instants at which a zone's wall clock matches a cron expression.
+
+    Expressions whose minute or hour begins with `*` follow real time, through folds and gaps. All others name wall
+    times: each happens once a day, the first time it is reached, and right after the gap when it falls into one.
+    """
+
+    __slots__ = ("_fields", "_zone")
+    _fields: CronFields
+    _zone: Zone
+
+    def __init__(self, expr: str, tz: str = "UTC") -> None:
+        text = canonical(expr)
+        self._freeze(text, tz, _fields=compile_cron(text), _zone=load_zone(tz))
+
+    def next_after(self, after_ms: int) -> int | None:
+        find = next_running if self._fields.running else next_fixed
+        at = find(self._fields, self._zone, after_ms // 1000)
+        return None if at is None else at * 1000
+
+    def last_before(self, until_ms: int) -> int | None:
+        find = last_running if self._fields.running else last_fixed
+        at = find(self._fields, self._zone, until_ms // 1000)
+        return None if at is None else at * 1000
+
+    def shortest_interval_ms(self) -> int | None:
+        return self._fields.shortest_interval() * 1000
+
+    def __repr__(self) -> str:
+        return f"Cron({self._text!r}, tz={self.tz!r})"
+
+    def __reduce__(self) -> tuple[type[Cron], tuple[str, str]]:
+        return Cron, (self._text, self.tz)
+
+
+def canonical(expr: str) -> str:
+    """One spelling for each expression: macros written out, single spaces, names in lower case, L and LW in upper."""
+    if not isinstance(expr, str):
+        raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
+    if len(expr) > LONGEST_EXPRESSION:
+        raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {LONGEST_EXPRESSION} characters")
+    spaced = " ".join(expr.split())
+    if spaced.startswith("@"):
+        if spaced.lower() not in MACROS:
+            known = ", ".join(MACROS)
+            raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}, or '@every 1h30m'")
+        return MACROS[spaced.lower()]
+    return re.sub(r"[A-Z]{3}", lambda name: name[0].lower(), spaced.upper())
+
+
+class CronFields:
+    """A compiled expression: the wall times it names, as bit masks."""
+
+    __slots__ = ("_any_day", "_hours", "_minutes", "_months", "_seconds", "_shapes", "_sim", "first", "last", "running")
+
+    def __init__(self, expr: str) -> None:
+        self._sim = sim = _parse(expr)
+        self._seconds = _mask(sim.seconds)
+        self._minutes = _mask(sim.minutes)
+        self._hours = _mask(sim.hours)
+        self._months = _mask(sim.months)
+        self._shapes: dict[tuple[int, int], int] = {}
+        self.running = sim.parts[1].startswith("*") or sim.parts[2].startswith("*")
+        self.first = _lowest(self._hours) * 3600 + _lowest(self._minutes) * 60 + _lowest(self._seconds)
+        self.last = _highest(self._hours) * 3600 + _highest(self._minutes) * 60 + _highest(self._seconds)
+        self._any_day = sim.parts[3] == sim.parts[4] == sim.parts[5] == "*"
+        if not self._any_day and not self._has_a_date():
+            raise InvalidWhen("day-of-month", expr, "there is no such date in any year")
+
+    def next_from(self, wall: int) -> int | None:
+        """The first wall time >= `wall` that matches."""
+        day, second = divmod(wall, DAY)
+        if second <= self.last and self._matches(day):
+            return day * DAY + self._time_from(second)
+        found = self._day_from(day + 1)
+        return None if found is None else found * DAY + self.first
+
+    def last_until(self, wall: int) -> int | None:
+        """The last wall time <= `wall` that matches."""
+        day, second = divmod(wall, DAY)
+        if second >= self.first and self._matches(day):
+            return day * DAY + self._time_until(second)
+        found = self._day_until(day - 1)
+        return None if found is None else found * DAY + self.last
+
+    def shortest_interval(self) -> int:
+        """Seconds between the two nearest times of day, the first of the next day included."""
+        if self._seconds & (self._seconds - 1):
+            return _shortest_step(self._seconds, 60)
+        if self._minutes & (self._minutes - 1):
+            return _shortest_step(self._minutes, 60) * 60
+        return _shortest_step(self._hours, 24) * 3600
+
+    def _time_from(self, second: int) -> int:
+        """The first time of day >= `second`; the caller knows that there is one."""
+        hour, rest = divmod(second, 3600)
+        minute, second = divmod(rest, 60)
+        if self._hours >> hour & 1:
+            if self._minutes >> minute & 1:
+                seconds = self._seconds >> second
+                if seconds:
+                    return hour * 3600 + minute * 60 + second + _lowest(seconds)
+            minutes = self._minutes >> minute + 1
+            if minutes:
+                return hour * 3600 + (minute + 1 + _lowest(minutes)) * 60 + _lowest(self._seconds)
+        hour += 1 + _lowest(self._hours >> hour + 1)
+        return hour * 3600 + self.first % 3600
+
+    def _time_until(self, second: int) -> int:
+        """The last time of day <= `second`; the caller knows that there is one."""
+        hour, rest = divmod(second, 3600)
+        minute, second = divmod(rest, 60)
+        if self._hours >> hour & 1:
+            if self._minutes >> minute & 1:
+                seconds = _up_to(self._seconds, second)
+                if seconds:
+                    return hour * 3600 + minute * 60 + _highest(seconds)
+            minutes = _up_to(self._minutes, minute - 1)
+            if minutes:
+                return hour * 3600 + _highest(minutes) * 60 + _highest(self._seconds)
+        hour = _highest(_up_to(self._hours, hour - 1))
+        return hour * 3600 + self.last % 3600
+
+    def _matches(self, day: int) -> bool:
+        if self._any_day:
+            return True
+        year, month, number = self._month_of(day)
+        return bool(self._days(year, month, day - number + 1) >> number & 1)
+
+    def _day_from(self, day: int) -> int | None:
+        """The first matching day >= `day`, in days since the epoch."""
+        if day > _LAST_DAY:
+            return None
+        if self._any_day:
+            return day
+        year, month, number = self._month_of(day)
+        first = day - number + 1
+        rest = self._days(year, month, first) >> number
+        if rest:
+            return day + _lowest(rest)
+        for _ in range(_GREGORIAN_CYCLE_MONTHS):
+            first += _length(year, month)
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+            if year > 9999:
+                return None
+            days = self._days(year, month, first)
+            if days:
+                return first + _lowest(days) - 1
+        return None
+
+    def _day_until(self, day: int) -> int | None:
+        """The last matching day <= `day`, in days since the epoch."""
+        if self._any_day:
+            return day
+        year, month, number = self._month_of(day)
+        first = day - number + 1
+        rest = _up_to(self._days(year, month, first), number)
+        if rest:
+            return first + _highest(rest) - 1
+        for _ in range(_GREGORIAN_CYCLE_MONTHS):
+            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+            if year < 1:
+                return None
+            first -= _length(year, month)
+            days = self._days(year, month, first)
+            if days:
+                return first + _highest(days) - 1
+        return None
+
+    @staticmethod
+    def _month_of(day: int) -> tuple[int, int, int]:
+        on = date.fromordinal(day + _EPOCH_ORDINAL)
+        return on.year, on.month, on.day
+
+    def _days(self, year: int, month: int, first_day: int) -> int:
+        """The matching days of a month, bit n for day n. `first_day` is its first, in days since the epoch."""
+        if not self._months >> month & 1:
+            return 0
+        shape = ((first_day + 3) % 7, _length(year, month))
+        days = self._shapes.get(shape)
+        if days is None:
+            days = self._shapes[shape] = self._days_of_shape(*shape)
+        return days
+
+    def _days_of_shape(self, weekday: int, length: int) -> int:
+        """A month is one of 28 shapes: the weekday it begins on and its length decide which days match."""
+        sim = self._sim
+        by_number = by_weekday = 0
+        last_weekday = length - max((weekday + length - 1) % 7 - 4, 0)
+        for number in range(1, length + 1):
+            iso = (weekday + number - 1) % 7 + 1
+            if (
+                number in sim.days
+                or (number == length and sim.LAST in sim.days)
+                or (number == last_weekday and sim.LAST_WEEKDAY in sim.days)
+            ):
+                by_number |= 1 << number
+            nth = (number + 6) // 7
+            for name in (iso, iso % 7):  # Sunday is 7 and 0
+                if (
+                    name in sim.weekdays
+                    or (name, nth) in sim.weekdays
+                    or (number + 7 > length and (name, sim.LAST) in sim.weekdays)
+                ):
+                    by_weekday |= 1 << number
+        return by_number & by_weekday if sim.day_and else by_number | by_weekday
+
+    def _has_a_date(self) -> bool:
+        return any(
+            self._days_of_shape(weekday, length)
+            for month in range(1, 13)
+            if self._months >> month & 1
+            for length in {_length(2023, month), _length(2024, month)}
+            for weekday in range(7)
+        )
+
+
+@lru_cache(maxsize=16_384)
+def compile_cron(expr: str) -> CronFields:
+    """The compiled form of a canonical expression, shared by everyone who uses it."""
+    return CronFields(expr)
+
+
+def _parse(expr: str) -> CronSim:
+    if "?" in expr:
+        raise InvalidWhen("expression", expr, "'?' and a year are EventBridge's: write five fields, with '*' for '?'")
+    try:
+        return CronSim(expr, datetime(2000, 1, 1))
+    except CronSimError as error:
+        field = str(error).removeprefix("Bad ")
+        if field not in _FIELDS:
+            raise InvalidWhen(
+                "expression", expr, "write five fields, minute hour day month weekday, or six with seconds first"
+            ) from None
+        raise InvalidWhen(field, expr, _why_not(expr, field)) from None
+    except (AssertionError, ValueError) as error:
+        raise InvalidWhen("expression", expr, f"does not read as cron: {error}") from None
+
+
+def _why_not(expr: str, field: str) -> str:
+    parts = expr.split()
+    text = parts[_FIELDS.index(field) - (6 - len(parts))]
+    if field == "day-of-month" and re.fullmatch(r"[\d,]+", text) and all(1 <= int(n) <= 31 for n in text.split(",") if n):
+        return f"no month named here has a day {text}"
+    return f"{text!r} is not a {field}"
+
+
+def _length(year: int, month: int) -> int:
+    return 29 if month == 2 and calendar.isleap(year) else calendar.mdays[month]
+
+
+def _mask(numbers: set[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _highest(mask: int) -> int:
+    return mask.bit_length() - 1
+
+
+def _up_to(mask: int, bit: int) -> int:
+    return mask & ((2 << bit) - 1) if bit >= 0 else 0
+
+
+def _shortest_step(mask: int, period: int) -> int:
+    members = [n for n in range(period) if mask >> n & 1]
+    return min(b - a for a, b in zip(members, [*members[1:], members[0] + period], strict=True))

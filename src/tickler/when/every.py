@@ -1,0 +1,124 @@
+"""A fixed interval, counted from an anchor."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from tickler.clock import to_ms
+from tickler.errors import InvalidInput, InvalidWhen
+from tickler.when.once import iso_utc, read_instant
+from tickler.when.when import When
+
+SHORTEST_MS = 1_000
+LONGEST_MS = 100 * 365 * 86_400_000
+
+_UNITS_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(ms|[wdhms])", re.ASCII)
+_EVERY = re.compile(r"@every\s+(\S+)(?:\s+from\s+(\S+))?", re.ASCII | re.IGNORECASE)
+_RATE = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.ASCII | re.IGNORECASE)
+
+
+class Every(When):
+    """Every so often: `Every(minutes=5, start=ms)`. Instants are start, start + interval, and so on: no drift, ever.
+
+    Without `start` it counts from the epoch; the first `schedules.put` stamps it with the instant of the put, and later
+    puts of the same interval keep that. It has no zone of its own: an hour is an hour through every DST change.
+    """
+
+    __slots__ = ("interval_ms", "start")
+    interval_ms: int
+    start: int | None
+
+    def __init__(
+        self,
+        *,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        start: int | datetime | None = None,
+    ) -> None:
+        parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
+        for name, part in parts.items():
+            if isinstance(part, bool) or not isinstance(part, int | float) or not math.isfinite(part) or part < 0:
+                raise InvalidWhen(name, repr(part), "is not a positive number")
+        try:
+            interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
+        except OverflowError:
+            interval_ms = LONGEST_MS + 1
+        given = " ".join(f"{name}={part}" for name, part in parts.items() if part) or "nothing"
+        if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
+            raise InvalidWhen("interval", given, "must be between one second and a hundred years")
+        start_ms = None if start is None else _start(start)
+        text = f"@every {_amount(interval_ms)}" + ("" if start_ms is None else f" from {iso_utc(start_ms)}")
+        self._freeze(text, "UTC", interval_ms=interval_ms, start=start_ms)
+
+    def next_after(self, after_ms: int) -> int | None:
+        start = self.start or 0
+        if after_ms < start:
+            return start
+        return start + ((after_ms - start) // self.interval_ms + 1) * self.interval_ms
+
+    def last_before(self, until_ms: int) -> int | None:
+        start = self.start or 0
+        if until_ms < start:
+            return None
+        return start + (until_ms - start) // self.interval_ms * self.interval_ms
+
+    def shortest_interval_ms(self) -> int | None:
+        return self.interval_ms
+
+    def starting(self, start: int) -> Every:
+        """The same interval, counted from `start`."""
+        return Every(seconds=self.interval_ms / 1000, start=start)
+
+    def __repr__(self) -> str:
+        start = "" if self.start is None else f", start={self.start}"
+        return f"Every(seconds={self.interval_ms / 1000:g}{start})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Every], tuple[str]]:
+        return parse_every, (self._text,)
+
+
+def parse_every(text: str) -> Every:
+    """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored."""
+    match = _EVERY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidWhen("interval", text, "write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'")
+    amount, start = match.groups()
+    parts = _AMOUNT.findall(amount)
+    if "".join(number + unit for number, unit in parts) != amount:
+        raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'")
+    seconds = sum(float(number) * _UNITS_MS[unit] for number, unit in parts) / 1000
+    return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
+
+
+def parse_rate(body: str) -> Every:
+    """Read what stands between the brackets of `rate(5 minutes)`."""
+    match = _RATE.fullmatch(body.strip())
+    if match is None:
+        raise InvalidWhen("rate", f"rate({body})", "write a number and a unit, such as rate(5 minutes)")
+    number, unit = match.groups()
+    return Every(**{unit.lower() + "s": int(number)})
+
+
+def _start(start: int | datetime) -> int:
+    if type(start) is int and 0 <= start < SHORTEST_MS:
+        return start  # the epoch itself is a fair anchor
+    try:
+        return to_ms(start, "start")
+    except InvalidInput as error:
+        raise InvalidWhen("start", str(start), str(error)) from None
+
+
+def _amount(interval_ms: int) -> str:
+    parts = []
+    for unit, size in list(_UNITS_MS.items())[1:]:
+        number, interval_ms = divmod(interval_ms, size)
+        if number:
+            parts.append(f"{number}{unit}")
+    return "".join(parts)

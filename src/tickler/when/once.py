@@ -1,0 +1,92 @@
+"""One instant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tickler.clock import to_datetime
+from tickler.errors import InvalidWhen
+from tickler.when.when import When
+from tickler.when.zones import load_zone
+
+_EPOCH = datetime(1970, 1, 1)
+_MS = timedelta(milliseconds=1)
+
+
+class At(When):
+    """One instant: a wall time in a zone, `At("2026-03-15T00:00:00", tz="America/Chicago")`, or one with its own offset.
+
+    A wall time in a gap happens right after it, one in a fold the first time; on a date the zone skipped, never.
+    """
+
+    __slots__ = ("at_ms",)
+    at_ms: int | None  # None on a date that the zone skipped
+
+    def __init__(self, moment: str | datetime, tz: str | None = None) -> None:
+        wall = _read(moment, tz)
+        if wall.tzinfo is not None:
+            if tz not in (None, "UTC"):
+                raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")
+            wall = wall.astimezone(UTC).replace(tzinfo=None)
+        wall = wall.replace(microsecond=wall.microsecond // 1000 * 1000, fold=0)
+        zone_name = tz or "UTC"
+        text = _iso(wall) + ("Z" if zone_name == "UTC" else "")
+        self._freeze(f"at({text})", zone_name, at_ms=_instant(wall, zone_name))
+
+    def next_after(self, after_ms: int) -> int | None:
+        return self.at_ms if self.at_ms is not None and self.at_ms > after_ms else None
+
+    def last_before(self, until_ms: int) -> int | None:
+        return self.at_ms if self.at_ms is not None and self.at_ms <= until_ms else None
+
+    def shortest_interval_ms(self) -> int | None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"At({self._text[3:-1]!r}, tz={self.tz!r})"
+
+    def __reduce__(self) -> tuple[type[At], tuple[str, str]]:
+        return At, (self._text[3:-1], self.tz)
+
+
+def iso_utc(ms: int) -> str:
+    """An instant as ISO 8601 in UTC, with milliseconds only where there are any."""
+    return _iso(to_datetime(ms).replace(tzinfo=None)) + "Z"
+
+
+def read_instant(text: str, name: str) -> datetime:
+    """ISO 8601 with an offset; `name` is the field it was given for."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None:
+        raise InvalidWhen(name, text, "is not an instant: write '2026-01-01T00:00:00Z'")
+    return moment
+
+
+def _read(moment: object, tz: str | None) -> datetime:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None and tz is None:
+            raise InvalidWhen("moment", moment.isoformat(), "is a naive datetime: give it a tzinfo, or pass tz= with its zone")
+        return moment
+    if not isinstance(moment, str):
+        raise InvalidWhen("moment", str(moment), f"pass ISO 8601 text or a datetime, not a {type(moment).__name__}")
+    try:
+        return datetime.fromisoformat(moment.strip())
+    except ValueError:
+        raise InvalidWhen("moment", moment, "is not a date and time: write '2026-03-15T00:00:00'") from None
+
+
+def _instant(moment: datetime, tz: str) -> int | None:
+    zone = load_zone(tz)
+    wall, rest_ms = divmod((moment - _EPOCH) // _MS, 1000)
+    at = zone.first_at(wall)
+    if at is None:
+        return None
+    in_gap = at + zone.span(at).offset != wall
+    return at * 1000 + (0 if in_gap else rest_ms)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds")

@@ -1,0 +1,55 @@
+"""Text and JSON to a When, and back: `parse_when(str(w), tz=w.tz) == w`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tickler.errors import InvalidWhen
+from tickler.when.cron import Cron
+from tickler.when.every import parse_every, parse_rate
+from tickler.when.once import At
+from tickler.when.weekly import Weekly, parse_weekly
+from tickler.when.when import When
+
+LONGEST_TEXT = 2_048
+
+_CALL = re.compile(r"(cron|at|rate|weekly)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+
+
+def parse_when(text: str, tz: str = "UTC") -> When:
+    """Read what people write and paste.
+
+    `0 9 * * tue` and `@daily`, `cron(0 9 * * 1-5)`, `at(2026-03-15T00:00:00)`, `rate(5 minutes)`, `@every 1h30m`,
+    `weekly(tue 09:00, thu 09:00)`. The zone is that of the wall times in it; an interval needs none and keeps none.
+    """
+    if not isinstance(text, str):
+        raise InvalidWhen("when", str(text), f"is a {type(text).__name__}: write text such as '0 9 * * tue'")
+    if len(text) > LONGEST_TEXT:
+        raise InvalidWhen("when", text[:40] + "…", f"is longer than {LONGEST_TEXT} characters")
+    return read_when(text, tz)
+
+
+@lru_cache(maxsize=65_536)
+def read_when(text: str, tz: str) -> When:
+    """`parse_when` without its checks, shared: the same text and zone are the same object."""
+    text = text.strip()
+    call = _CALL.fullmatch(text)
+    if call is None:
+        return parse_every(text) if text.lower().startswith("@every") else Cron(text, tz=tz)
+    kind, body = call[1].lower(), call[2]
+    if kind == "cron":
+        return Cron(body, tz=tz)
+    if kind == "at":
+        return At(body, tz=tz)
+    return parse_rate(body) if kind == "rate" else parse_weekly(body, tz)
+
+
+def when_from_json(value: object, tz: str = "UTC") -> When:
+    """Read `when` as it stands in JSON: text, or `{"weekly": {"tue": {"time": "09:00"}, "mon": {"time": null}}}`."""
+    if isinstance(value, str):
+        return parse_when(value, tz)
+    if isinstance(value, Mapping) and list(value) == ["weekly"]:
+        return Weekly(value["weekly"], tz=tz)
+    raise InvalidWhen("when", str(value)[:200], 'give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}')

@@ -1,0 +1,69 @@
+"""From wall times to instants: the two readings of a calendar, in a zone.
+
+`Walls` is a set of wall-clock readings: what a cron expression or a weekly plan names. *Fixed* times happen once each, at
+the first instant the wall clock has reached them. *Running* times happen at every real second whose wall clock matches.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tickler.when.zones import DAY, Zone
+
+
+class Walls(Protocol):
+    """An ordered set of wall times, in seconds."""
+
+    def next_from(self, wall: int) -> int | None:
+        """The first member >= `wall`."""
+
+    def last_until(self, wall: int) -> int | None:
+        """The last member <= `wall`."""
+
+
+def next_fixed(walls: Walls, zone: Zone, after: int) -> int | None:
+    """The first instant > `after` at which a member is reached."""
+    wall = walls.next_from(zone.highest_wall(after) + 1)
+    while wall is not None:
+        at = zone.first_at(wall)
+        if at is not None:
+            return at
+        wall = walls.next_from(wall - wall % DAY + DAY)
+    return None
+
+
+def last_fixed(walls: Walls, zone: Zone, until: int) -> int | None:
+    """The last instant <= `until` at which a member was reached."""
+    wall = walls.last_until(zone.highest_wall(until))
+    while wall is not None:
+        at = zone.first_at(wall)
+        if at is not None:
+            return at
+        wall = walls.last_until(wall - wall % DAY - 1)
+    return None
+
+
+def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
+    """The first instant > `after` whose wall clock is a member."""
+    at = after + 1
+    while True:
+        span = zone.span(at)
+        wall = walls.next_from(at + span.offset)
+        if wall is None:
+            return None
+        if wall - span.offset < span.end:
+            return wall - span.offset
+        at = span.end  # where the clock may go back, so that earlier readings match again
+
+
+def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
+    """The last instant <= `until` whose wall clock is a member."""
+    at = until
+    while True:
+        span = zone.span(at)
+        wall = walls.last_until(at + span.offset)
+        if wall is None:
+            return None
+        if wall - span.offset >= span.start:
+            return wall - span.offset
+        at = span.start - 1

@@ -1,0 +1,144 @@
+"""A weekly plan: times by weekday, as people set them in a form."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+
+from tickler.errors import InvalidWhen
+from tickler.when.walls import last_fixed, next_fixed
+from tickler.when.when import When
+from tickler.when.zones import DAY, Zone, load_zone
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+_FULL_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NUMBERS = {name: number for names in (WEEKDAYS, _FULL_NAMES) for number, name in enumerate(names)}
+_WEEK = 7 * DAY
+_FIRST_MONDAY = 4 * DAY  # 5 January 1970, the first of the epoch
+_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+
+
+class Weekly(When):
+    """The same times every week: `Weekly({"tue": "09:00", "thu": ["09:00", "17:30"], "mon": None}, tz="Europe/Paris")`.
+
+    A day is on because it has a time. A plan may be empty (every day None), and then has no instants.
+    """
+
+    __slots__ = ("_zone", "times")
+    _zone: Zone
+    times: tuple[int, ...]  # seconds since Monday 00:00 on the wall clock, ascending
+
+    def __init__(self, plan: Mapping[str, object], tz: str = "UTC") -> None:
+        times = _read_plan(plan)
+        text = ", ".join(f"{WEEKDAYS[second // DAY]} {_clock(second % DAY)}" for second in times)
+        self._freeze(f"weekly({text})", tz, times=times, _zone=load_zone(tz))
+
+    def next_after(self, after_ms: int) -> int | None:
+        at = next_fixed(self, self._zone, after_ms // 1000)
+        return None if at is None else at * 1000
+
+    def last_before(self, until_ms: int) -> int | None:
+        at = last_fixed(self, self._zone, until_ms // 1000)
+        return None if at is None else at * 1000
+
+    def shortest_interval_ms(self) -> int | None:
+        if not self.times:
+            return None
+        following = (*self.times[1:], self.times[0] + _WEEK)
+        return min(b - a for a, b in zip(self.times, following, strict=True)) * 1000
+
+    def next_from(self, wall: int) -> int | None:
+        """The first wall time >= `wall` of the plan."""
+        if not self.times:
+            return None
+        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
+        i = bisect_left(self.times, second)
+        if i == len(self.times):
+            week, i = week + 1, 0
+        return _FIRST_MONDAY + week * _WEEK + self.times[i]
+
+    def last_until(self, wall: int) -> int | None:
+        """The last wall time <= `wall` of the plan."""
+        if not self.times:
+            return None
+        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
+        i = bisect_right(self.times, second) - 1
+        if i < 0:
+            week, i = week - 1, len(self.times) - 1
+        return _FIRST_MONDAY + week * _WEEK + self.times[i]
+
+    def days(self) -> dict[str, list[str]]:
+        """The plan by weekday, days off left out."""
+        plan: dict[str, list[str]] = {}
+        for second in self.times:
+            plan.setdefault(WEEKDAYS[second // DAY], []).append(_clock(second % DAY))
+        return plan
+
+    def __repr__(self) -> str:
+        return f"Weekly({self.days()!r}, tz={self.tz!r})"
+
+    def __reduce__(self) -> tuple[type[Weekly], tuple[dict[str, list[str]], str]]:
+        return Weekly, (self.days(), self.tz)
+
+
+def parse_weekly(body: str, tz: str) -> Weekly:
+    """Read what stands between the brackets of `weekly(tue 09:00, thu 09:00)`; a day may be named again or have more times."""
+    plan: dict[str, list[object]] = {}
+    for entry in filter(None, (entry.split() for entry in body.split(","))):
+        day, *times = entry
+        if not times:
+            raise InvalidWhen(day, f"weekly({body})", "has no time: write 'tue 09:00'")
+        plan.setdefault(day.lower(), []).extend(times)
+    return Weekly(plan, tz=tz)
+
+
+def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:
+    if not isinstance(plan, Mapping):
+        raise InvalidWhen("plan", _short(plan), "give weekdays with their times, such as {'tue': '09:00'}")
+    times: set[int] = set()
+    seen: set[int] = set()
+    for name, day in plan.items():
+        number = _NUMBERS.get(name.lower()) if isinstance(name, str) else None
+        if number is None:
+            raise InvalidWhen(str(name), _short(plan), f"is not a weekday: use {', '.join(WEEKDAYS)}")
+        if number in seen:
+            raise InvalidWhen(name, _short(plan), "names a day a second time: give that day a list of times")
+        seen.add(number)
+        times.update(number * DAY + second for second in _read_day(name, day, plan))
+    return tuple(sorted(times))
+
+
+def _read_day(name: str, day: object, plan: object) -> list[int]:
+    if isinstance(day, Mapping):
+        unknown = [str(key) for key in day if key != "time"]
+        if unknown:
+            raise InvalidWhen(
+                f"{name}.{unknown[0]}", _short(plan), "nobody reads that: a day is on because it has a 'time', off when that is null"
+            )
+        if "time" not in day:
+            raise InvalidWhen(name, _short(plan), "has no 'time': give it one, or null for a day off")
+        day = day["time"]
+    if day is None:
+        return []
+    times = list(day) if isinstance(day, list | tuple) else [day]
+    return [_read_time(name, time, plan) for time in times]
+
+
+def _read_time(name: str, time: object, plan: object) -> int:
+    match = _TIME.fullmatch(time) if isinstance(time, str) else None
+    if match is None:
+        raise InvalidWhen(name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off")
+    hour, minute, second = match.groups(default="0")
+    return int(hour) * 3600 + int(minute) * 60 + int(second)
+
+
+def _clock(second: int) -> str:
+    text = f"{second // 3600:02}:{second // 60 % 60:02}"
+    return text if second % 60 == 0 else f"{text}:{second % 60:02}"
+
+
+def _short(plan: object) -> str:
+    text = str(plan)
+    return text if len(text) <= 200 else text[:200] + "…"

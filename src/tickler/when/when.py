@@ -1,0 +1,68 @@
+"""The contract of a *when*: a value that says at which instants something happens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import NoReturn
+
+from tickler.clock import SystemClock, to_ms
+from tickler.errors import InvalidInput
+from tickler.when.zones import load_zone
+
+
+class When(ABC):
+    """A set of instants, in integer milliseconds since the epoch. Immutable, hashable, comparable.
+
+    Pure: no method but `upcoming` looks at a clock. Its canonical text and its zone are its identity:
+    `parse_when(str(w), tz=w.tz) == w`. Not a Struct, as values are elsewhere, because the constructors take what people
+    write and keep what computes fast.
+    """
+
+    __slots__ = ("_text", "tz")
+    tz: str
+    _text: str
+
+    @abstractmethod
+    def next_after(self, after_ms: int) -> int | None:
+        """The first instant strictly after `after_ms`; None when there is none."""
+
+    @abstractmethod
+    def last_before(self, until_ms: int) -> int | None:
+        """The latest instant <= `until_ms`, computed, not walked to; None when there is none."""
+
+    @abstractmethod
+    def shortest_interval_ms(self) -> int | None:
+        """No two instants are nearer to each other on the wall clock; None when there is at most one instant."""
+
+    def upcoming(self, n: int = 5, after: int | datetime | None = None) -> list[datetime]:
+        """The next `n` instants as aware datetimes in this zone, for people; `after` defaults to now."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise InvalidInput(f"n: {n!r} is not a number of instants: pass 0 or more")
+        at = SystemClock().now_ms() if after is None else to_ms(after, "after")
+        zone = load_zone(self.tz).info
+        found: list[datetime] = []
+        while len(found) < n:
+            following = self.next_after(at)
+            if following is None:
+                break
+            at = following
+            found.append(datetime.fromtimestamp(at // 1000, zone).replace(microsecond=at % 1000 * 1000))
+        return found
+
+    def _freeze(self, text: str, tz: str, **computed: object) -> None:
+        """Set what the constructor worked out; nothing can be set afterwards."""
+        for name, value in {"_text": text, "tz": tz, **computed}.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable: make another one")
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._text == self._text and other.tz == self.tz
+
+    def __hash__(self) -> int:
+        return hash((self._text, self.tz))

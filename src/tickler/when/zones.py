@@ -1,0 +1,176 @@
+"""What the wall clocks of a zone show, as integer arithmetic.
+
+A zone is a run of spans, each with one offset from UTC. Two questions are asked of it, and both have a definition that
+holds in gaps, in folds and over days that a zone skipped:
+
+- `highest_wall(at)`: the highest reading its wall clock has shown up to an instant;
+- `first_at(wall)`: the first instant at which its wall clock has reached a reading.
+
+A reading inside a gap is reached at the first instant after the gap; one inside a fold is reached the first time, and
+while the clock runs through it again `highest_wall` stands still. Walls and instants are whole seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zoneinfo
+from bisect import bisect_left, bisect_right
+from datetime import datetime
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from tickler.errors import UnknownTimezone
+
+DAY = 86_400
+
+# Spans are found in windows of 2**25 seconds (388 days), one at a time, as they are asked for. The zone is probed every
+# three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
+_WINDOW_BITS = 25
+_STEP = 3 * DAY
+_MARGIN = 3 * DAY  # around a window; more than any offset or gap, so that a look across its edge is right
+_FIRST_SECOND, _LAST_SECOND = -62_000_000_000, 253_370_000_000  # within datetime's years 1 to 9999
+_NEVER, _ALWAYS = -(1 << 62), 1 << 62
+
+
+class _Window(NamedTuple):
+    starts: list[int]  # first instant of each span; ascending
+    offsets: list[int]  # seconds east of UTC in each span
+    before: list[int]  # highest wall shown before each span
+    reached: list[int]  # highest wall shown by the end of each span; ascending
+
+
+class Span(NamedTuple):
+    """Instants `start <= at < end` of one offset, cut at the window they were found in."""
+
+    start: int
+    end: int
+    offset: int
+
+
+class Zone:
+    """One zone of this machine's time zone database."""
+
+    __slots__ = ("_windows", "info")
+
+    def __init__(self, info: zoneinfo.ZoneInfo) -> None:
+        self.info = info
+        self._windows: dict[int, _Window] = {}
+
+    def highest_wall(self, at: int) -> int:
+        window = self._window(at)
+        i = bisect_right(window.starts, at) - 1
+        wall = at + window.offsets[i]
+        earlier = window.before[i]
+        return wall if wall > earlier else earlier
+
+    def first_at(self, wall: int) -> int | None:
+        """The first instant at which the wall clock has reached `wall`; None on a date that the zone skipped."""
+        window = self._window(wall)
+        i = bisect_left(window.reached, wall)
+        start, offset = window.starts[i], window.offsets[i]
+        at = wall - offset
+        if at >= start:
+            return at
+        midnight = wall - wall % DAY
+        skipped_the_date = window.before[i] < midnight and start + offset >= midnight + DAY
+        return None if skipped_the_date else start
+
+    def span(self, at: int) -> Span:
+        window = self._window(at)
+        i = bisect_right(window.starts, at) - 1
+        low = (at >> _WINDOW_BITS) << _WINDOW_BITS
+        high = low + (1 << _WINDOW_BITS)
+        following = window.starts[i + 1] if i + 1 < len(window.starts) else high
+        return Span(max(window.starts[i], low), min(following, high), window.offsets[i])
+
+    def _window(self, at: int) -> _Window:
+        number = at >> _WINDOW_BITS
+        window = self._windows.get(number)
+        if window is None:
+            window = self._windows[number] = self._find_spans(number << _WINDOW_BITS)
+        return window
+
+    def _find_spans(self, low: int) -> _Window:
+        at = low - _MARGIN
+        end = low + (1 << _WINDOW_BITS) + _MARGIN
+        starts, offsets = [_NEVER], [self._offset(at)]
+        while at < end:
+            following = at + _STEP
+            if self._offset(following) != offsets[-1]:
+                following = self._next_change(at, following)
+                starts.append(following)
+                offsets.append(self._offset(following))
+            at = following
+        before, reached = [], []
+        highest = _NEVER
+        for offset, next_start in zip(offsets, [*starts[1:], _ALWAYS], strict=True):
+            before.append(highest)
+            highest = max(highest, next_start - 1 + offset)
+            reached.append(highest)
+        return _Window(starts, offsets, before, reached)
+
+    def _next_change(self, at: int, changed: int) -> int:
+        """First second in `at < s <= changed` whose offset is not that of `at`."""
+        same, offset = at, self._offset(at)
+        while changed - same > 1:
+            middle = (same + changed) // 2
+            if self._offset(middle) == offset:
+                same = middle
+            else:
+                changed = middle
+        return changed
+
+    def _offset(self, at: int) -> int:
+        clamped = min(max(at, _FIRST_SECOND), _LAST_SECOND)
+        offset = datetime.fromtimestamp(clamped, self.info).utcoffset()
+        assert offset is not None
+        return offset.days * DAY + offset.seconds
+
+
+@lru_cache(maxsize=1024)
+def load_zone(name: str) -> Zone:
+    """The zone of that name, shared. `UnknownTimezone` when this machine has none."""
+    if not isinstance(name, str):
+        raise UnknownTimezone(str(name), f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
+    if name == "localtime":
+        raise UnknownTimezone(name, "is another zone on every machine: name the zone, such as 'Europe/Paris'")
+    try:
+        return Zone(zoneinfo.ZoneInfo(name))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise UnknownTimezone(name, _unknown(name)) from None
+
+
+def _unknown(name: str) -> str:
+    known = zoneinfo.available_timezones()
+    if not known:
+        return "this machine has no time zone database: install the tzdata package"
+    by_lower = {zone.lower(): zone for zone in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    hint = f"did you mean {by_lower[near[0]]!r}?" if near else "use an IANA name such as 'Europe/Paris'"
+    return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
+
+
+def tzdata_version() -> str:
+    """The release of the database that `zoneinfo` reads here, such as '2025b'."""
+    for folder in zoneinfo.TZPATH:
+        if Path(folder, "UTC").is_file():
+            return _version_of_folder(Path(folder))
+    try:
+        release = metadata.version("tzdata")  # the wheel of 2025b is 2025.2
+    except metadata.PackageNotFoundError:
+        return "none"
+    year, _, number = release.partition(".")
+    return year + chr(ord("a") + int(number.split(".")[0]) - 1)
+
+
+def _version_of_folder(folder: Path) -> str:
+    compact = folder / "tzdata.zi"
+    if compact.is_file():
+        with compact.open(encoding="utf-8") as lines:
+            first = lines.readline()
+        if first.startswith("# version "):
+            return first.removeprefix("# version ").strip()
+    version = folder / "+VERSION"
+    return version.read_text(encoding="utf-8").strip() if version.is_file() else f"unknown ({folder})"
