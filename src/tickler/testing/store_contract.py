@@ -10,7 +10,7 @@ from tickler.store import Store
 from tickler.testing.claimers import Claimers
 
 # A Wednesday at noon, far from any clock this runs on: a store that looks at one gives itself away.
-NOW_MS = 1_921_320_000_000  # 2030-11-20T12:00:00Z
+NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 

@@ -35,7 +35,7 @@ class MemoryIndex:
         due = sorted((entry.next_fire_at, id) for id, entry in index.items() if entry.next_fire_at <= now_ms)
         known = [id for _, id in due if index[id].format <= ROW_FORMAT]
         result = advance(((id, *id, *_columns(index[id])) for id in known), now_ms)
-        lacking = lacking_zones(result.problems) & self._tables.zones
+        lacking = {zone for zone in lacking_zones(result.problems) if ("zone", zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
         for problem in result.problems:

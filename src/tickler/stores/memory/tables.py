@@ -47,14 +47,13 @@ class Tables:
         self.index: dict[Id, IndexEntry] = {}
         self.aside: dict[Id, AsideEntry] = {}
         self.records: dict[tuple[str, str], RecordEntry] = {}
-        self.zones: set[str] = set()
 
     def enter(self, row: IndexRow, *, managed: bool) -> None:
         """Put a row into the index, wherever it was before."""
         id = Id(row.owner, row.key)
         self.index[id] = IndexEntry(str(row.when), row.when.tz, row.next_fire_at, row.ends_at, row.offset_ms, managed)
         self.aside.pop(id, None)
-        self.zones.add(row.when.tz)
+        self.records.setdefault(("zone", row.when.tz), RecordEntry(b"{}", 1, None))
 
     def leave(self, id: Id) -> None:
         self.index.pop(id, None)

@@ -1,0 +1,95 @@
+"""The stores that every kit runs over: how to open each, and how to write into it behind its back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+import pytest
+
+from tickler.connect import store_for_url
+from tickler.schedule import Id
+from tickler.store import Store
+from tickler.stores.memory import MemoryStore
+from tickler.stores.memory.tables import Tables
+from tickler.testing.store_contract import StoreContract
+
+
+class OnMemory(StoreContract):
+    @pytest.fixture
+    async def store(self) -> AsyncIterator[Store]:
+        store = MemoryStore()
+        await store.open(create=True)
+        yield store
+        await store.close()
+
+    async def corrupt(
+        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+    ) -> None:
+        assert isinstance(store, MemoryStore)
+        tables: Tables = store.index._tables
+        id = Id(owner, key)
+        entry = tables.index[id] if id in tables.index else tables.aside[id].entry
+        for target in filter(None, (entry, tables.schedules.get(id))):
+            target.when_text = when_text or target.when_text
+            target.tz = tz or target.tz
+        entry.format = format or entry.format
+
+
+class OnSqlite(StoreContract):
+    @pytest.fixture
+    def url(self, sqlite_url: str) -> str:
+        return sqlite_url
+
+    @pytest.fixture
+    async def store(self, url: str) -> AsyncIterator[Store]:
+        store = store_for_url(url)
+        await store.open(create=True)
+        self._path = url.removeprefix("sqlite:///")
+        yield store
+        await store.close()
+
+    async def corrupt(
+        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+    ) -> None:
+        with sqlite3.connect(self._path) as connection:
+            for table, columns in _corruption(when_text, tz, format):
+                assignments = ", ".join(f"{name} = ?" for name in columns)
+                connection.execute(f"UPDATE {table} SET {assignments} WHERE owner = ? AND key = ?", (*columns.values(), owner, key))
+        connection.close()
+
+
+class OnPostgres(StoreContract):
+    @pytest.fixture
+    def url(self, postgres_url: str) -> str:
+        return postgres_url
+
+    @pytest.fixture
+    async def store(self, url: str) -> AsyncIterator[Store]:
+        store = store_for_url(url)
+        await store.open(create=True)
+        self._url = url
+        yield store
+        await store.close()
+
+    async def corrupt(
+        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+    ) -> None:
+        schema = parse_qs(urlsplit(self._url).query)["schema"][0]
+        connection = await asyncpg.connect(self._url.partition("&schema=")[0])
+        for table, columns in _corruption(when_text, tz, format):
+            assignments = ", ".join(f"{name} = ${n}" for n, name in enumerate(columns, 3))
+            await connection.execute(
+                f"UPDATE {schema}.{table} SET {assignments} WHERE owner = $1 AND key = $2", owner, key, *columns.values()
+            )
+        await connection.close()
+
+
+def _corruption(when_text: str | None, tz: str | None, format: int | None) -> list[tuple[str, dict[str, object]]]:
+    given = {"when_text": when_text, "tz": tz, "format": format}
+    columns = {name: value for name, value in given.items() if value is not None}
+    declared = {name: value for name, value in columns.items() if name != "format"}
+    tables = {"tickler_index": columns, "tickler_aside": columns, "tickler_schedules": declared}
+    return [(table, changed) for table, changed in tables.items() if changed]

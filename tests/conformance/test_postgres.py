@@ -1,0 +1,16 @@
+"""Every kit over the PostgreSQL store."""
+
+from conformance.stores import OnPostgres
+from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+
+
+class TestIndex(OnPostgres, ScheduleIndexContract):
+    pass
+
+
+class TestSchedules(OnPostgres, ScheduleStoreContract):
+    pass
+
+
+class TestRecords(OnPostgres, RecordStoreContract):
+    pass

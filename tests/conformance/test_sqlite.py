@@ -1,0 +1,16 @@
+"""Every kit over the SQLite store."""
+
+from conformance.stores import OnSqlite
+from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+
+
+class TestIndex(OnSqlite, ScheduleIndexContract):
+    pass
+
+
+class TestSchedules(OnSqlite, ScheduleStoreContract):
+    pass
+
+
+class TestRecords(OnSqlite, RecordStoreContract):
+    pass
