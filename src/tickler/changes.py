@@ -21,7 +21,7 @@ from tickler.when import At, Every, Unreadable, When, iso_utc
 Move = Literal["keep", "enter", "leave", "finish"]
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """Write this schedule, at this version, and move its index row."""
 
     schedule: Schedule
@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True):
             created_at=self.created_at,
             updated_at=self.updated_at,
             state=kept.state if kept else states[self.move],
-            next_fire_at=kept.next_fire_at if kept else self.row and self.row.next_fire_at,
+            next_fire_at=kept.next_fire_at if kept else (None if self.row is None else self.row.next_fire_at),
         )
 
 
@@ -103,10 +103,8 @@ def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
     )
 
 
-def _change(
-    schedule: Schedule, current: StoredSchedule | None, now_ms: int, move: Move, row: IndexRow | None = None
-) -> Change:
-    if isinstance(schedule.when, Unreadable):
+def _change(schedule: Schedule, current: StoredSchedule | None, now_ms: int, move: Move, row: IndexRow | None = None) -> Change:
+    if type(schedule.when) is Unreadable:
         raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")
     version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
     return Change(schedule, encode_body(schedule), version, created_at, now_ms, move, row)
@@ -115,7 +113,7 @@ def _change(
 def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -> Schedule:
     """An interval without a start gets one at its first put, and keeps it."""
     when = schedule.when
-    if not isinstance(when, Every) or when.start is not None:
+    if type(when) is not Every or when.start is not None:
         return schedule
     before = current.when if current is not None else None
     same = isinstance(before, Every) and before.interval_ms == when.interval_ms

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Self, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from tickler.blocking import Blocking
 from tickler.clock import Clock, SystemClock
 from tickler.errors import InvalidInput
 from tickler.index import Index
@@ -94,6 +95,13 @@ def connect(
     return Tickler(store, clock or SystemClock(), create=create)
 
 
+def connect_sync(
+    url: str | None = None, *, pool: object = None, schema: str = "public", create: bool = True, clock: Clock | None = None
+) -> Blocking:
+    """The same object without `await`, for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
+    return Blocking(connect(url, pool=pool, schema=schema, create=create, clock=clock))
+
+
 def store_for_url(url: str) -> Store:
     """The store of a URL, not yet open. `InvalidInput` says which schemes there are."""
     parsed = parse_url(url)
@@ -108,7 +116,9 @@ def store_for_url(url: str) -> Store:
 
 def parse_url(url: str) -> StoreUrl:
     if not isinstance(url, str) or "://" not in url:
-        raise InvalidInput(f"{url!r} is no store's URL: write 'sqlite:///tickler.db' or 'postgresql://user@host/database'")
+        raise InvalidInput(
+            "that is no store's URL, which begins as 'sqlite:///tickler.db' or 'postgresql://user@host/database' do"
+        )
     scheme, _, rest = url.partition("://")
     location, _, query = rest.partition("?")
     return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
@@ -129,7 +139,9 @@ def _backend(scheme: str) -> OpenStore:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
             raise
-        raise InvalidInput(f"{scheme}:// needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`") from None
+        raise InvalidInput(
+            f"{scheme}:// needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`"
+        ) from None
 
 
 def _store_for_pool(pool: object, schema: str) -> Store:

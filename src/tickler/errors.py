@@ -1,20 +1,20 @@
 """Every error Tickler raises, in one tree.
 
-    TicklerError
-    ├── InvalidInput                what was passed cannot be used (also a ValueError)
-    │   ├── InvalidWhen             a time expression does not read
-    │   │   └── UnknownTimezone     … because this machine knows no such zone
-    │   ├── InvalidSchedule         owner, key, payload, policy or bounds do not fit
-    │   ├── NeverFires              it reads, but no instant is left at which it would fire
-    │   └── ManagedRow              the index row belongs to a schedule; change the schedule
-    ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
-    ├── VersionConflict             somebody else wrote in between
-    ├── StoreUnavailable            the store did not answer or is locked; nothing was half done
-    ├── SchemaError                 the store's tables do not fit this version
-    │   ├── SchemaMissing           … there are none
-    │   ├── SchemaOutdated          … they are older: migrate
-    │   └── SchemaTooNew            … they are newer: upgrade this worker
-    └── WorkerUnfit                 this worker lacks what others have; it must not claim
+TicklerError
+├── InvalidInput                what was passed cannot be used (also a ValueError)
+│   ├── InvalidWhen             a time expression does not read
+│   │   └── UnknownTimezone     … because this machine knows no such zone
+│   ├── InvalidSchedule         owner, key, payload, policy or bounds do not fit
+│   ├── NeverFires              it reads, but no instant is left at which it would fire
+│   └── ManagedRow              the index row belongs to a schedule; change the schedule
+├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
+├── VersionConflict             somebody else wrote in between
+├── StoreUnavailable            the store did not answer or is locked; nothing was half done
+├── SchemaError                 the store's tables do not fit this version
+│   ├── SchemaMissing           … there are none
+│   ├── SchemaOutdated          … they are older: migrate
+│   └── SchemaTooNew            … they are newer: upgrade this worker
+└── WorkerUnfit                 this worker lacks what others have; it must not claim
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tickler.when import When
 MOST_CLAIMED = 100_000
 
 
-class IndexRow(msgspec.Struct, frozen=True):
+class IndexRow(msgspec.Struct, frozen=True, gc=False):
     """One active schedule. `next_fire_at` is when it is due: the nominal instant, plus the offset of its spread."""
 
     owner: str
@@ -133,7 +133,9 @@ def _check_row(row: object, position: int) -> None:
     check_name("owner", row.owner)
     check_name("key", row.key)
     if not isinstance(row.when, When):
-        raise InvalidInput(f"rows[{position}].when: is a {type(row.when).__name__}: pass a When, such as parse_when({row.when!r})")
+        raise InvalidInput(
+            f"rows[{position}].when: is a {type(row.when).__name__}: pass a When, such as parse_when({row.when!r})"
+        )
     to_ms(row.next_fire_at, f"rows[{position}].next_fire_at")
     if row.managed:
         raise InvalidInput(f"rows[{position}].managed: only `schedules` writes managed rows: leave it out")

@@ -39,6 +39,19 @@ def check_version(store: str, found: int | None, newest: int) -> None:
         raise SchemaTooNew(store, found, newest)
 
 
-def script(migrations: list[Migration]) -> str:
-    """All of them as one script."""
-    return "\n".join(f"-- {migration.name}\n{migration.sql.rstrip()}\n" for migration in migrations)
+def pending(store: str, done: int | None, migrations: list[Migration]) -> list[Migration]:
+    """What is still to run on a schema of version `done`. `SchemaTooNew` when it is ahead of them."""
+    newest = migrations[-1].number
+    if done is not None and done > newest:
+        raise SchemaTooNew(store, done, newest)
+    return [migration for migration in migrations if migration.number > (done or 0)]
+
+
+def script(migrations: list[Migration], records_table: str = "tickler_records") -> str:
+    """All of them as one script in one transaction, which also records the version it leaves behind."""
+    parts = [f"-- {migration.name}\n{migration.sql.strip()}\n" for migration in migrations]
+    fact = f"""\
+INSERT INTO {records_table} (kind, name, value, version) VALUES ('store', 'schema', '{{"version":{migrations[-1].number}}}', 1)
+ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value;
+"""
+    return "\n".join(["BEGIN;\n", *parts, fact, "COMMIT;\n"])

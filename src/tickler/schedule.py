@@ -96,13 +96,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> Id:
-        return Id(self.owner, self.key)
+        return tuple.__new__(Id, (self.owner, self.key))  # asked for often, and three times as fast as Id(…)
 
     def offset_ms(self) -> int:
         """How far `spread` moves this schedule's fires: the same for its whole life, uniform over schedules."""
-        spread_ms = self.policy.spread // timedelta(milliseconds=1)
-        if spread_ms == 0:
+        if not self.policy.spread:
             return 0
+        spread_ms = max(self.policy.spread // timedelta(milliseconds=1), 1)
         digest = hashlib.blake2b(f"{self.owner}\0{self.key}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) % spread_ms
 

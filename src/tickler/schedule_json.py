@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 def schedule_to_json(schedule: Schedule) -> dict[str, object]:
     """Plain JSON values, defaults left out; `schedule_from_json` reads them back to an equal schedule."""
     fields: dict[str, object] = {"owner": schedule.owner, "key": schedule.key, "when": str(schedule.when), "tz": schedule.tz}
-    fields |= _body(schedule)
+    fields |= msgspec.to_builtins(_body(schedule))
     for bound in ("starts_at", "ends_at"):
         if (at := getattr(schedule, bound)) is not None:
             fields[bound] = iso_utc(at)
@@ -109,16 +109,16 @@ def _stored_when(text: str, tz: str) -> When:
 def _body(schedule: Schedule) -> dict[str, object]:
     body: dict[str, object] = {}
     if schedule.target is not None:
-        body["target"] = msgspec.to_builtins(schedule.target)
+        body["target"] = schedule.target
     if schedule.payload is not None:
         body["payload"] = schedule.payload
-    if schedule.policy != DEFAULT_POLICY:
+    if schedule.policy is not DEFAULT_POLICY and schedule.policy != DEFAULT_POLICY:
         body["policy"] = policy_to_json(schedule.policy)
     if schedule.starts_at is not None:
         body["starts_at"] = schedule.starts_at
     if schedule.ends_at is not None:
         body["ends_at"] = schedule.ends_at
-    if schedule.delete_after != isinstance(schedule.when, At):
+    if schedule.delete_after != (type(schedule.when) is At):
         body["delete_after"] = schedule.delete_after
     return body
 
@@ -134,5 +134,7 @@ def _encode_payload(payload: object) -> bytes:
             "payload", "is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
         )
     if len(encoded) > LARGEST_PAYLOAD_BYTES:
-        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference")
+        raise InvalidSchedule(
+            "payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference"
+        )
     return encoded

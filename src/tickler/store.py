@@ -52,10 +52,17 @@ class Store(Protocol):
     or `SchemaTooNew` when what is there does not fit.
     """
 
-    capabilities: Capabilities
-    schedules: ScheduleStore
-    index: ScheduleIndex
-    records: RecordStore
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def schedules(self) -> ScheduleStore: ...
+
+    @property
+    def index(self) -> ScheduleIndex: ...
+
+    @property
+    def records(self) -> RecordStore: ...
 
     async def open(self, *, create: bool) -> None: ...
 

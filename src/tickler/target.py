@@ -55,7 +55,7 @@ def read_target(value: object) -> Target | None:
         return HttpTarget(value)
     if isinstance(value, Mapping):
         try:
-            return msgspec.convert(dict(value), type=Target)  # type: ignore[call-overload,no-any-return]  # a union is a type to msgspec
+            return msgspec.convert(dict(value), type=Target)  # type: ignore[no-any-return]  # a union is a type to msgspec
         except msgspec.ValidationError as error:
             raise InvalidSchedule("target", f"{error}: write {{'type': 'http', 'url': 'https://…'}}") from None
     raise InvalidSchedule("target", f"is a {type(value).__name__}: pass a URL, an HttpTarget or a PythonTarget")

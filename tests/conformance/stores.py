@@ -13,7 +13,7 @@ from tickler.connect import store_for_url
 from tickler.schedule import Id
 from tickler.store import Store
 from tickler.stores.memory import MemoryStore
-from tickler.stores.memory.tables import Tables
+from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
 from tickler.testing.store_contract import StoreContract
 
 
@@ -26,13 +26,21 @@ class OnMemory(StoreContract):
         await store.close()
 
     async def corrupt(
-        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+        self,
+        store: Store,
+        owner: str,
+        key: str,
+        *,
+        when_text: str | None = None,
+        tz: str | None = None,
+        format: int | None = None,
     ) -> None:
         assert isinstance(store, MemoryStore)
         tables: Tables = store.index._tables
         id = Id(owner, key)
         entry = tables.index[id] if id in tables.index else tables.aside[id].entry
-        for target in filter(None, (entry, tables.schedules.get(id))):
+        targets: list[IndexEntry | ScheduleEntry] = [entry, *filter(None, [tables.schedules.get(id)])]
+        for target in targets:
             target.when_text = when_text or target.when_text
             target.tz = tz or target.tz
         entry.format = format or entry.format
@@ -52,12 +60,21 @@ class OnSqlite(StoreContract):
         await store.close()
 
     async def corrupt(
-        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+        self,
+        store: Store,
+        owner: str,
+        key: str,
+        *,
+        when_text: str | None = None,
+        tz: str | None = None,
+        format: int | None = None,
     ) -> None:
         with sqlite3.connect(self._path) as connection:
             for table, columns in _corruption(when_text, tz, format):
                 assignments = ", ".join(f"{name} = ?" for name in columns)
-                connection.execute(f"UPDATE {table} SET {assignments} WHERE owner = ? AND key = ?", (*columns.values(), owner, key))
+                connection.execute(
+                    f"UPDATE {table} SET {assignments} WHERE owner = ? AND key = ?", (*columns.values(), owner, key)
+                )
         connection.close()
 
 
@@ -75,7 +92,14 @@ class OnPostgres(StoreContract):
         await store.close()
 
     async def corrupt(
-        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+        self,
+        store: Store,
+        owner: str,
+        key: str,
+        *,
+        when_text: str | None = None,
+        tz: str | None = None,
+        format: int | None = None,
     ) -> None:
         schema = parse_qs(urlsplit(self._url).query)["schema"][0]
         connection = await asyncpg.connect(self._url.partition("&schema=")[0])
@@ -89,7 +113,7 @@ class OnPostgres(StoreContract):
 
 def _corruption(when_text: str | None, tz: str | None, format: int | None) -> list[tuple[str, dict[str, object]]]:
     given = {"when_text": when_text, "tz": tz, "format": format}
-    columns = {name: value for name, value in given.items() if value is not None}
-    declared = {name: value for name, value in columns.items() if name != "format"}
+    columns: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    declared: dict[str, object] = {name: value for name, value in columns.items() if name != "format"}
     tables = {"tickler_index": columns, "tickler_aside": columns, "tickler_schedules": declared}
     return [(table, changed) for table, changed in tables.items() if changed]

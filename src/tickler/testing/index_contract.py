@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from tickler.advance import ROW_FORMAT
+from tickler.clock import ManualClock
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, ScheduleIndex
 from tickler.schedule import Schedule
@@ -15,13 +16,14 @@ from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.testing.claimers import Claimers
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
-from tickler.clock import ManualClock
 from tickler.when import At, Cron, Every, When
 
 HOURLY = Cron("0 * * * *")
 
 
-def row(key: str, due_in_ms: int = -1, when: When = HOURLY, *, owner: str = "u1", ends_at: int | None = None, offset_ms: int = 0) -> IndexRow:
+def row(
+    key: str, due_in_ms: int = -1, when: When = HOURLY, *, owner: str = "u1", ends_at: int | None = None, offset_ms: int = 0
+) -> IndexRow:
     return IndexRow(owner, key, when, NOW_MS + due_in_ms, ends_at, offset_ms)
 
 
@@ -72,7 +74,9 @@ class ScheduleIndexContract(StoreContract):
         assert await index.claim_due(NOW_MS) == []
 
     @pytest.mark.parametrize("years", [-25, -5, 25])
-    async def test_the_advance_is_from_the_now_that_was_given_not_from_a_wall_clock(self, index: ScheduleIndex, years: int) -> None:
+    async def test_the_advance_is_from_the_now_that_was_given_not_from_a_wall_clock(
+        self, index: ScheduleIndex, years: int
+    ) -> None:
         now_ms = NOW_MS + years * 365 * DAY_MS
         await index.upsert_many([IndexRow("u1", "a", HOURLY, now_ms - 1)])
         assert keys(await index.claim_due(now_ms)) == ["a"]
@@ -251,7 +255,9 @@ class ScheduleIndexContract(StoreContract):
         shares = await asyncio.gather(*(claim_all() for _ in range(5)))
         assert Counter(key for share in shares for key in share) == Counter(f"k{n:03}" for n in range(300))
 
-    async def test_four_processes_get_disjoint_rows_and_together_everything(self, index: ScheduleIndex, claimers: Claimers) -> None:
+    async def test_four_processes_get_disjoint_rows_and_together_everything(
+        self, index: ScheduleIndex, claimers: Claimers
+    ) -> None:
         rows = [row(f"k{n:04}", -5000 + n) for n in range(2000)]
         await index.upsert_many(rows)
         await claimers.start(4, NOW_MS, limit=50)

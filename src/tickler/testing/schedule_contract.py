@@ -307,7 +307,9 @@ class ScheduleStoreContract(StoreContract):
         assert await store.index.count() == 1201
         assert await schedules.put_many([]) == 0
 
-    async def test_many_new_schedules_among_old_ones_of_every_state_are_all_in_step(self, store: Store, schedules: Schedules) -> None:
+    async def test_many_new_schedules_among_old_ones_of_every_state_are_all_in_step(
+        self, store: Store, schedules: Schedules
+    ) -> None:
         many = [schedule(f"k{n:04}", enabled=n % 3 > 0) for n in range(1500)]
         await schedules.put_many(many[::2])
         await store.index.claim_due(NOW_MS + HOUR_MS, 200)
@@ -337,7 +339,9 @@ class ScheduleStoreContract(StoreContract):
         assert (await schedules.list()).items == []
         assert await store.index.count() == 0
 
-    async def test_declare_makes_the_owners_set_exactly_this_one(self, store: Store, schedules: Schedules, clock: ManualClock) -> None:
+    async def test_declare_makes_the_owners_set_exactly_this_one(
+        self, store: Store, schedules: Schedules, clock: ManualClock
+    ) -> None:
         await schedules.put(schedule("other", owner="u2"))
         first = await schedules.declare("system", [schedule("a", owner="system"), schedule("b", owner="system")])
         assert (first.added, first.changed, first.removed, first.kept) == (["a", "b"], [], [], [])
@@ -388,8 +392,13 @@ class ScheduleStoreContract(StoreContract):
 
     async def test_a_list_can_be_of_one_state(self, store: Store, schedules: Schedules) -> None:
         await schedules.put_many(
-            [schedule("active1"), schedule("active2", owner="u2"), schedule("paused", enabled=False)]
-            + [schedule("done", when=At("2030-11-20T12:00:01Z")), schedule("bad")]
+            [
+                schedule("active1"),
+                schedule("active2", owner="u2"),
+                schedule("paused", enabled=False),
+                schedule("done", when=At("2030-11-20T12:00:01Z")),
+                schedule("bad"),
+            ]
         )
         await self.corrupt(store, "u1", "bad", when_text="never")
         await store.index.claim_due(NOW_MS + HOUR_MS)

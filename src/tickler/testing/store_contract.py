@@ -25,16 +25,22 @@ class StoreContract:
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
-    async def store(self) -> AsyncIterator[Store]:
+    async def store(self) -> Store:
         raise pytest.UsageError("give your kit a `store` fixture that yields an open and empty store")
-        yield
 
     @pytest.fixture
     def url(self) -> str | None:
         return None
 
     async def corrupt(
-        self, store: Store, owner: str, key: str, *, when_text: str | None = None, tz: str | None = None, format: int | None = None
+        self,
+        store: Store,
+        owner: str,
+        key: str,
+        *,
+        when_text: str | None = None,
+        tz: str | None = None,
+        format: int | None = None,
     ) -> None:
         """Change what is stored for an index row, whether it is in the index or set aside, and of its schedule if it has one."""
         pytest.skip("this kit was given no way to corrupt a row")

@@ -6,17 +6,16 @@ skipped days and in half-hour gaps (docs/decisions/0002).
 
 from __future__ import annotations
 
-import calendar
 import re
+from calendar import isleap
 from datetime import date, datetime
 from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
 from tickler.errors import InvalidWhen
-from tickler.when.walls import last_fixed, last_running, next_fixed, next_running
-from tickler.when.when import When
-from tickler.when.zones import DAY, Zone, load_zone
+from tickler.when.calendar import Calendar
+from tickler.when.zones import DAY
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -33,35 +32,25 @@ _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _LAST_DAY = date(9999, 12, 31).toordinal() - _EPOCH_ORDINAL
 _GREGORIAN_CYCLE_MONTHS = 400 * 12
+_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class Cron(When):
+class Cron(Calendar):
     """The instants at which a zone's wall clock matches a cron expression.
 
     Expressions whose minute or hour begins with `*` follow real time, through folds and gaps. All others name wall
     times: each happens once a day, the first time it is reached, and right after the gap when it falls into one.
     """
 
-    __slots__ = ("_fields", "_zone")
-    _fields: CronFields
-    _zone: Zone
+    __slots__ = ()
 
     def __init__(self, expr: str, tz: str = "UTC") -> None:
         text = canonical(expr)
-        self._freeze(text, tz, _fields=compile_cron(text), _zone=load_zone(tz))
-
-    def next_after(self, after_ms: int) -> int | None:
-        find = next_running if self._fields.running else next_fixed
-        at = find(self._fields, self._zone, after_ms // 1000)
-        return None if at is None else at * 1000
-
-    def last_before(self, until_ms: int) -> int | None:
-        find = last_running if self._fields.running else last_fixed
-        at = find(self._fields, self._zone, until_ms // 1000)
-        return None if at is None else at * 1000
+        fields = compile_cron(text)
+        self._keep(text, tz, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
-        return self._fields.shortest_interval() * 1000
+        return compile_cron(self._text).shortest_interval() * 1000
 
     def __repr__(self) -> str:
         return f"Cron({self._text!r}, tz={self.tz!r})"
@@ -283,7 +272,7 @@ def _why_not(expr: str, field: str) -> str:
 
 
 def _length(year: int, month: int) -> int:
-    return 29 if month == 2 and calendar.isleap(year) else calendar.mdays[month]
+    return 29 if month == 2 and isleap(year) else _LENGTHS[month]
 
 
 def _mask(numbers: set[int]) -> int:

@@ -7,9 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from tickler.errors import InvalidWhen
-from tickler.when.walls import last_fixed, next_fixed
-from tickler.when.when import When
-from tickler.when.zones import DAY, Zone, load_zone
+from tickler.when.calendar import Calendar
+from tickler.when.zones import DAY
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -20,54 +19,26 @@ _FIRST_MONDAY = 4 * DAY  # 5 January 1970, the first of the epoch
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 
 
-class Weekly(When):
+class Weekly(Calendar):
     """The same times every week: `Weekly({"tue": "09:00", "thu": ["09:00", "17:30"], "mon": None}, tz="Europe/Paris")`.
 
     A day is on because it has a time. A plan may be empty (every day None), and then has no instants.
     """
 
-    __slots__ = ("_zone", "times")
-    _zone: Zone
+    __slots__ = ("times",)
     times: tuple[int, ...]  # seconds since Monday 00:00 on the wall clock, ascending
 
     def __init__(self, plan: Mapping[str, object], tz: str = "UTC") -> None:
         times = _read_plan(plan)
         text = ", ".join(f"{WEEKDAYS[second // DAY]} {_clock(second % DAY)}" for second in times)
-        self._freeze(f"weekly({text})", tz, times=times, _zone=load_zone(tz))
-
-    def next_after(self, after_ms: int) -> int | None:
-        at = next_fixed(self, self._zone, after_ms // 1000)
-        return None if at is None else at * 1000
-
-    def last_before(self, until_ms: int) -> int | None:
-        at = last_fixed(self, self._zone, until_ms // 1000)
-        return None if at is None else at * 1000
+        object.__setattr__(self, "times", times)
+        self._keep(f"weekly({text})", tz, _WeeklyTimes(times), running=False)
 
     def shortest_interval_ms(self) -> int | None:
         if not self.times:
             return None
         following = (*self.times[1:], self.times[0] + _WEEK)
         return min(b - a for a, b in zip(self.times, following, strict=True)) * 1000
-
-    def next_from(self, wall: int) -> int | None:
-        """The first wall time >= `wall` of the plan."""
-        if not self.times:
-            return None
-        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
-        i = bisect_left(self.times, second)
-        if i == len(self.times):
-            week, i = week + 1, 0
-        return _FIRST_MONDAY + week * _WEEK + self.times[i]
-
-    def last_until(self, wall: int) -> int | None:
-        """The last wall time <= `wall` of the plan."""
-        if not self.times:
-            return None
-        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
-        i = bisect_right(self.times, second) - 1
-        if i < 0:
-            week, i = week - 1, len(self.times) - 1
-        return _FIRST_MONDAY + week * _WEEK + self.times[i]
 
     def days(self) -> dict[str, list[str]]:
         """The plan by weekday, days off left out."""
@@ -81,6 +52,33 @@ class Weekly(When):
 
     def __reduce__(self) -> tuple[type[Weekly], tuple[dict[str, list[str]], str]]:
         return Weekly, (self.days(), self.tz)
+
+
+class _WeeklyTimes:
+    """The wall times of a plan."""
+
+    __slots__ = ("_times",)
+
+    def __init__(self, times: tuple[int, ...]) -> None:
+        self._times = times
+
+    def next_from(self, wall: int) -> int | None:
+        if not self._times:
+            return None
+        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
+        i = bisect_left(self._times, second)
+        if i == len(self._times):
+            week, i = week + 1, 0
+        return _FIRST_MONDAY + week * _WEEK + self._times[i]
+
+    def last_until(self, wall: int) -> int | None:
+        if not self._times:
+            return None
+        week, second = divmod(wall - _FIRST_MONDAY, _WEEK)
+        i = bisect_right(self._times, second) - 1
+        if i < 0:
+            week, i = week - 1, len(self._times) - 1
+        return _FIRST_MONDAY + week * _WEEK + self._times[i]
 
 
 def parse_weekly(body: str, tz: str) -> Weekly:
@@ -115,7 +113,9 @@ def _read_day(name: str, day: object, plan: object) -> list[int]:
         unknown = [str(key) for key in day if key != "time"]
         if unknown:
             raise InvalidWhen(
-                f"{name}.{unknown[0]}", _short(plan), "nobody reads that: a day is on because it has a 'time', off when that is null"
+                f"{name}.{unknown[0]}",
+                _short(plan),
+                "nobody reads that: a day is on because it has a 'time', off when that is null",
             )
         if "time" not in day:
             raise InvalidWhen(name, _short(plan), "has no 'time': give it one, or null for a day off")
@@ -129,7 +129,9 @@ def _read_day(name: str, day: object, plan: object) -> list[int]:
 def _read_time(name: str, time: object, plan: object) -> int:
     match = _TIME.fullmatch(time) if isinstance(time, str) else None
     if match is None:
-        raise InvalidWhen(name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off")
+        raise InvalidWhen(
+            name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off"
+        )
     hour, minute, second = match.groups(default="0")
     return int(hour) * 3600 + int(minute) * 60 + int(second)
 

@@ -42,8 +42,8 @@ class MemoryIndex:
             id = Id(*problem.row[1:3])
             self._tables.aside[id] = AsideEntry(index.pop(id), "unreadable", problem.reason)
         result = advance(((id, *id, *_columns(index[id])) for id in [id for id in known if id in index][:limit]), now_ms)
-        for id, next_fire_at in zip(result.moved, result.moved_to, strict=True):
-            index[id].next_fire_at = next_fire_at
+        for moved, next_fire_at in zip(result.moved, result.moved_to, strict=True):
+            index[moved].next_fire_at = next_fire_at
         for row in result.finished:
             id = Id(*row[1:3])
             entry = index.pop(id)
@@ -62,15 +62,15 @@ class MemoryIndex:
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         unreadable = sorted((id, aside) for id, aside in self._tables.aside.items() if aside.state == "unreadable")
         return [
-            SetAside(*id, aside.entry.when_text, aside.entry.tz, aside.entry.next_fire_at, aside.reason or "", aside.entry.managed)
+            SetAside(
+                *id, aside.entry.when_text, aside.entry.tz, aside.entry.next_fire_at, aside.reason or "", aside.entry.managed
+            )
             for id, aside in unreadable[:limit]
         ]
 
     async def restore(self) -> int:
         aside = self._tables.aside
-        readable = [
-            id for id, row in aside.items() if row.state == "unreadable" and reads(row.entry.when_text, row.entry.tz)
-        ]
+        readable = [id for id, row in aside.items() if row.state == "unreadable" and reads(row.entry.when_text, row.entry.tz)]
         for id in readable:
             self._tables.index[id] = aside.pop(id).entry
         return len(readable)

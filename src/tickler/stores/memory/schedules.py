@@ -28,9 +28,7 @@ class MemorySchedules:
         return self._read(id)
 
     async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
-        ids = sorted(
-            id for id in self._tables.schedules if owner in (None, id.owner) and (after is None or id > after)
-        )
+        ids = sorted(id for id in self._tables.schedules if owner in (None, id.owner) and (after is None or id > after))
         every = (stored for id in ids if (stored := self._read(id)) is not None)
         return [stored for stored in every if state in (None, stored.state)][:limit]
 

@@ -52,7 +52,8 @@ class PostgresStore:
             await self._database.close()
 
     def migration_sql(self) -> str:
-        return self._database.sql(script(schema.MIGRATIONS))
+        tables = script(schema.MIGRATIONS, "{schema}.tickler_records")
+        return self._database.sql(f"CREATE SCHEMA IF NOT EXISTS {{schema}};\n\n{tables}")
 
 
 def open_store(url: StoreUrl) -> PostgresStore:

@@ -9,14 +9,18 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
 
+Connection = asyncpg.Connection | PoolConnectionProxy
+
 CONNECT_TIMEOUT_S = 10
 COMMAND_TIMEOUT_S = 60
 MOST_CONNECTIONS = 10
+KEPT_STATEMENTS = 100
 MOST_TRIES = 5
 
 # How a transaction of a claim begins: in one round trip, and so that no stale statistics make the planner sort the backlog.
@@ -24,13 +28,17 @@ BEGIN_CLAIM = (
     "BEGIN; SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"
 )
 
-_UNAVAILABLE = (
+_BROKEN = (  # the connection is of no use any more
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,  # what it says when the server went away while it was idle
     asyncpg.OperatorInterventionError,
+)
+_UNAVAILABLE = (
+    *_BROKEN,
+    asyncpg.CannotConnectNowError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -77,11 +85,11 @@ class Database:
         """Put the schema's name in its places."""
         return text.replace("{schema}", self.schema)
 
-    async def read(self, query: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._errors(), self._connection() as connection:
             return await query(connection)
 
-    async def write(self, work: Callable[[asyncpg.Connection], Awaitable[T]], using: object = None) -> T:
+    async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
         """Run `work` in a transaction, or in a savepoint of the one that `using` has open; again if it loses a race."""
         if using is not None:
             connection = _check_using(using)
@@ -90,7 +98,7 @@ class Database:
         async with self._errors():
             return await _with_tries(lambda: self._write_once(work))
 
-    async def claim(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    async def claim(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that is planned for claims."""
         async with self._errors(), self._connection() as connection:
             await connection.execute(BEGIN_CLAIM)
@@ -103,16 +111,20 @@ class Database:
                 raise
             return result
 
-    async def _write_once(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    async def _write_once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._connection() as connection:
             return await _in_transaction(connection, work)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def _connection(self) -> AsyncIterator[Connection]:
         if self._pool is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
         async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-            yield connection
+            try:
+                yield connection
+            except _BROKEN:
+                connection.terminate()
+                raise
 
     async def _make_pool(self) -> asyncpg.Pool:
         """Behind a pooler that shares sessions, such as PgBouncer, prepared statements cannot be kept."""
@@ -128,7 +140,7 @@ class Database:
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=COMMAND_TIMEOUT_S,
             reset=_nothing_to_reset,
-            **({"statement_cache_size": 0} if pooled else {}),
+            statement_cache_size=0 if pooled else KEPT_STATEMENTS,
         )
 
     @asynccontextmanager
@@ -157,7 +169,7 @@ async def _with_tries(attempt: Callable[[], Awaitable[T]]) -> T:
     return await attempt()
 
 
-async def _in_transaction(connection: asyncpg.Connection, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+async def _in_transaction(connection: Connection, work: Callable[[Connection], Awaitable[T]]) -> T:
     async with connection.transaction():
         return await work(connection)
 
@@ -166,8 +178,8 @@ async def _nothing_to_reset(connection: asyncpg.Connection) -> None:
     """Sessions are left as they were found, so that giving one back costs no round trip."""
 
 
-def _check_using(using: object) -> asyncpg.Connection:
-    if not isinstance(using, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy):
+def _check_using(using: object) -> Connection:
+    if not isinstance(using, asyncpg.Connection | PoolConnectionProxy):
         raise InvalidInput(f"using: is a {type(using).__name__}: pass an asyncpg connection to this same database")
     if not using.is_in_transaction():
         raise InvalidInput("using: has no transaction open to join: call it inside `async with connection.transaction():`")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import asyncpg
-
 from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
 from tickler.outdated import KIND, OutdatedReport
 from tickler.schedule import Id
 from tickler.stores.postgres import records, rows
-from tickler.stores.postgres.database import Database
+from tickler.stores.postgres.database import Connection, Database
 
 # The handle is the row's place on disk, which cannot change while this transaction has the row locked.
 SELECT_DUE = """
@@ -59,14 +57,14 @@ class PostgresIndex:
     async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
         in_order = sorted(index_rows, key=lambda row: (row.owner, row.key))
 
-        async def work(connection: asyncpg.Connection) -> None:
+        async def work(connection: Connection) -> None:
             await self._refuse_managed(connection, [Id(row.owner, row.key) for row in in_order])
             await rows.enter(connection, self._database, in_order)
 
         await self._database.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
-        async def work(connection: asyncpg.Connection) -> None:
+        async def work(connection: Connection) -> None:
             await self._refuse_managed(connection, [Id(owner, key)])
             await rows.leave(connection, self._database, [Id(owner, key)])
 
@@ -89,7 +87,7 @@ class PostgresIndex:
         return [SetAside(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
 
     async def restore(self) -> int:
-        async def work(connection: asyncpg.Connection) -> int:
+        async def work(connection: Connection) -> int:
             kept = await connection.fetch(self._database.sql(_UNREADABLE))
             ids = [Id(owner, key) for owner, key, when_text, tz in kept if reads(when_text, tz)]
             if ids:
@@ -99,7 +97,7 @@ class PostgresIndex:
 
         return await self._database.write(work)
 
-    async def _claim(self, connection: asyncpg.Connection, now_ms: int, limit: int) -> list[IndexRow]:
+    async def _claim(self, connection: Connection, now_ms: int, limit: int) -> list[IndexRow]:
         claimed: list[IndexRow] = []
         while True:
             wanted = limit - len(claimed)
@@ -113,13 +111,13 @@ class PostgresIndex:
             await self._report_outdated(connection, now_ms)
         return claimed
 
-    async def _apply(self, connection: asyncpg.Connection, result: Advance) -> None:
+    async def _apply(self, connection: Connection, result: Advance) -> None:
         if result.moved:
             await connection.execute(self._database.sql(ADVANCE), result.moved, result.moved_to)
         if result.finished or result.problems:
             await self._take_out(connection, result)
 
-    async def _take_out(self, connection: asyncpg.Connection, result: Advance) -> None:
+    async def _take_out(self, connection: Connection, result: Advance) -> None:
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)
@@ -127,18 +125,16 @@ class PostgresIndex:
         await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
         finished = [(row[1], row[2], "finished", None, *row[3:]) for row in map(tuple, result.finished) if row[-1]]
         unreadable = [
-            (row[1], row[2], "unreadable", problem.reason, *row[3:])
-            for problem in result.problems
-            if (row := tuple(problem.row))
+            (row[1], row[2], "unreadable", problem.reason, *row[3:]) for problem in result.problems if (row := tuple(problem.row))
         ]
         await rows.put_aside(connection, self._database, [*finished, *unreadable])
 
-    async def _refuse_managed(self, connection: asyncpg.Connection, ids: Sequence[Id]) -> None:
+    async def _refuse_managed(self, connection: Connection, ids: Sequence[Id]) -> None:
         managed = await connection.fetchrow(self._database.sql(_MANAGED), *rows.transposed(ids))
         if managed is not None:
             raise ManagedRow(*managed)
 
-    async def _report_outdated(self, connection: asyncpg.Connection, now_ms: int) -> None:
+    async def _report_outdated(self, connection: Connection, now_ms: int) -> None:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report

@@ -7,7 +7,7 @@ import msgspec
 
 from tickler.errors import VersionConflict
 from tickler.records import Record
-from tickler.stores.postgres.database import Database
+from tickler.stores.postgres.database import Connection, Database
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"
 _GET = f"""
@@ -75,7 +75,7 @@ class PostgresRecords:
 
 
 async def write(
-    connection: asyncpg.Connection,
+    connection: Connection,
     database: Database,
     kind: str,
     name: str,
@@ -94,7 +94,7 @@ async def write(
     return version
 
 
-async def known_zones(connection: asyncpg.Connection, database: Database, zones: set[str]) -> set[str]:
+async def known_zones(connection: Connection, database: Database, zones: set[str]) -> set[str]:
     """Those of `zones` that some machine could read when it wrote a row with them."""
     sql = database.sql("SELECT name FROM {schema}.tickler_records WHERE kind = 'zone' AND name = ANY($1::text[])")
     return {name for (name,) in await connection.fetch(sql, list(zones))} if zones else set()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import asyncpg
 
 from tickler.advance import ROW_FORMAT
 from tickler.index import IndexRow
 from tickler.schedule import Id
-from tickler.stores.postgres.database import Database
+from tickler.stores.postgres.database import Connection, Database
 
 COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
 
@@ -37,7 +37,8 @@ _PUT_ASIDE = """
     INSERT INTO {schema}.tickler_aside AS a
         (owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     SELECT *, $11::smallint FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::boolean[]
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::boolean[]
     )
     ON CONFLICT (owner, key) DO UPDATE SET
         state = excluded.state, reason = excluded.reason, when_text = excluded.when_text, tz = excluded.tz,
@@ -46,45 +47,49 @@ _PUT_ASIDE = """
 """
 
 
-async def enter(connection: asyncpg.Connection, database: Database, rows: Sequence[IndexRow]) -> None:
+async def enter(connection: Connection, database: Database, rows: Sequence[IndexRow]) -> None:
     """Put rows into the index, wherever they were before, and remember their zones as readable."""
     if not rows:
         return
-    records = [
-        (row.owner, row.key, str(row.when), row.when.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed, ROW_FORMAT)
-        for row in rows
-    ]
-    if not await copied(connection, database, "tickler_index", COLUMNS, records):
-        await connection.execute(database.sql(_ENTER), *transposed(records))
+    if not await copied(connection, database, "tickler_index", COLUMNS, map(_columns, rows), len(rows)):
+        await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
     await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row in rows}))
-    # A statement of its own, after the row is held: it has to see what a claim that was waited for has just set aside.
-    await take_back(connection, database, [Id(row.owner, row.key) for row in rows])
+    # A statement of its own, after the rows are held: it has to see what a claim that was waited for has just set aside.
+    if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
+        database.sql("SELECT EXISTS (SELECT FROM {schema}.tickler_aside)")
+    ):
+        await take_back(connection, database, [Id(row.owner, row.key) for row in rows])
 
 
-async def leave(connection: asyncpg.Connection, database: Database, ids: Sequence[Id]) -> None:
+async def leave(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
     """Take rows out of the index and out of what was set aside."""
     if ids:
         await connection.execute(database.sql(_LEAVE), *transposed(ids))
         await take_back(connection, database, ids)
 
 
-async def take_back(connection: asyncpg.Connection, database: Database, ids: Sequence[Id]) -> None:
+async def take_back(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
     """Forget that rows were set aside."""
     if ids:
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
 
 
-async def put_aside(connection: asyncpg.Connection, database: Database, rows: Sequence[tuple[object, ...]]) -> None:
+async def put_aside(connection: Connection, database: Database, rows: Sequence[tuple[object, ...]]) -> None:
     """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
     if rows:
         await connection.execute(database.sql(_PUT_ASIDE), *transposed(rows), ROW_FORMAT)
 
 
 async def copied(
-    connection: asyncpg.Connection, database: Database, table: str, columns: Sequence[str], records: Sequence[tuple[object, ...]]
+    connection: Connection,
+    database: Database,
+    table: str,
+    columns: Sequence[str],
+    records: Iterable[tuple[object, ...]],
+    number: int,
 ) -> bool:
-    """COPY many new rows, the fastest way in. False, and nothing written, if they are few or one of them exists."""
-    if len(records) < COPY_FROM_ROWS:
+    """COPY many new rows, the fastest way in, made while they are sent. False, and nothing written, if few or one exists."""
+    if number < COPY_FROM_ROWS:
         return False
     try:
         async with connection.transaction():
@@ -99,3 +104,8 @@ async def copied(
 def transposed(records: Sequence[Sequence[object]]) -> list[list[object]]:
     """Rows to columns, as `unnest` takes them."""
     return [list(column) for column in zip(*records, strict=True)]
+
+
+def _columns(row: IndexRow) -> tuple[object, ...]:
+    when = row.when
+    return (row.owner, row.key, str(when), when.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed, ROW_FORMAT)

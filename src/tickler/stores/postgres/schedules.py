@@ -14,7 +14,7 @@ from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide, Stored
 from tickler.stores.postgres import rows
-from tickler.stores.postgres.database import Database, LostRace
+from tickler.stores.postgres.database import Connection, Database, LostRace
 
 _COLUMNS = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
@@ -58,7 +58,7 @@ _LISTED_FROM: dict[State | None, tuple[str, str]] = {
     "unindexed": ("s", f"{_JOINED} WHERE s.enabled AND i.owner IS NULL AND a.owner IS NULL"),
 }
 
-_TABLE_COLUMNS = ("owner", "key", "when_text", "tz", "enabled", "version", "created_at", "updated_at", "body")
+TABLE_COLUMNS = ("owner", "key", "when_text", "tz", "enabled", "version", "created_at", "updated_at", "body")
 _ARRAYS = """
     unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[], $9::json[]
@@ -83,14 +83,14 @@ class PostgresSchedules:
         self._database = database
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        async def work(connection: asyncpg.Connection) -> None:
+        async def work(connection: Connection) -> None:
             found = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
             await self._apply(connection, decide(_by_id(found)))
 
         await self._database.write(work, using)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        async def work(connection: asyncpg.Connection) -> None:
+        async def work(connection: Connection) -> None:
             found = await connection.fetch(self._database.sql(f"{_JOINED} WHERE s.owner = $1 {_LOCK}"), owner)
             await self._apply(connection, decide(_by_id(found)))
 
@@ -113,12 +113,12 @@ class PostgresSchedules:
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
         return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
-    async def _apply(self, connection: asyncpg.Connection, changes: Sequence[Change | Removal]) -> None:
+    async def _apply(self, connection: Connection, changes: Sequence[Change | Removal]) -> None:
         removed = [change.id for change in changes if isinstance(change, Removal)]
-        written = sorted((change for change in changes if isinstance(change, Change)), key=lambda change: change.schedule.id)
+        written = sorted((change for change in changes if type(change) is Change), key=lambda change: change.schedule.id)
         if removed:
             await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
-        await self._insert(connection, [_columns(change) for change in written if change.version == 1])
+        await self._insert(connection, [change for change in written if change.version == 1])
         updated = [_columns(change) for change in written if change.version > 1]
         if updated:
             await connection.execute(self._database.sql(_UPDATE), *rows.transposed(updated))
@@ -128,12 +128,13 @@ class PostgresSchedules:
         finished = [_finished(change) for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
 
-    async def _insert(self, connection: asyncpg.Connection, records: Sequence[tuple[object, ...]]) -> None:
+    async def _insert(self, connection: Connection, new: Sequence[Change]) -> None:
         """`LostRace` when one of them exists after all: there was no row to lock when they were read."""
-        if not records or await rows.copied(connection, self._database, "tickler_schedules", _TABLE_COLUMNS, records):
+        database = self._database
+        if not new or await rows.copied(connection, database, "tickler_schedules", TABLE_COLUMNS, map(_columns, new), len(new)):
             return
-        status = await connection.execute(self._database.sql(_INSERT), *rows.transposed(records))
-        if status != f"INSERT 0 {len(records)}":
+        status = await connection.execute(database.sql(_INSERT), *rows.transposed([_columns(change) for change in new]))
+        if status != f"INSERT 0 {len(new)}":
             raise LostRace
 
 

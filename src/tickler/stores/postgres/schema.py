@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-import asyncpg
 import msgspec
 
-from tickler.migrations import Migration, read_migrations
-from tickler.stores.postgres.database import Database
+from tickler.migrations import Migration, pending, read_migrations
+from tickler.stores.postgres.database import Connection, Database
 from tickler.when import tzdata_version
 
 MIGRATIONS = read_migrations(files(__package__) / "migrations")
@@ -24,18 +23,18 @@ _PUT_FACT = """
 async def migrate(database: Database, migrations: list[Migration] = MIGRATIONS) -> list[str]:
     """Run what has not run yet, in one transaction; processes that start together take turns."""
 
-    async def work(connection: asyncpg.Connection) -> list[str]:
+    async def work(connection: Connection) -> list[str]:
         await connection.execute(_LOCK)
-        done = await _version(connection, database) or 0
-        pending = [migration for migration in migrations if migration.number > done]
-        if done == 0 and not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", database.schema):
+        done = await _version(connection, database)
+        to_run = pending(database.name, done, migrations)
+        if done is None and not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", database.schema):
             await connection.execute(f"CREATE SCHEMA {database.schema}")
-        for migration in pending:
+        for migration in to_run:
             await connection.execute(database.sql(migration.sql))
             await _put_fact(connection, database, "schema", {"version": migration.number})
-        if pending:
+        if to_run:
             await _put_fact(connection, database, "tzdata", {"version": tzdata_version()})
-        return [migration.name for migration in pending]
+        return [migration.name for migration in to_run]
 
     return await database.write(work)
 
@@ -45,7 +44,7 @@ async def version(database: Database) -> int | None:
     return await database.read(lambda connection: _version(connection, database))
 
 
-async def _version(connection: asyncpg.Connection, database: Database) -> int | None:
+async def _version(connection: Connection, database: Database) -> int | None:
     if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{database.schema}.tickler_records"):
         return None
     value = await connection.fetchval(
@@ -54,5 +53,5 @@ async def _version(connection: asyncpg.Connection, database: Database) -> int | 
     return None if value is None else int(msgspec.json.decode(value)["version"])
 
 
-async def _put_fact(connection: asyncpg.Connection, database: Database, name: str, fact: dict[str, object]) -> None:
+async def _put_fact(connection: Connection, database: Database, name: str, fact: dict[str, object]) -> None:
     await connection.execute(database.sql(_PUT_FACT), name, msgspec.json.encode(fact).decode())

@@ -28,7 +28,7 @@ class SqliteStore:
         try:
             found = await connection.read(schema.version)
             if found is None and create:
-                await connection.write(schema.migrate)
+                await connection.write(lambda raw: schema.migrate(raw, connection.name))
                 found = await connection.read(schema.version)
             check_version(connection.name, found, schema.NEWEST)
         except BaseException:
@@ -44,7 +44,7 @@ class SqliteStore:
     async def migrate(self) -> list[str]:
         await self._connection.open()
         try:
-            return await self._connection.write(schema.migrate)
+            return await self._connection.write(lambda raw: schema.migrate(raw, self._connection.name))
         finally:
             await self._connection.close()
 

@@ -23,6 +23,7 @@ SELECT_DUE = """
 ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
+_MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
 _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
@@ -42,15 +43,14 @@ class SqliteIndex:
 
     async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            for row in index_rows:
-                _refuse_managed(connection, row.owner, row.key)
+            _refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
             rows.enter(connection, index_rows)
 
         await self._connection.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _refuse_managed(connection, owner, key)
+            _refuse_managed(connection, [Id(owner, key)])
             rows.leave(connection, [Id(owner, key)])
 
         await self._connection.write(work, using)
@@ -66,12 +66,14 @@ class SqliteIndex:
         return earliest
 
     async def count(self) -> int:
-        found = await self._connection.read(lambda connection: connection.execute("SELECT count(*) FROM tickler_index").fetchone())
+        found = await self._connection.read(
+            lambda connection: connection.execute("SELECT count(*) FROM tickler_index").fetchone()
+        )
         return int(found[0])
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         found = await self._connection.read(lambda connection: connection.execute(_SET_ASIDE, (limit,)).fetchall())
-        return [SetAside(*row[:-1], managed=bool(row[-1])) for row in found]
+        return [_set_aside(*row) for row in found]
 
     async def restore(self) -> int:
         def work(connection: sqlite3.Connection) -> int:
@@ -105,7 +107,8 @@ class SqliteIndex:
 
 
 def _apply(connection: sqlite3.Connection, result: Advance) -> None:
-    connection.executemany(ADVANCE, zip(result.moved_to, result.moved, strict=True))
+    # In the order of their new places, so that neighbours are written together.
+    connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
     if result.finished or result.problems:
         _take_out(connection, result)
 
@@ -122,6 +125,11 @@ def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
     )
 
 
-def _refuse_managed(connection: sqlite3.Connection, owner: str, key: str) -> None:
-    if connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", (owner, key)).fetchone():
-        raise ManagedRow(owner, key)
+def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int, reason: str, managed: int) -> SetAside:
+    return SetAside(owner, key, when_text, tz, next_fire_at, reason, bool(managed))
+
+
+def _refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
+    managed = connection.execute(_MANAGED, (rows.as_json(ids),)).fetchone()
+    if managed:
+        raise ManagedRow(*managed)

@@ -56,13 +56,17 @@ class SqliteRecords:
 
     async def delete(self, kind: str, name: str) -> bool:
         gone = await self._connection.write(
-            lambda connection: connection.execute("DELETE FROM tickler_records WHERE kind = ? AND name = ?", (kind, name)).rowcount
+            lambda connection: (
+                connection.execute("DELETE FROM tickler_records WHERE kind = ? AND name = ?", (kind, name)).rowcount
+            )
         )
         return gone > 0
 
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
         wanted = {"kind": kind, "after": after, "now_ms": now_ms, "limit": limit}
-        return [_record(row) for row in await self._connection.read(lambda connection: connection.execute(_LIST, wanted).fetchall())]
+        return [
+            _record(row) for row in await self._connection.read(lambda connection: connection.execute(_LIST, wanted).fetchall())
+        ]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         return await self._connection.write(
@@ -70,9 +74,7 @@ class SqliteRecords:
         )
 
 
-def write(
-    connection: sqlite3.Connection, kind: str, name: str, value: bytes, expires_at: int | None, version: int = 1
-) -> None:
+def write(connection: sqlite3.Connection, kind: str, name: str, value: bytes, expires_at: int | None, version: int = 1) -> None:
     fields = {"kind": kind, "name": name, "value": value.decode(), "version": version, "expires_at": expires_at}
     connection.execute(_PUT, fields)
 
@@ -80,7 +82,9 @@ def write(
 def known_zones(connection: sqlite3.Connection, zones: set[str]) -> set[str]:
     """Those of `zones` that some machine could read when it wrote a row with them."""
     return {
-        zone for zone in zones if connection.execute("SELECT 1 FROM tickler_records WHERE kind = 'zone' AND name = ?", (zone,)).fetchone()
+        zone
+        for zone in zones
+        if connection.execute("SELECT 1 FROM tickler_records WHERE kind = 'zone' AND name = ?", (zone,)).fetchone()
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from tickler.advance import ROW_FORMAT
 from tickler.index import IndexRow
 from tickler.schedule import Id
@@ -16,7 +18,15 @@ _ENTER = """
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
 """
+# Many ids in one statement: each call from Python costs more than the look-up it asks for.
+WANTED = "json_each(?) AS wanted"
+WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
 _REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
+
+
+def as_json(ids: Sequence[Id]) -> str:
+    """The parameter of `WANTED`."""
+    return msgspec.json.encode(ids).decode()
 
 
 def enter(connection: sqlite3.Connection, rows: Sequence[IndexRow]) -> None:
@@ -58,6 +68,6 @@ def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
 def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> None:
     """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
     connection.executemany(
-        f"INSERT OR REPLACE INTO tickler_aside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})",  # noqa: S608 - a constant
+        f"INSERT OR REPLACE INTO tickler_aside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})",
         rows,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from tickler.changes import Change, Removal
 from tickler.schedule import Id, State, StoredSchedule
@@ -16,12 +17,12 @@ _COLUMNS = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
            i.next_fire_at, a.state, a.reason
 """
-_JOINED = f"""
-    {_COLUMNS}
-    FROM tickler_schedules s
+_INDEX_AND_ASIDE = """
     LEFT JOIN tickler_index i ON i.owner = s.owner AND i.key = s.key
     LEFT JOIN tickler_aside a ON a.owner = s.owner AND a.key = s.key
 """
+_JOINED = f"{_COLUMNS} FROM tickler_schedules s {_INDEX_AND_ASIDE}"
+_JOINED_TO_IDS = f"{_COLUMNS} FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} {_INDEX_AND_ASIDE}"
 # Each state is listed from the sparse index it is in, so that a page costs what is on it.
 _LISTED_FROM = {
     None: f"{_JOINED} WHERE true",
@@ -79,13 +80,14 @@ class SqliteSchedules:
         if after is not None:
             query, parameters = f"{query} AND ({by}.owner, {by}.key) > (?, ?)", [*parameters, *after]
         query, bound = f"{query} ORDER BY {by}.owner, {by}.key LIMIT ?", [*parameters, limit]
-        return [_stored(row) for row in await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())]
+        return [
+            _stored(row) for row in await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())
+        ]
 
 
 def _read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
-    query = f"{_JOINED} WHERE s.owner = ? AND s.key = ?"
-    found = (connection.execute(query, id).fetchone() for id in ids)
-    return {schedule.id: schedule for schedule in (_stored(row) for row in found if row is not None)}
+    found = connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),)).fetchall()
+    return {schedule.id: schedule for schedule in map(_stored, found)}
 
 
 def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:
@@ -118,6 +120,6 @@ def _finished(change: Change) -> tuple[object, ...]:
     return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, True)
 
 
-def _stored(row: tuple[object, ...]) -> StoredSchedule:
+def _stored(row: tuple[Any, ...]) -> StoredSchedule:
     owner, key, when_text, tz, enabled, *rest = row
     return stored_schedule(owner, key, when_text, tz, bool(enabled), *rest)

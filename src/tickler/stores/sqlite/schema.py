@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-from tickler.migrations import Migration, read_migrations
+from tickler.migrations import Migration, pending, read_migrations
 from tickler.when import tzdata_version
 
 MIGRATIONS = read_migrations(files(__package__) / "migrations")
@@ -19,17 +19,16 @@ _PUT_FACT = """
 """
 
 
-def migrate(connection: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) -> list[str]:
+def migrate(connection: sqlite3.Connection, name: str, migrations: list[Migration] = MIGRATIONS) -> list[str]:
     """Run what has not run yet, inside the transaction the caller has open."""
-    done = version(connection) or 0
-    pending = [migration for migration in migrations if migration.number > done]
-    for migration in pending:
+    to_run = pending(name, version(connection), migrations)
+    for migration in to_run:
         for statement in migration.statements():
             connection.execute(statement)
         put_fact(connection, "schema", {"version": migration.number})
-    if pending:
+    if to_run:
         put_fact(connection, "tzdata", {"version": tzdata_version()})
-    return [migration.name for migration in pending]
+    return [migration.name for migration in to_run]
 
 
 def version(connection: sqlite3.Connection) -> int | None:

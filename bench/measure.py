@@ -1,0 +1,54 @@
+"""Interleaved pairs, and the ratio of their medians: single pairs wander by a factor of two on a shared machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+PAIRS = 9
+
+
+class Result(NamedTuple):
+    """One line of the table. `ratio` is ours to theirs, in the sense that `target` bounds."""
+
+    name: str
+    ours: str
+    theirs: str
+    beside: str
+    ratio: float
+    target: float
+    at_most: bool = False  # the ratio must not exceed the target; otherwise it must reach it
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio <= self.target if self.at_most else self.ratio >= self.target
+
+
+async def pairs(
+    ours: Callable[[], Awaitable[float]], theirs: Callable[[], Awaitable[float]], number: int = PAIRS
+) -> tuple[float, float, float]:
+    """Median seconds of both, and the median of the ratios theirs/ours: above 1, ours is faster.
+
+    Each callable runs once and says how many seconds of it count. Who goes first alternates.
+    """
+    mine, others, ratios = [], [], []
+    for n in range(number):
+        if n % 2:
+            b, a = await theirs(), await ours()
+        else:
+            a, b = await ours(), await theirs()
+        mine.append(a)
+        others.append(b)
+        ratios.append(b / a)
+    return statistics.median(mine), statistics.median(others), statistics.median(ratios)
+
+
+class Stopwatch:
+    def __enter__(self) -> Stopwatch:
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.seconds = time.perf_counter() - self._start

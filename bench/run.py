@@ -1,0 +1,63 @@
+"""Run the benchmarks and print the ratios: `python bench/run.py [name …] [--json]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import Result
+
+BENCHMARKS = ["cron", "claim", "put_many", "processes", "sleeping"]
+
+progress = Console(stderr=True)
+
+
+async def measure(names: list[str]) -> list[Result]:
+    results: list[Result] = []
+    for name in names:
+        started = time.monotonic()
+        results += await importlib.import_module(name).run(lambda line: progress.print(f"[dim]{line} …"))
+        progress.print(f"[dim]{name}: {time.monotonic() - started:.0f} s")
+    return results
+
+
+def table(results: list[Result]) -> Table:
+    drawn = Table(caption=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; medians of pairs")
+    for heading in ("benchmark", "ours", "beside it", "", "ratio", "must be"):
+        drawn.add_column(heading, justify="left" if heading in ("benchmark", "") else "right")
+    for result in results:
+        bound = f"{'≤' if result.at_most else '≥'} {result.target:g}" if result.target else "shown"
+        colour = "green" if result.holds else "red"
+        drawn.add_row(result.name, result.ours, result.theirs, result.beside, f"[{colour}]{result.ratio:.2f}", bound)
+    return drawn
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"any of {', '.join(BENCHMARKS)}; all when left out")
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}: there are {', '.join(BENCHMARKS)}")
+    results = asyncio.run(measure(arguments.names or BENCHMARKS))
+    if arguments.json:
+        sys.stdout.write(json.dumps([{**result._asdict(), "holds": result.holds} for result in results], indent=2) + "\n")
+    else:
+        Console().print(table(results))
+    return 0 if all(result.holds for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

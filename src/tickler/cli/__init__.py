@@ -1,0 +1,16 @@
+"""The command line. One command a file: `migrate.py` has a function `command`, and that is `tickler migrate`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The console script. Needs the extra `cli`, and says so where it is missing."""
+    try:
+        from tickler.cli.app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        sys.exit("tickler: the command line needs typer and rich: install them with `pip install 'tickler[cli]'`")
+    run()

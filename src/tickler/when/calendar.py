@@ -1,0 +1,36 @@
+"""What cron expressions and weekly plans share: wall times, in a zone."""
+
+from __future__ import annotations
+
+from tickler.when.walls import Walls, last_fixed, last_running, next_fixed, next_running
+from tickler.when.when import When
+from tickler.when.zones import Zone, load_zone
+
+
+class Calendar(When):
+    """The instants at which a zone's wall clock shows given times: once each, or, when `running`, whenever it does."""
+
+    __slots__ = ("_found", "_running", "_walls", "_zone")
+    _walls: Walls
+    _zone: Zone
+    _running: bool
+    _found: tuple[int, int]  # the last answer, and since when it has been the answer: users share expressions, ticks follow ticks
+
+    def _keep(self, text: str, tz: str, walls: Walls, *, running: bool) -> None:
+        self._freeze(text, tz, _walls=walls, _zone=load_zone(tz), _running=running, _found=(0, 0))
+
+    def next_after(self, after_ms: int) -> int | None:
+        since_ms, next_ms = self._found
+        if since_ms <= after_ms < next_ms:
+            return next_ms
+        find = next_running if self._running else next_fixed
+        at = find(self._walls, self._zone, after_ms // 1000)
+        if at is None:
+            return None
+        object.__setattr__(self, "_found", (after_ms, at * 1000))
+        return at * 1000
+
+    def last_before(self, until_ms: int) -> int | None:
+        find = last_running if self._running else last_fixed
+        at = find(self._walls, self._zone, until_ms // 1000)
+        return None if at is None else at * 1000

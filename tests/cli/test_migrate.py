@@ -1,0 +1,130 @@
+"""`tickler migrate`, and what every command has in common, run as people run it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tickler
+
+WITHOUT = "import sys; sys.modules[{!r}] = None; from tickler.cli import main; main()"
+
+
+def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "TICKLER_STORE"}
+    inherited["PYTHONPATH"] = os.pathsep.join(sys.path)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def run_tickler(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run("-m", "tickler", *arguments, folder=folder, **environment)
+
+
+async def test_migrate_makes_the_schema_and_names_what_ran(tmp_path: Path) -> None:
+    done = run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ran 0001_")
+    assert done.stdout.endswith("sqlite:///t.db is up to date\n")
+    async with tickler.connect(f"sqlite:///{tmp_path}/t.db", create=False) as t:
+        assert await t.index.count() == 0
+
+
+def test_migrating_a_store_that_is_up_to_date_says_so_and_runs_nothing(tmp_path: Path) -> None:
+    run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
+    again = run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert (again.returncode, again.stdout) == (0, "sqlite:///t.db is up to date\n")
+
+
+def test_the_store_may_come_from_the_environment(tmp_path: Path) -> None:
+    done = run_tickler("migrate", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
+    assert done.returncode == 0
+    assert (tmp_path / "t.db").exists()
+
+
+def test_an_option_goes_before_the_environment(tmp_path: Path) -> None:
+    run_tickler("migrate", "--store", "sqlite:///option.db", folder=tmp_path, TICKLER_STORE="sqlite:///environment.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["option.db"]
+
+
+def test_print_sql_prints_a_script_that_makes_the_schema_and_touches_nothing(tmp_path: Path) -> None:
+    done = run_tickler("migrate", "--store", "sqlite:///t.db", "--print-sql", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(done.stdout)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.close()
+    assert {"tickler_schedules", "tickler_index"} <= tables
+
+
+def test_what_print_sql_prints_does_not_depend_on_how_wide_the_terminal_is(tmp_path: Path) -> None:
+    narrow, wide = (
+        run_tickler("migrate", "--store", "sqlite://", "--print-sql", folder=tmp_path, COLUMNS=columns).stdout
+        for columns in ("20", "300")
+    )
+    assert narrow == wide
+
+
+@pytest.mark.parametrize("environment", [{}, {"TICKLER_STORE": ""}])
+def test_without_a_store_the_error_names_both_ways_to_give_one(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = run_tickler("migrate", folder=tmp_path, **environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tickler: ")
+    assert "--store" in done.stderr
+    assert "TICKLER_STORE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "is no store's URL"),
+        ("nonsense://here", "is no store: use one of"),
+        ("sqlite:///no/such/folder/t.db", "there is no folder"),
+        ("sqlite:///t.db?colour=blue", "nobody reads the parameter 'colour'"),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_however_narrow_the_terminal_is(tmp_path: Path, url: str, said: str) -> None:
+    done = run_tickler("migrate", "--store", url, folder=tmp_path, COLUMNS="20")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tickler: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_password_in_the_url_is_not_shown(tmp_path: Path) -> None:
+    done = run_tickler("migrate", "--store", "nonsense://user:hunter2@host/database", folder=tmp_path)
+    assert done.returncode == 1
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_version_is_that_of_the_package(tmp_path: Path) -> None:
+    done = run_tickler("--version", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"tickler {tickler.__version__}\n")
+
+
+def test_help_lists_the_commands_and_nothing_that_is_none(tmp_path: Path) -> None:
+    done = run_tickler("--help", folder=tmp_path)
+    assert done.returncode == 0
+    assert "migrate  " in done.stdout
+    assert "options  " not in done.stdout
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, package: str) -> None:
+    done = run("-c", WITHOUT.format(package), "--version", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'tickler[cli]'" in done.stderr
+    assert done.stderr.count("\n") == 1

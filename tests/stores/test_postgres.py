@@ -1,0 +1,296 @@
+"""What only PostgreSQL does: row locks, lost connections, pools and transactions of the caller's, and the plan of a claim."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from postgres_server import PostgresServer
+from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, NeverFires, Schedule, StoreUnavailable, Tickler, connect
+from tickler.connect import parse_url
+from tickler.stores.postgres.database import BEGIN_CLAIM
+from tickler.stores.postgres.index import SELECT_DUE
+
+NOW_MS = 1_921_406_400_000
+HOUR_MS = 3_600_000
+HOURLY = Cron("0 * * * *")
+
+
+def schedule(key: str, **fields: object) -> Schedule:
+    return Schedule(owner="u1", key=key, when=HOURLY, **fields)  # type: ignore[arg-type]  # any field of a schedule
+
+
+def row(key: str) -> IndexRow:
+    return IndexRow("u1", key, HOURLY, NOW_MS - 1)
+
+
+@pytest.fixture
+def schema(postgres_url: str) -> str:
+    return parse_url(postgres_url).parameters["schema"]
+
+
+@pytest.fixture
+async def t(postgres_url: str) -> AsyncIterator[Tickler]:
+    async with connect(postgres_url, clock=ManualClock(NOW_MS)) as tickler:
+        yield tickler
+
+
+@pytest.fixture
+async def other(t: Tickler, postgres_server: PostgresServer, schema: str) -> AsyncIterator[asyncpg.Connection]:
+    """The caller's own connection."""
+    connection = await asyncpg.connect(postgres_server.dsn)
+    await connection.execute(f"SET search_path = {schema}")
+    await connection.execute("CREATE TABLE orders (name text)")
+    yield connection
+    await connection.close()
+
+
+# Row locks.
+
+
+async def test_a_row_locked_by_another_claimer_is_skipped_not_waited_for(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.index.upsert_many([row("a"), row("b"), row("c")])
+    async with other.transaction():
+        await other.execute("SELECT FROM tickler_index WHERE key = 'b' FOR UPDATE")
+        claimed = await asyncio.wait_for(t.index.claim_due(NOW_MS), 5)
+        assert sorted(r.key for r in claimed) == ["a", "c"]
+    assert [r.key for r in await t.index.claim_due(NOW_MS)] == ["b"]
+
+
+async def test_a_claim_holds_its_rows_until_it_has_advanced_them(t: Tickler, other: asyncpg.Connection) -> None:
+    """A second claim that starts while the first waits to write gets nothing of the first one's."""
+    await t.index.upsert_many([row("a"), row("b")])
+    async with other.transaction():
+        await other.execute("LOCK TABLE tickler_index IN SHARE MODE")  # lets rows be locked, but not written
+        first = asyncio.create_task(t.index.claim_due(NOW_MS, 1))
+        await _until_blocked(other, 1)
+        second = asyncio.create_task(t.index.claim_due(NOW_MS, 1))
+        await _until_blocked(other, 2)
+    claimed = [*await first, *await second]
+    assert sorted(r.key for r in claimed) == ["a", "b"]
+    assert await t.index.claim_due(NOW_MS) == []
+
+
+async def test_puts_and_claims_of_one_shots_side_by_side_neither_deadlock_nor_lose(t: Tickler) -> None:
+    once = At("2030-11-20T13:00:00Z")
+    await t.schedules.put_many([Schedule(owner="u1", key=f"k{n}", when=once) for n in range(60)])
+
+    async def rewrite() -> None:
+        for n in range(60):
+            await t.schedules.put(schedule(f"k{n}"))
+
+    async def claim() -> list[str]:
+        claimed: list[str] = []
+        for _ in range(40):
+            claimed += [r.key for r in await t.index.claim_due(NOW_MS + HOUR_MS, 2)]
+        return claimed
+
+    await asyncio.gather(rewrite(), claim(), claim())
+    every = (await t.schedules.list()).items
+    assert {stored.state for stored in every} == {"active"}, "whoever came last, the schedule is hourly now and in the index"
+    assert await t.index.count() == 60
+    assert await t.index.set_aside() == []
+
+
+async def test_many_puts_of_the_same_new_schedules_at_once_all_succeed(t: Tickler) -> None:
+    many = [[schedule(f"k{n:04}", payload=round) for n in range(700)] for round in range(3)]
+    await asyncio.gather(*(t.schedules.put_many(each) for each in many))
+    assert await t.index.count() == 700
+    assert {stored.version for stored in (await t.schedules.list(limit=1000)).items} == {3}
+
+
+# Lost connections.
+
+
+async def test_a_connection_lost_in_the_middle_of_a_claim_leaves_nothing_half_done(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.index.upsert_many([row("a"), row("b")])
+    async with other.transaction():
+        await other.execute("LOCK TABLE tickler_index IN SHARE MODE")
+        claim = asyncio.create_task(t.index.claim_due(NOW_MS))
+        (pid,) = await _until_blocked(other, 1)
+        await other.execute("SELECT pg_terminate_backend($1)", pid)
+        with pytest.raises(StoreUnavailable, match="nothing was half done"):
+            await claim
+    assert [r.key for r in await t.index.claim_due(NOW_MS)] == ["a", "b"]
+
+
+async def test_the_store_recovers_by_itself_when_all_its_connections_were_cut(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.index.upsert(row("a"))
+    await asyncio.gather(*(t.index.count() for _ in range(5)))
+    await other.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+    )
+    claimed: list[IndexRow] = []
+    for _ in range(8):  # one call for each connection that was cut, at most
+        try:
+            claimed = await t.index.claim_due(NOW_MS)
+            break
+        except StoreUnavailable:
+            continue
+    assert [r.key for r in claimed] == ["a"]
+
+
+async def test_a_cancelled_claim_leaves_its_rows_due_and_its_connection_usable(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.index.upsert(row("a"))
+    async with other.transaction():
+        await other.execute("LOCK TABLE tickler_index IN SHARE MODE")
+        claim = asyncio.create_task(t.index.claim_due(NOW_MS))
+        await _until_blocked(other, 1)
+        claim.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claim
+    assert [r.key for r in await t.index.claim_due(NOW_MS)] == ["a"]
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(StoreUnavailable, match="try again when it answers"):
+        async with connect("postgresql://nobody:secret@127.0.0.1:1/nothing"):
+            pass
+
+
+# The caller's own transaction and pool.
+
+
+async def test_a_put_joins_the_callers_transaction_and_commits_with_it(t: Tickler, other: asyncpg.Connection) -> None:
+    async with other.transaction():
+        await other.execute("INSERT INTO orders VALUES ('o1')")
+        stored = await t.schedules.put(schedule("reminder"), using=other)
+        assert await t.schedules.get("u1", "reminder") is None, "nothing is seen before the commit"
+    assert await t.schedules.get("u1", "reminder") == stored
+    assert await t.index.count() == 1
+
+
+async def test_a_rolled_back_transaction_takes_the_schedule_with_it(t: Tickler, other: asyncpg.Connection) -> None:
+    transaction = other.transaction()
+    await transaction.start()
+    await t.schedules.put_many([schedule(f"k{n}") for n in range(600)], using=other)
+    await transaction.rollback()
+    assert (await t.schedules.list()).items == []
+    assert await t.index.count() == 0
+
+
+async def test_a_write_that_fails_inside_the_callers_transaction_is_undone_alone(t: Tickler, other: asyncpg.Connection) -> None:
+    async with other.transaction():
+        await other.execute("INSERT INTO orders VALUES ('o1')")
+        await t.schedules.put(schedule("good"), using=other)
+        with pytest.raises(NeverFires):
+            await t.schedules.put(schedule("bad", ends_at=NOW_MS + 1), using=other)
+    assert await other.fetchval("SELECT count(*) FROM orders") == 1
+    assert [stored.key for stored in (await t.schedules.list()).items] == ["good"]
+
+
+async def test_every_write_joins_the_callers_transaction(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.schedules.put_many([schedule(key) for key in "abcd"])
+    await t.index.upsert(row("alone"))
+    transaction = other.transaction()
+    await transaction.start()
+    await t.schedules.pause("u1", "a", using=other)
+    await t.schedules.delete("u1", "b", using=other)
+    await t.schedules.update(schedule("c", payload=1), version=1, using=other)
+    await t.schedules.declare("system", [Schedule(owner="system", key="s", when=HOURLY)], using=other)
+    await t.schedules.pause_all("u1", using=other)
+    await t.schedules.resume("u1", "a", using=other)
+    await t.schedules.delete_all("u1", using=other)
+    await t.index.upsert(IndexRow("x", "y", HOURLY, NOW_MS), using=other)
+    await t.index.remove("u1", "alone", using=other)
+    await transaction.rollback()
+    assert [(stored.key, stored.version) for stored in (await t.schedules.list()).items] == [(key, 1) for key in "abcd"]
+    assert await t.index.count() == 5
+
+
+async def test_using_needs_an_open_transaction_on_an_asyncpg_connection(t: Tickler, other: asyncpg.Connection) -> None:
+    with pytest.raises(InvalidInput, match=r"connection\.transaction"):
+        await t.schedules.put(schedule("a"), using=other)
+    with pytest.raises(InvalidInput, match="asyncpg connection"):
+        await t.schedules.put(schedule("a"), using="connection")
+
+
+async def test_the_callers_pool_is_used_and_left_open(postgres_server: PostgresServer, schema: str) -> None:
+    async with asyncpg.create_pool(postgres_server.dsn, min_size=1, max_size=2) as pool:
+        async with connect(pool=pool, schema=schema, clock=ManualClock(NOW_MS)) as tickler:
+            await tickler.schedules.put(schedule("a"))
+            async with pool.acquire() as connection, connection.transaction():
+                await tickler.schedules.put(schedule("b"), using=connection)
+        assert await pool.fetchval(f"SELECT count(*) FROM {schema}.tickler_index") == 2
+
+
+async def test_schemas_are_worlds_of_their_own(postgres_url: str, t: Tickler) -> None:
+    await t.schedules.put(schedule("here"))
+    elsewhere = f"{postgres_url}_b"
+    async with connect(elsewhere) as tickler:
+        assert (await tickler.schedules.list()).items == []
+    with pytest.raises(InvalidInput, match="plain name"):
+        connect(postgres_url.partition("&schema=")[0] + '&schema=a"; DROP')
+
+
+# One transaction for schedule and index row; nothing half done.
+
+
+@pytest.mark.parametrize("event", ["INSERT", "UPDATE", "DELETE"])
+async def test_a_write_whose_mirror_fails_changes_nothing(t: Tickler, other: asyncpg.Connection, event: str) -> None:
+    await t.schedules.put(schedule("there"))
+    before = await t.schedules.get("u1", "there")
+    await other.execute(
+        f"""CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'index broken' USING ERRCODE = 'disk_full'; END $$;
+        CREATE TRIGGER fail BEFORE {event} ON tickler_index FOR EACH ROW EXECUTE FUNCTION fail()"""
+    )
+    writes = {
+        "INSERT": t.schedules.put(schedule("new")),
+        "UPDATE": t.schedules.put(Schedule(owner="u1", key="there", when="@daily")),
+        "DELETE": t.schedules.pause("u1", "there"),
+    }
+    write = writes.pop(event)
+    for unused in writes.values():
+        unused.close()
+    with pytest.raises(StoreUnavailable, match="index broken"):
+        await write
+    assert await t.schedules.get("u1", "new") is None
+    assert await t.schedules.get("u1", "there") == before
+
+
+# What a claim reads.
+
+
+@pytest.mark.parametrize("statistics", ["fresh", "of an empty table", "none"])
+async def test_a_claim_walks_the_index_and_sorts_nothing(
+    t: Tickler, other: asyncpg.Connection, schema: str, statistics: str
+) -> None:
+    """Also when the planner believes that hardly anything is due, and would rather collect and sort it."""
+    if statistics == "of an empty table":
+        await other.execute("ALTER TABLE tickler_index SET (autovacuum_enabled = false); ANALYZE tickler_index")
+    await t.index.upsert_many([IndexRow("u1", f"k{n}", HOURLY, NOW_MS - 20_000 + 2 * n) for n in range(20_000)])
+    if statistics == "fresh":
+        await other.execute("ANALYZE tickler_index")
+    await other.execute(BEGIN_CLAIM)
+    lines = await other.fetch("EXPLAIN " + SELECT_DUE.replace("{schema}", schema), NOW_MS, 1, 100)
+    await other.execute("ROLLBACK")
+    plan = "\n".join(line[0] for line in lines)
+    assert "Index Scan using tickler_index_due" in plan
+    assert "Index Cond: (next_fire_at <=" in plan
+    assert "Sort" not in plan
+    assert "Seq Scan" not in plan
+
+
+async def test_the_stores_time_is_the_servers(t: Tickler) -> None:
+    store_now_ms = await t._store.now_ms()
+    assert store_now_ms is not None
+    assert abs(store_now_ms - time.time() * 1000) < 10_000
+
+
+async def _until_blocked(connection: asyncpg.Connection, number: int) -> list[int]:
+    """The processes that wait for a lock, once there are that many."""
+    async with asyncio.timeout(10):
+        while True:
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
+            blocked = await connection.fetch(
+                "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            if len(blocked) >= number:
+                return [pid for (pid,) in blocked]
+            await asyncio.sleep(0.01)

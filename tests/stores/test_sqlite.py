@@ -1,0 +1,242 @@
+"""What only SQLite does: locks, transactions of the caller's, and the plan of a claim."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tickler import (
+    Cron,
+    IndexRow,
+    InvalidInput,
+    ManualClock,
+    NeverFires,
+    Schedule,
+    SchemaMissing,
+    StoreUnavailable,
+    Tickler,
+    connect,
+)
+from tickler.stores.sqlite.index import SELECT_DUE
+
+NOW_MS = 1_921_406_400_000
+HOURLY = Cron("0 * * * *")
+
+
+def schedule(key: str, **fields: object) -> Schedule:
+    return Schedule(owner="u1", key=key, when=HOURLY, **fields)  # type: ignore[arg-type]  # any field of a schedule
+
+
+def row(key: str) -> IndexRow:
+    return IndexRow("u1", key, HOURLY, NOW_MS - 1)
+
+
+@pytest.fixture
+def path(sqlite_url: str) -> str:
+    return sqlite_url.removeprefix("sqlite:///")
+
+
+@pytest.fixture
+async def t(sqlite_url: str) -> AsyncIterator[Tickler]:
+    async with connect(f"{sqlite_url}?timeout=0.3", clock=ManualClock(NOW_MS)) as tickler:
+        yield tickler
+
+
+@pytest.fixture
+def other(t: Tickler, path: str) -> Iterator[sqlite3.Connection]:
+    """The caller's own connection to the same file, in autocommit mode."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("CREATE TABLE orders (name TEXT)")
+    yield connection
+    connection.close()
+
+
+# Locks.
+
+
+async def test_a_claim_waits_for_a_writer_and_then_sees_what_it_wrote(t: Tickler, other: sqlite3.Connection) -> None:
+    """With BEGIN DEFERRED the claim would read first, and fail when it comes to write on what it had read."""
+    await t.index.upsert_many([row("a"), row("b")])
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("UPDATE tickler_index SET next_fire_at = ? WHERE key = 'a'", (NOW_MS + 1,))
+    claim = asyncio.create_task(t.index.claim_due(NOW_MS))
+    await asyncio.sleep(0.1)
+    assert not claim.done()
+    other.execute("COMMIT")
+    assert [claimed.key for claimed in await claim] == ["b"]
+
+
+async def test_a_store_locked_by_another_is_unavailable_and_unchanged(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert(row("a"))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked by another process"):
+        await t.index.claim_due(NOW_MS)
+    with pytest.raises(StoreUnavailable):
+        await t.schedules.put(schedule("b"))
+    other.execute("ROLLBACK")
+    assert [claimed.key for claimed in await t.index.claim_due(NOW_MS)] == ["a"]
+    assert await t.schedules.get("u1", "b") is None
+
+
+async def test_a_claim_whose_caller_has_gone_leaves_its_rows_due(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert(row("a"))
+    other.execute("BEGIN IMMEDIATE")
+    claim = asyncio.create_task(t.index.claim_due(NOW_MS))
+    await asyncio.sleep(0.1)
+    claim.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await claim
+    other.execute("COMMIT")
+    assert [claimed.key for claimed in await t.index.claim_due(NOW_MS)] == ["a"]
+
+
+def test_processes_that_start_together_on_a_new_file_all_succeed(sqlite_url: str) -> None:
+    script = f"""
+import asyncio, tickler
+async def main():
+    async with tickler.connect({sqlite_url!r}) as t:
+        await t.index.count()
+asyncio.run(main())
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(6)]
+    errors = [process.communicate(timeout=60)[1].decode() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6, errors
+
+
+# The caller's own transaction.
+
+
+async def test_a_put_joins_the_callers_transaction_and_commits_with_it(t: Tickler, other: sqlite3.Connection) -> None:
+    other.execute("BEGIN")
+    other.execute("INSERT INTO orders VALUES ('o1')")
+    stored = await t.schedules.put(schedule("reminder"), using=other)
+    assert stored.next_fire_at == NOW_MS + 3_600_000
+    assert await t.schedules.get("u1", "reminder") is None, "nothing is seen before the commit"
+    other.execute("COMMIT")
+    assert await t.schedules.get("u1", "reminder") == stored
+    assert await t.index.count() == 1
+
+
+async def test_a_rolled_back_transaction_takes_the_schedule_with_it(t: Tickler, other: sqlite3.Connection) -> None:
+    other.execute("BEGIN")
+    other.execute("INSERT INTO orders VALUES ('o1')")
+    await t.schedules.put_many([schedule("a"), schedule("b")], using=other)
+    other.execute("ROLLBACK")
+    assert (await t.schedules.list()).items == []
+    assert await t.index.count() == 0
+
+
+async def test_a_write_that_fails_inside_the_callers_transaction_is_undone_alone(t: Tickler, other: sqlite3.Connection) -> None:
+    other.execute("BEGIN")
+    other.execute("INSERT INTO orders VALUES ('o1')")
+    await t.schedules.put(schedule("good"), using=other)
+    with pytest.raises(NeverFires):
+        await t.schedules.put(schedule("bad", ends_at=NOW_MS + 1), using=other)
+    other.execute("COMMIT")
+    assert other.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+    assert [stored.key for stored in (await t.schedules.list()).items] == ["good"]
+
+
+async def test_every_write_joins_the_callers_transaction(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.schedules.put_many([schedule(key) for key in "abcd"])
+    await t.index.upsert(row("alone"))
+    other.execute("BEGIN")
+    await t.schedules.pause("u1", "a", using=other)
+    await t.schedules.delete("u1", "b", using=other)
+    await t.schedules.update(schedule("c", payload=1), version=1, using=other)
+    await t.schedules.declare("system", [Schedule(owner="system", key="s", when=HOURLY)], using=other)
+    await t.schedules.pause_all("u1", using=other)
+    await t.schedules.resume("u1", "a", using=other)
+    await t.schedules.delete_all("u1", using=other)
+    await t.index.upsert(IndexRow("x", "y", HOURLY, NOW_MS), using=other)
+    await t.index.remove("u1", "alone", using=other)
+    other.execute("ROLLBACK")
+    assert [(stored.key, stored.version) for stored in (await t.schedules.list()).items] == [(key, 1) for key in "abcd"]
+    assert await t.index.count() == 5
+
+
+async def test_using_needs_an_open_transaction_on_a_connection_to_the_same_file(t: Tickler, other: sqlite3.Connection) -> None:
+    with pytest.raises(InvalidInput, match="BEGIN"):
+        await t.schedules.put(schedule("a"), using=other)
+    with pytest.raises(InvalidInput, match=r"sqlite3\.Connection"):
+        await t.schedules.put(schedule("a"), using="connection")
+    stranger = sqlite3.connect(":memory:", isolation_level=None)
+    stranger.execute("BEGIN")
+    with pytest.raises(InvalidInput, match="another database"):
+        await t.schedules.put(schedule("a"), using=stranger)
+    stranger.close()
+
+
+async def test_a_connection_in_pythons_default_mode_can_be_joined_after_its_first_write(
+    t: Tickler, other: sqlite3.Connection, path: str
+) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("INSERT INTO orders VALUES ('o1')")
+        await t.schedules.put(schedule("a"), using=connection)
+    connection.close()
+    assert await t.index.count() == 1
+
+
+# One transaction for schedule and index row; nothing half done.
+
+
+@pytest.mark.parametrize("event", ["INSERT", "UPDATE", "DELETE"])
+async def test_a_write_whose_mirror_fails_changes_nothing(t: Tickler, other: sqlite3.Connection, event: str) -> None:
+    await t.schedules.put(schedule("there"))
+    before = await t.schedules.get("u1", "there")
+    other.execute(f"CREATE TRIGGER fail BEFORE {event} ON tickler_index BEGIN SELECT RAISE(ABORT, 'index broken'); END")
+    writes = {
+        "INSERT": t.schedules.put(schedule("new")),
+        "UPDATE": t.schedules.put(Schedule(owner="u1", key="there", when="@daily")),
+        "DELETE": t.schedules.pause("u1", "there"),
+    }
+    write = writes.pop(event)
+    for unused in writes.values():
+        unused.close()
+    with pytest.raises(StoreUnavailable, match="index broken"):
+        await write
+    assert await t.schedules.get("u1", "new") is None
+    assert await t.schedules.get("u1", "there") == before
+
+
+async def test_a_claim_that_fails_half_way_advances_nothing(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert_many([row("a"), row("b"), row("c")])
+    other.execute(
+        "CREATE TRIGGER fail BEFORE UPDATE ON tickler_index WHEN new.key = 'b' BEGIN SELECT RAISE(ABORT, 'disk broken'); END"
+    )
+    with pytest.raises(StoreUnavailable, match="disk broken"):
+        await t.index.claim_due(NOW_MS)
+    other.execute("DROP TRIGGER fail")
+    assert [claimed.key for claimed in await t.index.claim_due(NOW_MS)] == ["a", "b", "c"]
+
+
+# How it is set up, and what a claim reads.
+
+
+async def test_commits_survive_a_power_failure(t: Tickler) -> None:
+    store = t._store
+    settings = await store._connection.read(  # type: ignore[attr-defined]
+        lambda raw: [raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    )
+    assert settings == ["wal", 2]
+
+
+async def test_a_claim_walks_the_index_and_sorts_nothing(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert_many([IndexRow("u1", f"k{n}", HOURLY, NOW_MS + n) for n in range(2000)])
+    other.execute("ANALYZE")
+    plan = "\n".join(line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {SELECT_DUE}", (NOW_MS, 1, 100)))
+    assert "USING INDEX tickler_index_due (next_fire_at<?)" in plan
+    assert "TEMP B-TREE" not in plan
+    assert "SCAN" not in plan
+
+
+async def test_a_missing_table_is_named_as_such_with_its_remedy(t: Tickler, other: sqlite3.Connection) -> None:
+    other.execute("DROP TABLE tickler_index")
+    with pytest.raises(SchemaMissing, match="tickler migrate"):
+        await t.index.claim_due(NOW_MS)
