@@ -1,0 +1,123 @@
+"""Break the code on purpose, one way at a time, and see the test that is there for it fail: `make mutants`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+ROOT = Path(__file__).parent.parent
+PATIENCE_S = 120
+
+INDEX = "tests/conformance/test_{store}.py::TestIndex::"
+NOTHING_LEFT = INDEX + "test_a_second_claim_at_the_same_now_gets_nothing"
+GIVEN_NOW = INDEX + "test_the_advance_is_from_the_now_that_was_given_not_from_a_wall_clock"
+VERY_INSTANT = INDEX + "test_a_row_is_due_at_its_very_instant_and_not_before"
+BAD_ROWS = INDEX + "test_more_bad_rows_than_the_limit_block_nothing"
+MIRROR = "tests/stores/test_{store}.py::test_a_write_whose_mirror_fails_changes_nothing"
+
+WALL_CLOCK = "__import__('time').time_ns() // 1_000_000"
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+def of_store(store: str, name: str, old: str, new: str, test: str, module: str = "index") -> Mutant:
+    return Mutant(f"{store}: {name}", f"stores/{store}/{module}.py", old, new, test.format(store=store))
+
+
+MUTANTS = [
+    of_store("memory", "skip the advance", "index[moved].next_fire_at = next_fire_at", "pass", NOTHING_LEFT),
+    of_store("sqlite", "skip the advance", "connection.executemany(ADVANCE", "_ = (ADVANCE", NOTHING_LEFT),
+    of_store("postgres", "skip the advance", "if result.moved:", "if False:", NOTHING_LEFT),
+    of_store(
+        "sqlite", "DEFERRED for IMMEDIATE", '"BEGIN IMMEDIATE"', '"BEGIN DEFERRED"',
+        "tests/stores/test_sqlite.py::test_a_claim_waits_for_a_writer_and_then_sees_what_it_wrote", "connection",
+    ),
+    of_store(
+        "postgres", "no row lock", "        FOR UPDATE SKIP LOCKED\n    )", "    )",
+        "tests/stores/test_postgres.py::test_a_claim_holds_its_rows_until_it_has_advanced_them",
+    ),
+    of_store(
+        "postgres", "wait for locked rows", "        FOR UPDATE SKIP LOCKED\n    )", "        FOR UPDATE\n    )",
+        "tests/stores/test_postgres.py::test_a_row_locked_by_another_claimer_is_skipped_not_waited_for",
+    ),
+    of_store(
+        "sqlite", "mirror outside the transaction", "    rows.leave(connection, [*removed",
+        "    connection.execute('COMMIT'); connection.execute('BEGIN')\n    rows.leave(connection, [*removed", MIRROR, "schedules",
+    ),
+    of_store(
+        "postgres", "mirror outside the transaction", "        await rows.leave(connection, self._database, [*removed",
+        "        await connection.execute('COMMIT; BEGIN')\n        await rows.leave(connection, self._database, [*removed", MIRROR,
+        "schedules",
+    ),
+    *(
+        Mutant(f"{store}: advance from the wall clock", "advance.py", "return when, when.next_after(now_ms)",
+               f"return when, when.next_after({WALL_CLOCK})", GIVEN_NOW.format(store=store))
+        for store in ("memory", "sqlite", "postgres")
+    ),
+    of_store(
+        "memory", "leave the bad row in place", "for problem in result.problems:", "for problem in result.problems[:0]:", BAD_ROWS
+    ),
+    *(
+        of_store(store, "leave the bad row in place", "result = advance(due, now_ms)",
+                 "result = advance(due, now_ms); result.problems.clear()", BAD_ROWS)
+        for store in ("sqlite", "postgres")
+    ),
+    of_store(
+        "memory", "read the clock inside the store", "        index = self._tables.index\n",
+        f"        index = self._tables.index\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT,
+    ),
+    *(
+        of_store(store, "read the clock inside the store", "        claimed: list[IndexRow] = []\n",
+                 f"        claimed: list[IndexRow] = []\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT)
+        for store in ("sqlite", "postgres")
+    ),
+]  # fmt: skip
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether its test passes all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src", Path(folder, "src"))
+        file = Path(folder, "src", "tickler", mutant.file)
+        text = file.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            raise SystemExit(f"{mutant.name}: {mutant.old!r} stands {text.count(mutant.old)} times in {mutant.file}: mend the mutant")
+        file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutant.test]
+        environment = {**os.environ, "PYTHONPATH": str(Path(folder, "src"))}
+        try:
+            finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            return False
+        if finished.returncode not in (0, 1):
+            raise SystemExit(f"{mutant.name}: the test did not run:\n{finished.stdout}\n{finished.stderr}")
+        return finished.returncode == 0
+
+
+def main() -> int:
+    console = Console()
+    alive = 0
+    for mutant in MUTANTS:
+        survived = survives(mutant)
+        alive += survived
+        verdict = "[red]SURVIVED[/]" if survived else "[green]caught[/]"
+        console.print(f"{verdict}  {mutant.name}  [dim]{mutant.test.rpartition('::')[2]}")
+    console.print(f"{len(MUTANTS) - alive} passed, {alive} failed")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

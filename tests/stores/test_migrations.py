@@ -1,0 +1,162 @@
+"""Schemas: made, migrated with data in them, refused by name."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+import msgspec
+import pytest
+
+from tickler import Cron, ManualClock, Schedule, SchemaMissing, SchemaOutdated, SchemaTooNew, connect
+from tickler.connect import parse_url, store_for_url
+from tickler.migrations import Migration
+from tickler.stores.postgres import PostgresStore
+from tickler.stores.postgres import schema as postgres_schema
+from tickler.stores.sqlite import SqliteStore
+from tickler.stores.sqlite import schema as sqlite_schema
+
+NOW_MS = 1_921_406_400_000
+NEWEST = sqlite_schema.NEWEST
+
+Execute = Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def execute(url: str) -> Execute:
+    """Runs a script on the database behind the store's back; `{schema}.` stands before each table."""
+
+    async def on_sqlite(script: str) -> None:
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.executescript(script.replace("{schema}.", ""))
+        connection.close()
+
+    async def on_postgres(script: str) -> None:
+        connection = await asyncpg.connect(url.partition("&schema=")[0])
+        await connection.execute(script.replace("{schema}", parse_url(url).parameters["schema"]))
+        await connection.close()
+
+    return on_sqlite if url.startswith("sqlite") else on_postgres
+
+
+async def migrate_with(url: str, migrations: list[Migration]) -> list[str]:
+    """What a version of Tickler with these migrations would do."""
+    store = store_for_url(url)
+    if isinstance(store, SqliteStore):
+        connection = store._connection
+        await connection.open()
+        try:
+            return await connection.write(lambda raw: sqlite_schema.migrate(raw, connection.name, migrations))
+        finally:
+            await connection.close()
+    assert isinstance(store, PostgresStore)
+    await store._database.open()
+    try:
+        return await postgres_schema.migrate(store._database, migrations)
+    finally:
+        await store._database.close()
+
+
+def migrations_of(url: str) -> list[Migration]:
+    return sqlite_schema.MIGRATIONS if url.startswith("sqlite") else postgres_schema.MIGRATIONS
+
+
+def later(url: str, *numbers: int) -> list[Migration]:
+    """Migrations that a coming version might bring: they widen tables that have data in them."""
+    added = [
+        Migration(n, f"{n:04}_later", f"ALTER TABLE {{schema}}.tickler_index ADD COLUMN later_{n} bigint;  -- a; comment")
+        for n in numbers
+    ]
+    if url.startswith("sqlite"):
+        added = [migration._replace(sql=migration.sql.replace("{schema}.", "")) for migration in added]
+    return [*migrations_of(url), *added]
+
+
+def test_both_sql_stores_are_at_the_same_version_and_number_without_gaps() -> None:
+    for migrations in (sqlite_schema.MIGRATIONS, postgres_schema.MIGRATIONS):
+        assert [migration.number for migration in migrations] == list(range(1, NEWEST + 1))
+
+
+async def test_migrating_an_empty_store_makes_it_usable_and_again_does_nothing(url: str) -> None:
+    assert await store_for_url(url).migrate() == [migration.name for migration in migrations_of(url)]
+    assert await store_for_url(url).migrate() == []
+    async with connect(url, create=False) as t:
+        await t.schedules.put(Schedule(owner="u1", key="a", when="@hourly"))
+        record = await t.records.get("store", "schema")
+    assert record is not None
+    assert record.value == {"version": NEWEST}
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST + 1))
+async def test_a_store_of_each_version_keeps_its_data_over_a_migration_and_works_after(url: str, version: int) -> None:
+    await migrate_with(url, migrations_of(url)[:version])
+    async with connect(url, clock=ManualClock(NOW_MS)) as t:
+        await t.schedules.put_many([Schedule(owner="u1", key=f"k{n}", when="@hourly", payload=n) for n in range(20)])
+        before = (await t.schedules.list()).items
+    ran = await migrate_with(url, later(url, NEWEST + 1))
+    assert ran == [f"{n:04}_later" if n > NEWEST else migrations_of(url)[n - 1].name for n in range(version + 1, NEWEST + 2)]
+    async with connect(url, clock=ManualClock(NOW_MS)) as t:
+        assert (await t.schedules.list()).items == before
+        assert len(await t.index.claim_due(NOW_MS + 3_600_000)) == 20
+
+
+async def test_a_worker_runs_on_the_next_schema_version_and_refuses_the_one_after_by_name(url: str) -> None:
+    await migrate_with(url, later(url, NEWEST + 1))
+    async with connect(url) as t:
+        await t.schedules.put(Schedule(owner="u1", key="a", when=Cron("0 * * * *")))
+    await migrate_with(url, later(url, NEWEST + 1, NEWEST + 2))
+    with pytest.raises(SchemaTooNew, match=f"schema version {NEWEST + 2}, which needs a Tickler of schema version {NEWEST + 1}"):
+        await connect(url).open()
+    with pytest.raises(SchemaTooNew):
+        await store_for_url(url).migrate()
+
+
+async def test_connecting_never_migrates_an_older_schema_but_names_the_command(url: str, execute: Execute) -> None:
+    await store_for_url(url).migrate()
+    await execute("""UPDATE {schema}.tickler_records SET value = '{"version": 0}' WHERE kind = 'store' AND name = 'schema'""")
+    with pytest.raises(SchemaOutdated, match="tickler migrate --store"):
+        await connect(url, create=True).open()
+
+
+async def test_without_tables_and_without_create_the_error_names_the_command(url: str) -> None:
+    with pytest.raises(SchemaMissing, match="tickler migrate --store"):
+        await connect(url, create=False).open()
+
+
+async def test_a_migration_that_fails_leaves_the_version_that_was_there(url: str) -> None:
+    await store_for_url(url).migrate()
+    broken = [*later(url, NEWEST + 1), Migration(NEWEST + 2, "broken", "CREATE TABLE tickler_records (x int); NONSENSE")]
+    with pytest.raises(Exception, match=r".+"):
+        await migrate_with(url, broken)
+    assert await migrate_with(url, migrations_of(url)) == []
+    assert await migrate_with(url, later(url, NEWEST + 1)) == [f"{NEWEST + 1:04}_later"], "the first half was undone too"
+
+
+async def test_the_printed_script_makes_the_same_store_out_of_band(url: str, execute: Execute) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "tickler", "migrate", "--store", url, "--print-sql"], capture_output=True, text=True, check=True
+    )
+    with pytest.raises(SchemaMissing):
+        await connect(url, create=False).open()
+    await execute(printed.stdout)
+    async with connect(url, create=False, clock=ManualClock(NOW_MS)) as t:
+        await t.schedules.put(Schedule(owner="u1", key="a", when="@hourly"))
+        assert await t.index.count() == 1
+    assert await store_for_url(url).migrate() == []
+
+
+async def test_the_stores_facts_are_records(url: str) -> None:
+    async with connect(url) as t:
+        schema, tzdata = await t.records.get("store", "schema"), await t.records.get("store", "tzdata")
+    assert schema is not None
+    assert tzdata is not None
+    assert schema.value == {"version": NEWEST}
+    assert msgspec.convert(tzdata.value, dict[str, str])["version"] >= "2024a"
