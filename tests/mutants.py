@@ -94,7 +94,9 @@ def survives(mutant: Mutant) -> bool:
         file = Path(folder, "src", "tickler", mutant.file)
         text = file.read_text(encoding="utf-8")
         if text.count(mutant.old) != 1:
-            raise SystemExit(f"{mutant.name}: {mutant.old!r} stands {text.count(mutant.old)} times in {mutant.file}: mend the mutant")
+            raise SystemExit(
+                f"{mutant.name}: {mutant.old!r} stands {text.count(mutant.old)} times in {mutant.file}: mend the mutant"
+            )
         file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutant.test]
         environment = {**os.environ, "PYTHONPATH": str(Path(folder, "src"))}

@@ -22,7 +22,9 @@ NOW_MS = 1_921_406_400_000
 HOURLY = Cron("0 * * * *")
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no pgbouncer here and it could not be installed: NOT TESTED behind one")
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="there is no pgbouncer here and it could not be installed: NOT TESTED behind one"
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,9 @@ async def test_schedules_and_claims_work_while_many_clients_share_few_sessions(b
     url = f"{bouncer}?schema={postgres_url.partition('&schema=')[2]}"
     async with connect(url, clock=ManualClock(NOW_MS)) as first, connect(url, clock=ManualClock(NOW_MS)) as second:
         await first.schedules.put_many([Schedule(owner="u1", key=f"k{n:04}", when=HOURLY) for n in range(1200)])
-        await asyncio.gather(*(t.schedules.put(Schedule(owner="u2", key=f"k{n}", when=HOURLY)) for n in range(20) for t in (first, second)))
+        await asyncio.gather(
+            *(t.schedules.put(Schedule(owner="u2", key=f"k{n}", when=HOURLY)) for n in range(20) for t in (first, second))
+        )
 
         async def claim_all(number: int) -> list[IndexRow]:
             t = (first, second)[number % 2]
