@@ -18,10 +18,20 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
 	@touch $@
 
+# Parts that only some tests need: installed where that is possible; the tests say loudly what they miss otherwise.
+.PHONY: parts
+parts:
+	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing pgbouncer"; \
+	    { apt-get install -qq -y pgbouncer || { apt-get update -qq && apt-get install -qq -y pgbouncer; }; } >/dev/null 2>&1 \
+	        || echo "pgbouncer could not be installed: its tests are SKIPPED"; \
+	else echo "there is no pgbouncer: its tests are SKIPPED (apt-get install pgbouncer)"; fi
+
 run: $(READY) ## Start the live demo: thousands of schedules on SQLite, a tick a second
 	@$(BIN)/python examples/demo.py
 
-test: $(READY) ## Run the tests, on a real PostgreSQL too
+test: $(READY) parts ## Run the tests, on a real PostgreSQL too
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(READY) ## Lint, format, types and import rules

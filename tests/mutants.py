@@ -55,12 +55,13 @@ MUTANTS = [
     ),
     of_store(
         "sqlite", "mirror outside the transaction", "    rows.leave(connection, [*removed",
-        "    connection.execute('COMMIT'); connection.execute('BEGIN')\n    rows.leave(connection, [*removed", MIRROR, "schedules",
+        "    connection.execute('COMMIT'); connection.execute('BEGIN')\n    rows.leave(connection, [*removed",
+        MIRROR, "schedules",
     ),
     of_store(
         "postgres", "mirror outside the transaction", "        await rows.leave(connection, self._database, [*removed",
-        "        await connection.execute('COMMIT; BEGIN')\n        await rows.leave(connection, self._database, [*removed", MIRROR,
-        "schedules",
+        "        await connection.execute('COMMIT; BEGIN')\n        await rows.leave(connection, self._database, [*removed",
+        MIRROR, "schedules",
     ),
     *(
         Mutant(f"{store}: advance from the wall clock", "advance.py", "return when, when.next_after(now_ms)",

@@ -1,4 +1,4 @@
-"""Every snippet in README and docs runs. A page is run from top to bottom, in an empty folder, its snippets sharing their names."""
+"""Every snippet in README and docs runs: a page from top to bottom, in an empty folder, its snippets sharing their names."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ HOURLY = Cron("0 * * * *")
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no pgbouncer here and it could not be installed: NOT TESTED behind one"
+    PROGRAM is None, reason="NOT TESTED behind PgBouncer: there is none here: apt-get install pgbouncer"
 )
 
 

@@ -30,7 +30,7 @@ LONGEST_EXPRESSION = 256
 
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_LAST_DAY = date(9999, 12, 31).toordinal() - _EPOCH_ORDINAL
+_LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
 _GREGORIAN_CYCLE_MONTHS = 400 * 12
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -167,7 +167,7 @@ class CronFields:
         for _ in range(_GREGORIAN_CYCLE_MONTHS):
             first += _length(year, month)
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-            if year > 9999:
+            if year > 9998:
                 return None
             days = self._days(year, month, first)
             if days:

@@ -9,6 +9,8 @@ from tickler.errors import InvalidWhen
 from tickler.when.when import When
 from tickler.when.zones import load_zone
 
+FIRST_YEAR, LAST_YEAR = 2, 9998  # a zone's offset must not lead out of datetime's years
+
 _EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 
@@ -24,6 +26,8 @@ class At(When):
 
     def __init__(self, moment: str | datetime, tz: str | None = None) -> None:
         wall = _read(moment, tz)
+        if not FIRST_YEAR <= wall.year <= LAST_YEAR:
+            raise InvalidWhen("moment", str(moment), f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
         if wall.tzinfo is not None:
             if tz not in (None, "UTC"):
                 raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")

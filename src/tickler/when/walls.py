@@ -10,6 +10,10 @@ from typing import Protocol
 
 from tickler.when.zones import DAY, Zone
 
+# The calendar repeats within 40 years. What no clock has shown in a hundred (two o'clock on the last Sunday of March, in
+# Berlin, is always in the gap) it will not show.
+PATIENCE = 100 * 366 * DAY
+
 
 class Walls(Protocol):
     """An ordered set of wall times, in seconds."""
@@ -46,7 +50,7 @@ def last_fixed(walls: Walls, zone: Zone, until: int) -> int | None:
 def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
     """The first instant > `after` whose wall clock is a member."""
     at = after + 1
-    while True:
+    while at < after + PATIENCE:
         span = zone.span(at)
         wall = walls.next_from(at + span.offset)
         if wall is None:
@@ -54,12 +58,13 @@ def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
         if wall - span.offset < span.end:
             return wall - span.offset
         at = span.end  # where the clock may go back, so that earlier readings match again
+    return None
 
 
 def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
     """The last instant <= `until` whose wall clock is a member."""
     at = until
-    while True:
+    while at > until - PATIENCE:
         span = zone.span(at)
         wall = walls.last_until(at + span.offset)
         if wall is None:
@@ -67,3 +72,4 @@ def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
         if wall - span.offset >= span.start:
             return wall - span.offset
         at = span.start - 1
+    return None

@@ -29,6 +29,7 @@ DAY = 86_400
 # three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
 _WINDOW_BITS = 25
 _STEP = 3 * DAY
+_MOST_WINDOWS = 512
 _MARGIN = 3 * DAY  # around a window; more than any offset or gap, so that a look across its edge is right
 _FIRST_SECOND, _LAST_SECOND = -62_000_000_000, 253_370_000_000  # within datetime's years 1 to 9999
 _NEVER, _ALWAYS = -(1 << 62), 1 << 62
@@ -89,6 +90,8 @@ class Zone:
         number = at >> _WINDOW_BITS
         window = self._windows.get(number)
         if window is None:
+            if len(self._windows) >= _MOST_WINDOWS:
+                self._windows.clear()
             window = self._windows[number] = self._find_spans(number << _WINDOW_BITS)
         return window
 

@@ -37,4 +37,5 @@ class MemoryStore:
 
 
 def open_store(url: StoreUrl) -> MemoryStore:
+    url.refuse_unknown()
     return MemoryStore()

@@ -68,7 +68,7 @@ class Database:
         self._owns_pool = pool is None
 
     async def open(self) -> None:
-        if self._owns_pool:
+        if self._pool is None:
             async with self._errors():
                 self._pool = await self._make_pool()
 

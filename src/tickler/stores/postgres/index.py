@@ -87,6 +87,9 @@ class PostgresIndex:
         return [SetAside(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
 
     async def restore(self) -> int:
+        if not await self.set_aside(limit=1):
+            return 0
+
         async def work(connection: Connection) -> int:
             kept = await connection.fetch(self._database.sql(_UNREADABLE))
             ids = [Id(owner, key) for owner, key, when_text, tz in kept if reads(when_text, tz)]

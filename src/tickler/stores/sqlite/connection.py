@@ -38,6 +38,8 @@ class Connection:
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
+        if self._thread is not None:
+            return
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickler-sqlite")
         try:
             await self._submit(self._connect)

@@ -76,6 +76,9 @@ class SqliteIndex:
         return [_set_aside(*row) for row in found]
 
     async def restore(self) -> int:
+        if not await self.set_aside(limit=1):  # so that an ordinary start does not ask for the write lock
+            return 0
+
         def work(connection: sqlite3.Connection) -> int:
             kept = connection.execute("SELECT owner, key, when_text, tz FROM tickler_aside WHERE state = 'unreadable'")
             ids = [Id(owner, key) for owner, key, when_text, tz in kept.fetchall() if reads(when_text, tz)]
