@@ -29,7 +29,8 @@ def snippets(page: Path) -> list[tuple[str, str, int]]:
 def compiled(code: str, page: Path, line: int) -> CodeType:
     """With `await` allowed outside a function, as the snippets have it."""
     tree = ast.increment_lineno(ast.parse(code), line - 1)
-    return compile(tree, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    code_object: CodeType = compile(tree, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return code_object
 
 
 async def run_python(code: str, page: Path, line: int, names: dict[str, object]) -> None:

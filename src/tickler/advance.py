@@ -24,6 +24,12 @@ class Problem(NamedTuple):
     lacking_zone: str | None
 
 
+def unreadable(problem: Problem) -> tuple[Any, ...]:
+    """The row as `Advance.aside` has it."""
+    row = tuple(problem.row)
+    return (*row[1:3], "unreadable", problem.reason, *row[3:])
+
+
 class Advance:
     """What a claim does: `moved[i]` goes to `moved_to[i]`, `finished` and `problems` leave the index."""
 
@@ -35,6 +41,14 @@ class Advance:
         self.moved_to: list[int] = []
         self.finished: list[Any] = []
         self.problems: list[Problem] = []
+
+    def aside(self) -> list[tuple[Any, ...]]:
+        """What is kept outside the index: schedules that are finished, and rows that do not read.
+
+        Each is `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
+        """
+        finished = [(*row[1:3], "finished", None, *row[3:]) for row in map(tuple, self.finished) if row[-1]]
+        return [*finished, *map(unreadable, self.problems)]
 
 
 def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:

@@ -32,6 +32,17 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     move: Move
     row: IndexRow | None = None
 
+    def columns(self) -> tuple[str, str, str, str, bool, int, int, int, str]:
+        """The schedule as stores keep it; `stored_schedule` reads it back."""
+        schedule, when = self.schedule, self.schedule.when
+        times = (self.version, self.created_at, self.updated_at)
+        return (schedule.owner, schedule.key, str(when), when.tz, schedule.enabled, *times, self.body.decode())
+
+    def finished(self) -> tuple[object, ...]:
+        """The row that is remembered outside the index when the move is `finish`, as `Advance.aside` has them."""
+        schedule = self.schedule
+        return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, self.updated_at, schedule.ends_at, 0, True)
+
     def stored(self, before: StoredSchedule | None) -> StoredSchedule:
         """The schedule as it is after the change; `before` as it was."""
         kept = before if self.move == "keep" else None

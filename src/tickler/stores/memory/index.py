@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tickler.advance import ROW_FORMAT, advance, lacking_zones, reads
+from tickler.advance import ROW_FORMAT, advance, lacking_zones, reads, unreadable
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
 from tickler.outdated import KIND, OutdatedReport
 from tickler.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
-from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, Tables
+from tickler.stores.memory.tables import IndexEntry, RecordEntry, Tables
 
 
 class MemoryIndex:
@@ -39,16 +39,14 @@ class MemoryIndex:
         if lacking:
             raise WorkerUnfit(lacking)
         for problem in result.problems:
-            id = Id(*problem.row[1:3])
-            self._tables.aside[id] = AsideEntry(index.pop(id), "unreadable", problem.reason)
+            self._tables.put_aside(unreadable(problem))
         result = advance(((id, *id, *_columns(index[id])) for id in [id for id in known if id in index][:limit]), now_ms)
         for moved, next_fire_at in zip(result.moved, result.moved_to, strict=True):
             index[moved].next_fire_at = next_fire_at
         for row in result.finished:
-            id = Id(*row[1:3])
-            entry = index.pop(id)
-            if entry.managed:
-                self._tables.aside[id] = AsideEntry(entry, "finished", None)
+            self._tables.leave(row[0])
+        for row in result.aside():
+            self._tables.put_aside(row)
         if len(known) < len(due):
             self._report_outdated(now_ms)
         return result.claimed

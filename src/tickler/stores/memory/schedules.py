@@ -9,7 +9,7 @@ from tickler.errors import InvalidInput
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide
-from tickler.stores.memory.tables import AsideEntry, IndexEntry, ScheduleEntry, Tables
+from tickler.stores.memory.tables import ScheduleEntry, Tables
 
 
 class MemorySchedules:
@@ -59,23 +59,14 @@ class MemorySchedules:
                 del tables.schedules[change.id]
                 tables.leave(change.id)
                 continue
-            schedule, id = change.schedule, change.schedule.id
-            tables.schedules[id] = ScheduleEntry(
-                str(schedule.when),
-                schedule.tz,
-                schedule.enabled,
-                change.version,
-                change.created_at,
-                change.updated_at,
-                change.body,
-            )
+            id = change.schedule.id
+            tables.schedules[id] = ScheduleEntry(*change.columns()[2:])
             if change.move != "keep":
                 tables.leave(id)
             if change.row is not None:
                 tables.enter(change.row, managed=True)
             if change.move == "finish":
-                entry = IndexEntry(str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, managed=True)
-                tables.aside[id] = AsideEntry(entry, "finished", None)
+                tables.put_aside(change.finished())
 
 
 def refuse_using(using: object) -> None:

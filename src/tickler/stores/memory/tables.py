@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from tickler.advance import ROW_FORMAT
@@ -16,7 +18,7 @@ class ScheduleEntry(msgspec.Struct):
     version: int
     created_at: int
     updated_at: int
-    body: bytes
+    body: str
 
 
 class IndexEntry(msgspec.Struct):
@@ -54,6 +56,12 @@ class Tables:
         self.index[id] = IndexEntry(str(row.when), row.when.tz, row.next_fire_at, row.ends_at, row.offset_ms, managed)
         self.aside.pop(id, None)
         self.records.setdefault(("zone", row.when.tz), RecordEntry(b"{}", 1, None))
+
+    def put_aside(self, row: tuple[Any, ...]) -> None:
+        """Keep a row outside the index; see `Advance.aside` for what it has."""
+        owner, key, state, reason, *columns = row
+        self.leave(Id(owner, key))
+        self.aside[Id(owner, key)] = AsideEntry(IndexEntry(*columns), state, reason)
 
     def leave(self, id: Id) -> None:
         self.index.pop(id, None)

@@ -126,11 +126,7 @@ class PostgresIndex:
             raise WorkerUnfit(lacking)
         gone = [*result.finished, *(problem.row for problem in result.problems)]
         await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
-        finished = [(row[1], row[2], "finished", None, *row[3:]) for row in map(tuple, result.finished) if row[-1]]
-        unreadable = [
-            (row[1], row[2], "unreadable", problem.reason, *row[3:]) for problem in result.problems if (row := tuple(problem.row))
-        ]
-        await rows.put_aside(connection, self._database, [*finished, *unreadable])
+        await rows.put_aside(connection, self._database, result.aside())
 
     async def _refuse_managed(self, connection: Connection, ids: Sequence[Id]) -> None:
         managed = await connection.fetchrow(self._database.sql(_MANAGED), *rows.transposed(ids))

@@ -119,44 +119,26 @@ class PostgresSchedules:
         if removed:
             await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
         await self._insert(connection, [change for change in written if change.version == 1])
-        updated = [_columns(change) for change in written if change.version > 1]
+        updated = [change.columns() for change in written if change.version > 1]
         if updated:
             await connection.execute(self._database.sql(_UPDATE), *rows.transposed(updated))
         left = [change.schedule.id for change in written if change.move in ("leave", "finish") and change.version > 1]
         await rows.leave(connection, self._database, [*removed, *left])
         await rows.enter(connection, self._database, [change.row for change in written if change.row is not None])
-        finished = [_finished(change) for change in written if change.move == "finish"]
+        finished = [change.finished() for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
 
     async def _insert(self, connection: Connection, new: Sequence[Change]) -> None:
         """`LostRace` when one of them exists after all: there was no row to lock when they were read."""
         database = self._database
-        if not new or await rows.copied(connection, database, "tickler_schedules", TABLE_COLUMNS, map(_columns, new), len(new)):
+        if not new or await rows.copied(
+            connection, database, "tickler_schedules", TABLE_COLUMNS, (change.columns() for change in new), len(new)
+        ):
             return
-        status = await connection.execute(database.sql(_INSERT), *rows.transposed([_columns(change) for change in new]))
+        status = await connection.execute(database.sql(_INSERT), *rows.transposed([change.columns() for change in new]))
         if status != f"INSERT 0 {len(new)}":
             raise LostRace
 
 
 def _by_id(found: Sequence[asyncpg.Record]) -> Stored:
     return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
-
-
-def _columns(change: Change) -> tuple[object, ...]:
-    schedule = change.schedule
-    return (
-        schedule.owner,
-        schedule.key,
-        str(schedule.when),
-        schedule.tz,
-        schedule.enabled,
-        change.version,
-        change.created_at,
-        change.updated_at,
-        change.body.decode(),
-    )
-
-
-def _finished(change: Change) -> tuple[object, ...]:
-    schedule = change.schedule
-    return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, True)

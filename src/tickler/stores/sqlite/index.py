@@ -122,10 +122,7 @@ def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
         raise WorkerUnfit(lacking)
     gone = [*result.finished, *(problem.row for problem in result.problems)]
     connection.executemany("DELETE FROM tickler_index WHERE id = ?", [row[:1] for row in gone])
-    rows.put_aside(connection, [(*row[1:3], "finished", None, *row[3:]) for row in result.finished if row[-1]])
-    rows.put_aside(
-        connection, [(*problem.row[1:3], "unreadable", problem.reason, *problem.row[3:]) for problem in result.problems]
-    )
+    rows.put_aside(connection, result.aside())
 
 
 def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int, reason: str, managed: int) -> SetAside:

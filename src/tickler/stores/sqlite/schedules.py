@@ -94,30 +94,10 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) 
     removed = [change.id for change in changes if isinstance(change, Removal)]
     written = [change for change in changes if isinstance(change, Change)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
-    connection.executemany(_PUT, map(_columns, written))
+    connection.executemany(_PUT, [change.columns() for change in written])
     rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
     rows.enter(connection, [change.row for change in written if change.row is not None])
-    rows.put_aside(connection, [_finished(change) for change in written if change.move == "finish"])
-
-
-def _columns(change: Change) -> tuple[object, ...]:
-    schedule = change.schedule
-    return (
-        schedule.owner,
-        schedule.key,
-        str(schedule.when),
-        schedule.tz,
-        schedule.enabled,
-        change.version,
-        change.created_at,
-        change.updated_at,
-        change.body.decode(),
-    )
-
-
-def _finished(change: Change) -> tuple[object, ...]:
-    schedule = change.schedule
-    return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, change.updated_at, schedule.ends_at, 0, True)
+    rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 
 def _stored(row: tuple[Any, ...]) -> StoredSchedule:
