@@ -19,11 +19,22 @@ TicklerError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class TicklerError(Exception):
     """The base of all of them."""
+
+    def __reduce__(self) -> tuple[Callable[..., TicklerError], tuple[type[TicklerError], tuple[object, ...], dict[str, object]]]:
+        """Survive the way between processes, whatever the constructor takes."""
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[TicklerError], args: tuple[object, ...], fields: dict[str, object]) -> TicklerError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class InvalidInput(TicklerError, ValueError):

@@ -28,8 +28,10 @@ MACROS = {
 }
 LONGEST_EXPRESSION = 256
 
+_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_FIRST_DAY = date(2, 1, 1).toordinal() - _EPOCH_ORDINAL
 _LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
 _GREGORIAN_CYCLE_MONTHS = 400 * 12
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -46,7 +48,10 @@ class Cron(Calendar):
 
     def __init__(self, expr: str, tz: str = "UTC") -> None:
         text = canonical(expr)
-        fields = compile_cron(text)
+        try:
+            fields = compile_cron(text)
+        except InvalidWhen as error:
+            raise InvalidWhen(error.field, expr, error.reason) from None
         self._keep(text, tz, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
@@ -65,13 +70,19 @@ def canonical(expr: str) -> str:
         raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
     if len(expr) > LONGEST_EXPRESSION:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {LONGEST_EXPRESSION} characters")
+    if not expr.isascii():  # cronsim folds case first, and some letters become plain ones by that
+        parts = expr.split()
+        place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
+        field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
+        raise InvalidWhen(field, expr, f"{parts[place - 6 + len(parts)]!r} is not a {field}: write plain letters and digits")
     spaced = " ".join(expr.split())
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
             raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}, or '@every 1h30m'")
         return MACROS[spaced.lower()]
-    return re.sub(r"[A-Z]{3}", lambda name: name[0].lower(), spaced.upper())
+    named = re.sub(r"[A-Z]{3}", lambda name: name[0].lower(), spaced.upper())
+    return _RANGE_OF_ONE.sub(r"\1", named)
 
 
 class CronFields:
@@ -150,6 +161,8 @@ class CronFields:
     def _matches(self, day: int) -> bool:
         if self._any_day:
             return True
+        if not _FIRST_DAY <= day <= _LAST_DAY:
+            return False
         year, month, number = self._month_of(day)
         return bool(self._days(year, month, day - number + 1) >> number & 1)
 
@@ -159,6 +172,7 @@ class CronFields:
             return None
         if self._any_day:
             return day
+        day = max(day, _FIRST_DAY)
         year, month, number = self._month_of(day)
         first = day - number + 1
         rest = self._days(year, month, first) >> number
@@ -176,8 +190,11 @@ class CronFields:
 
     def _day_until(self, day: int) -> int | None:
         """The last matching day <= `day`, in days since the epoch."""
+        if day < _FIRST_DAY:
+            return None
         if self._any_day:
             return day
+        day = min(day, _LAST_DAY)
         year, month, number = self._month_of(day)
         first = day - number + 1
         rest = _up_to(self._days(year, month, first), number)
@@ -185,7 +202,7 @@ class CronFields:
             return first + _highest(rest) - 1
         for _ in range(_GREGORIAN_CYCLE_MONTHS):
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
-            if year < 1:
+            if year < 2:
                 return None
             first -= _length(year, month)
             days = self._days(year, month, first)
@@ -266,7 +283,7 @@ def _parse(expr: str) -> CronSim:
 def _why_not(expr: str, field: str) -> str:
     parts = expr.split()
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
-    if field == "day-of-month" and re.fullmatch(r"[\d,]+", text) and all(1 <= int(n) <= 31 for n in text.split(",") if n):
+    if field == "day-of-month" and re.fullmatch(r"\d+(,\d+)*", text) and all(1 <= int(n) <= 31 for n in text.split(",")):
         return f"no month named here has a day {text}"
     return f"{text!r} is not a {field}"
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from tickler.clock import to_ms
+from tickler.clock import LATEST_PLAUSIBLE_MS, to_ms
 from tickler.errors import InvalidInput, InvalidWhen
 from tickler.when.once import iso_utc, read_instant
 from tickler.when.when import When
@@ -44,13 +44,13 @@ class Every(When):
     ) -> None:
         parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         for name, part in parts.items():
-            if isinstance(part, bool) or not isinstance(part, int | float) or not math.isfinite(part) or part < 0:
-                raise InvalidWhen(name, repr(part), "is not a positive number")
+            if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < math.inf:
+                raise InvalidWhen(name, repr(part), "is not a number from 0 on")
         try:
             interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
         except OverflowError:
             interval_ms = LONGEST_MS + 1
-        given = " ".join(f"{name}={part}" for name, part in parts.items() if part) or "nothing"
+        given = " ".join(f"{name}={part if part < 1e15 else 'huge'}" for name, part in parts.items() if part) or "nothing"
         if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
             raise InvalidWhen("interval", given, "must be between one second and a hundred years")
         start_ms = None if start is None else _start(start)
@@ -78,7 +78,8 @@ class Every(When):
 
     def __repr__(self) -> str:
         start = "" if self.start is None else f", start={self.start}"
-        return f"Every(seconds={self.interval_ms / 1000:g}{start})"
+        seconds = self.interval_ms / 1000
+        return f"Every(seconds={int(seconds) if seconds.is_integer() else seconds}{start})"
 
     def __reduce__(self) -> tuple[Callable[[str], Every], tuple[str]]:
         return parse_every, (self._text,)
@@ -110,9 +111,12 @@ def _start(start: int | datetime) -> int:
     if type(start) is int and 0 <= start < SHORTEST_MS:
         return start  # the epoch itself is a fair anchor
     try:
-        return to_ms(start, "start")
+        ms = to_ms(start, "start")
     except InvalidInput as error:
         raise InvalidWhen("start", str(start), str(error)) from None
+    if not 0 <= ms < LATEST_PLAUSIBLE_MS:
+        raise InvalidWhen("start", str(start), "lies before 1970 or after 5138: take an instant nearer to now")
+    return ms
 
 
 def _amount(interval_ms: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from tickler.clock import to_datetime
@@ -11,6 +12,7 @@ from tickler.when.zones import load_zone
 
 FIRST_YEAR, LAST_YEAR = 2, 9998  # a zone's offset must not lead out of datetime's years
 
+_ISO = re.compile(r"[\d:.,+TWZ -]+", re.ASCII)  # datetime itself lets any character stand between date and time
 _EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 
@@ -26,14 +28,14 @@ class At(When):
 
     def __init__(self, moment: str | datetime, tz: str | None = None) -> None:
         wall = _read(moment, tz)
+        if wall.tzinfo is not None and tz not in (None, "UTC"):
+            raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")
+        if FIRST_YEAR <= wall.year <= LAST_YEAR and wall.tzinfo is not None:
+            wall = wall.astimezone(UTC).replace(tzinfo=None)
         if not FIRST_YEAR <= wall.year <= LAST_YEAR:
             raise InvalidWhen("moment", str(moment), f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
-        if wall.tzinfo is not None:
-            if tz not in (None, "UTC"):
-                raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")
-            wall = wall.astimezone(UTC).replace(tzinfo=None)
         wall = wall.replace(microsecond=wall.microsecond // 1000 * 1000, fold=0)
-        zone_name = tz or "UTC"
+        zone_name = "UTC" if tz is None else tz
         text = _iso(wall) + ("Z" if zone_name == "UTC" else "")
         self._freeze(f"at({text})", zone_name, at_ms=_instant(wall, zone_name))
 
@@ -61,7 +63,7 @@ def iso_utc(ms: int) -> str:
 def read_instant(text: str, name: str) -> datetime:
     """ISO 8601 with an offset; `name` is the field it was given for."""
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text) if _ISO.fullmatch(text) else datetime.min
     except ValueError:
         moment = datetime.min
     if moment.tzinfo is None:
@@ -77,6 +79,8 @@ def _read(moment: object, tz: str | None) -> datetime:
     if not isinstance(moment, str):
         raise InvalidWhen("moment", str(moment), f"pass ISO 8601 text or a datetime, not a {type(moment).__name__}")
     try:
+        if _ISO.fullmatch(moment) is None:
+            raise ValueError
         return datetime.fromisoformat(moment.strip())
     except ValueError:
         raise InvalidWhen("moment", moment, "is not a date and time: write '2026-03-15T00:00:00'") from None

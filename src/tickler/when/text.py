@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from tickler.errors import InvalidWhen
+from tickler.errors import InvalidWhen, UnknownTimezone
 from tickler.when.cron import Cron
 from tickler.when.every import parse_every, parse_rate
 from tickler.when.once import At
 from tickler.when.weekly import Weekly, parse_weekly
 from tickler.when.when import When
 
-LONGEST_TEXT = 2_048
+LONGEST_TEXT = 4_096
 
 _CALL = re.compile(r"(cron|at|rate|weekly)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 
@@ -28,6 +28,8 @@ def parse_when(text: str, tz: str = "UTC") -> When:
         raise InvalidWhen("when", str(text), f"is a {type(text).__name__}: write text such as '0 9 * * tue'")
     if len(text) > LONGEST_TEXT:
         raise InvalidWhen("when", text[:40] + "…", f"is longer than {LONGEST_TEXT} characters")
+    if not isinstance(tz, str):
+        raise UnknownTimezone(str(tz)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(tz).__name__}")
     return read_when(text, tz)
 
 

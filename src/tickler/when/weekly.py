@@ -12,6 +12,8 @@ from tickler.when.zones import DAY
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
+MOST_TIMES = 168  # one for each hour of the week
+
 _FULL_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {name: number for names in (WEEKDAYS, _FULL_NAMES) for number, name in enumerate(names)}
 _WEEK = 7 * DAY
@@ -88,7 +90,8 @@ def parse_weekly(body: str, tz: str) -> Weekly:
         day, *times = entry
         if not times:
             raise InvalidWhen(day, f"weekly({body})", "has no time: write 'tue 09:00'")
-        plan.setdefault(day.lower(), []).extend(times)
+        number = _NUMBERS.get(day.lower())
+        plan.setdefault(day if number is None else WEEKDAYS[number], []).extend(times)
     return Weekly(plan, tz=tz)
 
 
@@ -105,6 +108,8 @@ def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:
             raise InvalidWhen(name, _short(plan), "names a day a second time: give that day a list of times")
         seen.add(number)
         times.update(number * DAY + second for second in _read_day(name, day, plan))
+    if len(times) > MOST_TIMES:
+        raise InvalidWhen("plan", _short(plan), f"has {len(times)} times, and {MOST_TIMES} are allowed: that is a job for Cron")
     return tuple(sorted(times))
 
 

@@ -10,6 +10,8 @@ from tickler.clock import SystemClock, to_ms
 from tickler.errors import InvalidInput
 from tickler.when.zones import load_zone
 
+LAST_SHOWN_MS = 253_370_764_800_000  # the end of the year 9998: in every zone, datetime still has a name for it
+
 
 class When(ABC):
     """A set of instants, in integer milliseconds since the epoch. Immutable, hashable, comparable.
@@ -44,7 +46,7 @@ class When(ABC):
         found: list[datetime] = []
         while len(found) < n:
             following = self.next_after(at)
-            if following is None:
+            if following is None or following > LAST_SHOWN_MS:
                 break
             at = following
             found.append(datetime.fromtimestamp(at // 1000, zone).replace(microsecond=at % 1000 * 1000))
@@ -57,6 +59,9 @@ class When(ABC):
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} is immutable: make another one")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable")
 
     def __str__(self) -> str:
         return self._text

@@ -24,6 +24,9 @@ from typing import NamedTuple
 from tickler.errors import UnknownTimezone
 
 DAY = 86_400
+LONGEST_NAME = 100
+
+_NOT_A_PLACE = frozenset({"localtime", "posixrules"})
 
 # Spans are found in windows of 2**25 seconds (388 days), one at a time, as they are asked for. The zone is probed every
 # three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
@@ -132,13 +135,19 @@ class Zone:
         return offset.days * DAY + offset.seconds
 
 
-@lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone of that name, shared. `UnknownTimezone` when this machine has none."""
     if not isinstance(name, str):
-        raise UnknownTimezone(str(name), f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
-    if name == "localtime":
-        raise UnknownTimezone(name, "is another zone on every machine: name the zone, such as 'Europe/Paris'")
+        raise UnknownTimezone(str(name)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
+    if len(name) > LONGEST_NAME:
+        raise UnknownTimezone(name[:40] + "…", "is too long for a zone: use an IANA name such as 'Europe/Paris'")
+    if name in _NOT_A_PLACE or name.startswith("right/"):
+        raise UnknownTimezone(name, "is not the same on every machine: name the zone, such as 'Europe/Paris'")
+    return _load_zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _load_zone(name: str) -> Zone:
     try:
         return Zone(zoneinfo.ZoneInfo(name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -149,7 +158,7 @@ def _unknown(name: str) -> str:
     known = zoneinfo.available_timezones()
     if not known:
         return "this machine has no time zone database: install the tzdata package"
-    by_lower = {zone.lower(): zone for zone in known}
+    by_lower = {zone.lower(): zone for zone in known - _NOT_A_PLACE}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f"did you mean {by_lower[near[0]]!r}?" if near else "use an IANA name such as 'Europe/Paris'"
     return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
