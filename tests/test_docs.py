@@ -37,7 +37,7 @@ async def run_python(code: str, page: Path, line: int, names: dict[str, object])
     """A program as a program, tests by pytest, and anything else here."""
     if "asyncio.run(" in code or "class Test" in code:
         Path("test_snippet.py").write_text(code, encoding="utf-8")
-        arguments = ["-m", "pytest", "-q", "-o", "asyncio_mode=auto"] if "class Test" in code else []
+        arguments = ["-m", "pytest", "-q"] if "class Test" in code else []
         ran = subprocess.run([sys.executable, *arguments, "test_snippet.py"], capture_output=True, text=True, timeout=60)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert ran.stdout
@@ -50,7 +50,7 @@ async def run_python(code: str, page: Path, line: int, names: dict[str, object])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 async def test_a_pages_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", postgres_url)
+    monkeypatch.setenv("DATABASE_URL", postgres_url.partition("&schema=")[0])
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     for language, code, line in snippets(page):
         if language == "python":

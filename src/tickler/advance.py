@@ -60,6 +60,7 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
     result = Advance()
     claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
     readings: dict[tuple[str, str], tuple[When, int | None] | Problem] = {}
+    last_instants: dict[When, int | None] = {}
     for row in rows:
         handle, owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed = row
         reading = readings.get((text, tz))
@@ -70,7 +71,11 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
             continue
         when, next_at = reading
         if offset_ms:
-            next_at = when.next_after(now_ms - offset_ms)
+            if when not in last_instants:
+                last_instants[when] = when.last_before(now_ms)
+            last_at = last_instants[when]
+            if last_at is not None and last_at + offset_ms > now_ms:
+                next_at = last_at  # its spread puts it after now
         claimed(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
         if next_at is None or (ends_at is not None and next_at > ends_at):
             result.finished.append(row)

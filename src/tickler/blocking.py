@@ -6,12 +6,15 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import wait
 from queue import SimpleQueue
 from typing import Any, Self
 
 from tickler.callers_thread import hand_over
 from tickler.errors import InvalidInput
+
+INTERRUPTED_S = 10  # how long an interrupted call may take to undo what it had begun
 
 
 class Blocking:
@@ -31,6 +34,8 @@ class Blocking:
 
             @functools.wraps(attribute)
             def call(*args: Any, **kwargs: Any) -> Any:
+                # A generator may itself call back here, or be bound to this thread: it is run through before.
+                args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
                 return self._loop.run(attribute(*args, **kwargs))
 
             return call
@@ -39,20 +44,27 @@ class Blocking:
         )
         return Blocking(attribute, self._loop) if is_part else attribute
 
-    def __enter__(self) -> Self:
+    def open(self) -> Self:
+        """Connect. `with` does this and `close` by itself."""
         self._loop.start()
         try:
-            self._loop.run(self._wrapped.__aenter__())  # type: ignore[attr-defined]
+            self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]
         except BaseException:
             self._loop.stop()
             raise
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
         try:
-            self._loop.run(self._wrapped.__aexit__(*exc))  # type: ignore[attr-defined]
+            self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]
         finally:
             self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
 
 class _Loop:
@@ -63,6 +75,8 @@ class _Loop:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        if self._loop is not None:
+            raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
         self._thread.start()
@@ -76,9 +90,14 @@ class _Loop:
             loop.close()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        if self._loop is None:
+        """What the coroutine returns. If the caller is interrupted, so is the coroutine, and nothing goes on behind its back."""
+        if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
-            raise InvalidInput("this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`")
+            raise InvalidInput(
+                "this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`"
+                if self._loop is None
+                else "this is Tickler's own thread, which would wait for itself: call from another"
+            )
         for_me: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
         async def with_caller() -> Any:
@@ -87,6 +106,11 @@ class _Loop:
 
         future = asyncio.run_coroutine_threadsafe(with_caller(), self._loop)
         future.add_done_callback(lambda _: for_me.put(None))
-        while (work := for_me.get()) is not None:
-            work()
+        try:
+            while (work := for_me.get()) is not None:
+                work()
+        except BaseException:
+            future.cancel()
+            wait([future], timeout=INTERRUPTED_S)
+            raise
         return future.result()

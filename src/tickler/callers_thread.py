@@ -24,8 +24,11 @@ async def on_callers_thread(function: Callable[[], T]) -> T:
     def run() -> None:
         try:
             result = function()
-        except BaseException as error:
+        except Exception as error:
             loop.call_soon_threadsafe(done.set_exception, error)
+        except BaseException:  # such as Ctrl-C: the caller's own, and no business of the loop's
+            loop.call_soon_threadsafe(done.cancel)
+            raise
         else:
             loop.call_soon_threadsafe(done.set_result, result)
 

@@ -66,22 +66,22 @@ class Removal(NamedTuple):
 def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False) -> Change | None:
     """Declare `schedule`. None when that is what is stored already.
 
-    A put that does not change the times keeps the next fire, due or not; one that does starts anew from `now_ms`. With
+    A put that does not change the times keeps the next fire, due or not, as long as it lies within the bounds; one that does
+    starts anew from `now_ms`. With
     `finished_is_fine`, a schedule whose last instant has passed is stored as finished; otherwise it is refused.
     """
+    if type(schedule.when) is Unreadable:
+        raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")
     schedule = _anchored(schedule, current, now_ms)
-    if current is not None and current.state != "unindexed" and schedule == current.declared():
+    if current is not None and current.state in ("active", "paused", "finished") and _same(schedule, current):
         return None
-    keeps = (
-        current is not None
-        and schedule.enabled
-        and current.state in ("active", "finished")
-        and _times(schedule) == _times(current)
-    )
-    if keeps:
-        return _change(schedule, current, now_ms, "keep")
     if not schedule.enabled:
         return _change(schedule, current, now_ms, "leave")
+    if current is not None and current.state in ("active", "finished") and _times(schedule) == _times(current):
+        if _bounds(schedule) == _bounds(current):
+            return _change(schedule, current, now_ms, "keep")
+        if (kept := _row_within(schedule, current)) is not None:
+            return _change(schedule, current, now_ms, "enter", kept)
     if finished_is_fine and _has_passed(schedule, now_ms):
         return _change(schedule, current, now_ms, "finish")
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
@@ -115,8 +115,10 @@ def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
 
 
 def _change(schedule: Schedule, current: StoredSchedule | None, now_ms: int, move: Move, row: IndexRow | None = None) -> Change:
-    if type(schedule.when) is Unreadable:
-        raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")
+    if current is not None and current.newer:
+        raise InvalidSchedule(
+            "schedule", f"{current.id} was written by a newer Tickler, and would lose what only that can read: upgrade"
+        )
     version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
     return Change(schedule, encode_body(schedule), version, created_at, now_ms, move, row)
 
@@ -132,12 +134,35 @@ def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -
     return replace(schedule, when=anchored)
 
 
+def _same(schedule: Schedule, current: StoredSchedule) -> bool:
+    """As stored: to Python 1 is True, to JSON it is not."""
+    declared = (schedule.when, schedule.enabled) == (current.when, current.enabled)
+    return declared and not current.newer and encode_body(schedule) == encode_body(current)
+
+
 def _times(schedule: Schedule) -> tuple[object, ...]:
-    return schedule.when, schedule.starts_at, schedule.ends_at, schedule.policy.spread
+    return schedule.when, schedule.policy.spread
+
+
+def _bounds(schedule: Schedule) -> tuple[object, ...]:
+    return schedule.starts_at, schedule.ends_at
+
+
+def _row_within(schedule: Schedule, current: StoredSchedule) -> IndexRow | None:
+    """The row with the next fire it has, if that lies within the schedule's new bounds."""
+    if current.next_fire_at is None:
+        return None
+    offset_ms = schedule.offset_ms()
+    nominal_at = current.next_fire_at - offset_ms
+    if schedule.starts_at is not None and nominal_at < schedule.starts_at:
+        return None
+    if schedule.ends_at is not None and nominal_at > schedule.ends_at:
+        return None
+    return IndexRow(*schedule.id, schedule.when, current.next_fire_at, schedule.ends_at, offset_ms, managed=True)
 
 
 def _has_passed(schedule: Schedule, now_ms: int) -> bool:
-    last = schedule.when.last_before(now_ms)
+    last = schedule.when.last_before(now_ms if schedule.ends_at is None else min(now_ms, schedule.ends_at))
     if last is None or (schedule.starts_at is not None and last < schedule.starts_at):
         return False
     following = schedule.when.next_after(now_ms)

@@ -65,9 +65,10 @@ class ManualClock:
 def to_ms(instant: int | datetime, name: str) -> int:
     """Milliseconds of what a caller passed as `name`; refuses naive datetimes and other units by what they look like."""
     if isinstance(instant, datetime):
-        if instant.tzinfo is None:
-            raise InvalidInput(f"{name}: {instant.isoformat()} is a naive datetime: give it a tzinfo, such as datetime.UTC")
-        return round(instant.timestamp() * 1000)
+        ms = datetime_ms(instant, name)
+        if not EARLIEST_PLAUSIBLE_MS <= ms < LATEST_PLAUSIBLE_MS:
+            raise InvalidInput(f"{name}: {instant.isoformat()} lies before 1974 or after 5137: leave it out if it means no bound")
+        return ms
     if isinstance(instant, bool) or not isinstance(instant, int):
         raise InvalidInput(
             f"{name}: {instant!r} is a {type(instant).__name__}: pass whole milliseconds since the epoch or an aware datetime"
@@ -78,6 +79,13 @@ def to_ms(instant: int | datetime, name: str) -> int:
     if instant >= LATEST_PLAUSIBLE_MS:
         raise InvalidInput(f"{name}: {instant} looks like micro- or nanoseconds: pass milliseconds since the epoch")
     return instant
+
+
+def datetime_ms(moment: datetime, name: str) -> int:
+    """Milliseconds of an aware datetime, whenever it is."""
+    if moment.utcoffset() is None:
+        raise InvalidInput(f"{name}: {moment.isoformat()} is a naive datetime: give it a tzinfo, such as datetime.UTC")
+    return round(moment.timestamp() * 1000)
 
 
 def to_datetime(ms: int) -> datetime:

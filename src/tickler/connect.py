@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Self, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
+
+import msgspec
 
 from tickler.blocking import Blocking
 from tickler.clock import Clock, SystemClock
@@ -45,6 +48,10 @@ class Tickler:
         """How this store differs from others."""
         return self._store.capabilities
 
+    def now_ms(self) -> int:
+        """The time to claim with: the store's, as far as it is known, so that all workers agree."""
+        return self._clock.now_ms()
+
     async def open(self) -> Self:
         """Connect, look at the store's clock, and take back into the index what this worker can read again."""
         await self._store.open(create=self._create)
@@ -77,34 +84,49 @@ class Tickler:
         """The newest time zone database that has been used with this store."""
         recorded = await self.records.get("store", "tzdata")
         known = recorded.value.get("version", "") if recorded and isinstance(recorded.value, dict) else ""
-        if known < tzdata_version() != "none":
-            await self.records.put("store", "tzdata", {"version": tzdata_version()})
+        ours = tzdata_version()
+        if re.fullmatch(r"\d{4}[a-z]+", ours) and (ours > known or not re.fullmatch(r"\d{4}[a-z]+", known)):
+            value = msgspec.json.encode({"version": ours})
+            await self._store.records.put("store", "tzdata", value, now_ms=self._clock.now_ms())
 
 
 def connect(
-    url: str | None = None, *, pool: object = None, schema: str = "public", create: bool = True, clock: Clock | None = None
+    url: str | None = None,
+    *,
+    pool: object = None,
+    schema: str | None = None,
+    create: bool | None = None,
+    clock: Clock | None = None,
 ) -> Tickler:
     """A Tickler on the store that `url` names; nothing is opened before `async with`.
 
     `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`; or `pool=`, an asyncpg pool of yours, with
-    `schema=`. `create` makes the tables where there are none; nothing is ever migrated here (`tickler migrate` does that).
+    `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are none, which is the default;
+    nothing is ever migrated here (`tickler migrate` does that).
     """
     if (url is None) == (pool is None):
         raise InvalidInput("connect: pass a store's URL, such as 'sqlite:///tickler.db', or pool=, and not both")
-    store = store_for_url(url) if url is not None else _store_for_pool(pool, schema)
-    return Tickler(store, clock or SystemClock(), create=create)
+    if url is None:
+        store = _store_for_pool(pool, "public" if schema is None else schema)
+        return Tickler(store, clock or SystemClock(), create=create is not False)
+    if schema is not None:
+        raise InvalidInput("connect: schema= goes with pool=: in a URL, write ?schema=…")
+    parsed = parse_url(url)
+    return Tickler(_store(parsed), clock or SystemClock(), create=_wants_tables(parsed) if create is None else create)
 
 
-def connect_sync(
-    url: str | None = None, *, pool: object = None, schema: str = "public", create: bool = True, clock: Clock | None = None
-) -> Blocking:
+def connect_sync(url: str, *, create: bool | None = None, clock: Clock | None = None) -> Blocking:
     """The same object without `await`, for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
-    return Blocking(connect(url, pool=pool, schema=schema, create=create, clock=clock))
+    return Blocking(connect(url, create=create, clock=clock))
 
 
 def store_for_url(url: str) -> Store:
     """The store of a URL, not yet open. `InvalidInput` says which schemes there are."""
-    parsed = parse_url(url)
+    return _store(parse_url(url))
+
+
+def _store(parsed: StoreUrl) -> Store:
+    parsed = msgspec.structs.replace(parsed, parameters={k: v for k, v in parsed.parameters.items() if k != "create"})
     if parsed.scheme in BACKENDS:
         return _backend(parsed.scheme)(parsed)
     others = {point.name: point for point in entry_points(group="tickler.stores")}
@@ -124,12 +146,16 @@ def parse_url(url: str) -> StoreUrl:
     return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
 
 
+def _wants_tables(url: StoreUrl) -> bool:
+    text = url.parameters.get("create", "1")
+    if text not in ("0", "1"):
+        raise InvalidInput(f"{url.text}: create={text!r} is neither 1 nor 0")
+    return text == "1"
+
+
 def _without_password(url: str) -> str:
-    try:
-        password = urlsplit(url).password
-    except ValueError:
-        password = None
-    return url.replace(f":{password}@", ":…@", 1) if password else url
+    url = re.sub(r"(://[^:/?#@]*):.*@", r"\1:…@", url, flags=re.DOTALL)  # to the last @: a password may have anything in it
+    return re.sub(r"(password=)[^&]*", r"\1…", url, flags=re.IGNORECASE)
 
 
 def _backend(scheme: str) -> OpenStore:

@@ -19,6 +19,7 @@ TicklerError
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 
 
@@ -128,11 +129,16 @@ class SchemaError(TicklerError):
     """The store's tables do not fit this version of Tickler."""
 
 
+def _migrate(store: str) -> str:
+    where = shlex.quote(store) if "://" in store else "with its URL"
+    return f"run `tickler migrate --store {where}`"
+
+
 class SchemaMissing(SchemaError):
     """The store has no tables yet."""
 
     def __init__(self, store: str) -> None:
-        super().__init__(f"{store} has no Tickler tables: run `tickler migrate --store {store}` or connect with create=True")
+        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or connect with create=True")
         self.store = store
 
 
@@ -140,9 +146,7 @@ class SchemaOutdated(SchemaError):
     """The tables are of an earlier version."""
 
     def __init__(self, store: str, found: int, needed: int) -> None:
-        super().__init__(
-            f"{store} has schema version {found} and this Tickler needs {needed}: run `tickler migrate --store {store}`"
-        )
+        super().__init__(f"{store} has schema version {found} and this Tickler needs {needed}: {_migrate(store)}")
         self.found = found
         self.needed = needed
 

@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput
 from tickler.schedule import check_name
-from tickler.when import When
+from tickler.when import KINDS, When
 
 MOST_CLAIMED = 100_000
+LONGEST_OFFSET_MS = 366 * 86_400_000
 
 
 class IndexRow(msgspec.Struct, frozen=True, gc=False):
@@ -96,18 +98,14 @@ class Index:
         await self.upsert_many([row], using=using)
 
     async def upsert_many(self, rows: Iterable[IndexRow], *, using: object = None) -> None:
-        checked = list(rows)
-        for position, row in enumerate(checked):
-            _check_row(row, position)
+        checked = [_checked(row, position) for position, row in enumerate(rows)]
         if len({(row.owner, row.key) for row in checked}) < len(checked):
             raise InvalidInput("rows: the same owner and key come twice: leave one of them out")
         if checked:
             await self._store.upsert_many(checked, using=using)
 
     async def claim_due(self, now_ms: int | datetime, limit: int = 100) -> list[IndexRow]:
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_CLAIMED:
-            raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MOST_CLAIMED}")
-        return await self._store.claim_due(to_ms(now_ms, "now_ms"), limit)
+        return await self._store.claim_due(to_ms(now_ms, "now_ms"), check_limit(limit))
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         check_name("owner", owner)
@@ -121,21 +119,33 @@ class Index:
         return await self._store.count()
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
-        return await self._store.set_aside(limit)
+        return await self._store.set_aside(check_limit(limit))
 
     async def restore(self) -> int:
         return await self._store.restore()
 
 
-def _check_row(row: object, position: int) -> None:
+def check_limit(limit: object) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_CLAIMED:
+        raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MOST_CLAIMED}")
+    return limit
+
+
+def _checked(row: object, position: int) -> IndexRow:
+    """The row with its instants in milliseconds; refuses what no store could keep or advance."""
+    name = f"rows[{position}]"
     if not isinstance(row, IndexRow):
-        raise InvalidInput(f"rows[{position}]: is a {type(row).__name__}: pass an IndexRow")
+        raise InvalidInput(f"{name}: is a {type(row).__name__}: pass an IndexRow")
     check_name("owner", row.owner)
     check_name("key", row.key)
-    if not isinstance(row.when, When):
+    if type(row.when) not in KINDS:
         raise InvalidInput(
-            f"rows[{position}].when: is a {type(row.when).__name__}: pass a When, such as parse_when({row.when!r})"
+            f"{name}.when: is a {type(row.when).__name__}: pass a When, such as parse_when({str(row.when)[:80]!r})"
         )
-    to_ms(row.next_fire_at, f"rows[{position}].next_fire_at")
-    if row.managed:
-        raise InvalidInput(f"rows[{position}].managed: only `schedules` writes managed rows: leave it out")
+    if isinstance(row.offset_ms, bool) or not isinstance(row.offset_ms, int) or not 0 <= row.offset_ms <= LONGEST_OFFSET_MS:
+        raise InvalidInput(f"{name}.offset_ms: {row.offset_ms!r} is not a number of milliseconds from 0 to {LONGEST_OFFSET_MS}")
+    if row.managed is not False:
+        raise InvalidInput(f"{name}.managed: only `schedules` writes managed rows: leave it out")
+    next_fire_at = to_ms(row.next_fire_at, f"{name}.next_fire_at")
+    ends_at = None if row.ends_at is None else to_ms(row.ends_at, f"{name}.ends_at")
+    return replace(row, next_fire_at=next_fire_at, ends_at=ends_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -19,6 +18,7 @@ Duration = timedelta | float
 LONGEST = timedelta(days=366)
 MOST_ATTEMPTS = 1_000
 MOST_CATCHUP = 10_000
+MOST_DELAYS = 100
 DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400))
 
 
@@ -57,13 +57,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         _one_of("overlap", self.overlap, get_args(Overlap))
         for name in ("spread", "grace", "timeout"):
             force_setattr(self, name, _duration(name, getattr(self, name)))
-        if not isinstance(self.backoff, tuple | list) or not self.backoff:
-            raise InvalidSchedule("policy.backoff", "give a list of delays, such as [5, 300, 1800]")
+        if not isinstance(self.backoff, tuple | list) or not 0 < len(self.backoff) <= MOST_DELAYS:
+            raise InvalidSchedule("policy.backoff", f"give a list of 1 to {MOST_DELAYS} delays, such as [5, 300, 1800]")
         force_setattr(self, "backoff", tuple(_duration("backoff", delay) for delay in self.backoff))
         _whole("attempts", self.attempts, MOST_ATTEMPTS)
         _whole("max_catchup", self.max_catchup, MOST_CATCHUP)
         if not self.timeout:
-            raise InvalidSchedule("policy.timeout", "must be longer than nothing")
+            raise InvalidSchedule("policy.timeout", "is 0: give it some seconds, such as 30")
         if self.overlap != "allow" and self.delivery != "at-least-once":
             raise InvalidSchedule(
                 "policy.overlap", f"{self.overlap!r} needs delivery='at-least-once': at most once, nobody knows what still runs"
@@ -83,7 +83,7 @@ def policy_to_json(policy: Policy) -> dict[str, object]:
 def policy_from_json(fields: object) -> Policy:
     if not isinstance(fields, dict):
         raise InvalidSchedule("policy", f"is a {type(fields).__name__}: give an object such as {{'missed': 'skip'}}")
-    unknown = sorted(set(fields) - set(Policy.__struct_fields__))
+    unknown = sorted(str(name) for name in fields if name not in Policy.__struct_fields__)
     if unknown:
         raise InvalidSchedule(f"policy.{unknown[0]}", f"nobody reads that: use {', '.join(Policy.__struct_fields__)}")
     return Policy(**fields) if fields else DEFAULT_POLICY
@@ -109,7 +109,7 @@ def _whole(name: str, value: object, most: int) -> None:
 def _duration(name: str, value: object) -> timedelta:
     if isinstance(value, timedelta):
         duration = value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 1e9:
+    elif isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9:
         duration = timedelta(seconds=value)
     else:
         raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a duration: pass seconds or a timedelta")

@@ -5,15 +5,18 @@ Workers, tokens, idempotency keys, settings and facts about the store itself liv
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
-from tickler.clock import Clock
+from tickler.clock import Clock, to_ms
 from tickler.errors import InvalidInput
+from tickler.index import check_limit
 from tickler.schedule import check_name
 
 LARGEST_VALUE_BYTES = 64 * 1024
+OWN_KINDS = ("store", "zone", "outdated")
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -61,21 +64,28 @@ class Records:
         return await self._store.get(kind, name, now_ms=self._clock.now_ms())
 
     async def put(
-        self, kind: str, name: str, value: object, *, expires_at: int | None = None, expected: int | None = None
+        self, kind: str, name: str, value: object, *, expires_at: int | datetime | None = None, expected: int | None = None
     ) -> Record:
-        _check(kind, name)
+        _check_writable(kind, name)
+        if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int) or not 0 <= expected < 1 << 63):
+            raise InvalidInput(
+                f"expected: {expected!r} is no version: pass that of the record as you have read it, or 0 for none"
+            )
+        until = None if expires_at is None else to_ms(expires_at, "expires_at")
         version = await self._store.put(
-            kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=expires_at, expected=expected
+            kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=until, expected=expected
         )
-        return Record(kind, name, value, version, expires_at)
+        return Record(kind, name, value, version, until)
 
     async def delete(self, kind: str, name: str) -> bool:
-        _check(kind, name)
+        _check_writable(kind, name)
         return await self._store.delete(kind, name)
 
     async def list(self, kind: str, *, after: str = "", limit: int = 100) -> list[Record]:
         check_name("kind", kind)
-        return await self._store.list(kind, now_ms=self._clock.now_ms(), after=after, limit=limit)
+        if after != "":
+            check_name("after", after)
+        return await self._store.list(kind, now_ms=self._clock.now_ms(), after=after, limit=check_limit(limit))
 
     async def prune(self) -> int:
         return await self._store.prune(self._clock.now_ms())
@@ -86,11 +96,22 @@ def _check(kind: str, name: str) -> None:
     check_name("name", name)
 
 
+def _check_writable(kind: str, name: str) -> None:
+    _check(kind, name)
+    if kind in OWN_KINDS:
+        raise InvalidInput(f"kind: {kind!r} is Tickler's own: use another")
+
+
 def _encode(value: object) -> bytes:
     try:
         encoded = msgspec.json.encode(value)
-    except (TypeError, ValueError) as error:
+        survives = msgspec.json.decode(encoded) == value
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidInput(f"value: does not fit into JSON: {error}") from None
+    if not survives:
+        raise InvalidInput(
+            "value: is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
+        )
     if len(encoded) > LARGEST_VALUE_BYTES:
         raise InvalidInput(f"value: has {len(encoded)} bytes: {LARGEST_VALUE_BYTES} are allowed")
     return encoded

@@ -13,7 +13,7 @@ from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.policy import DEFAULT_POLICY, Policy
 from tickler.target import Target, read_target
-from tickler.when import At, When, parse_when
+from tickler.when import KINDS, At, Unreadable, When, parse_when
 
 LONGEST_NAME_BYTES = 512
 
@@ -87,7 +87,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(self.delete_after, bool):
             raise InvalidSchedule("delete_after", f"{self.delete_after!r} is neither True nor False")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
-            raise InvalidSchedule("ends_at", "lies before starts_at")
+            raise InvalidSchedule("ends_at", "lies before starts_at: swap them, or leave one out")
         shortest_ms = self.when.shortest_interval_ms()
         if self.policy.spread and shortest_ms is not None and self.policy.spread >= timedelta(milliseconds=shortest_ms):
             raise InvalidSchedule(
@@ -120,6 +120,7 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True):
     state: State
     next_fire_at: int | None = None
     reason: str | None = None
+    newer: bool = False  # written by a newer version with more in it than is shown here: it can be deleted, not changed
 
     def declared(self) -> Schedule:
         """Only what the user declared."""
@@ -143,14 +144,14 @@ def check_name(field: str, name: object) -> None:
 
 
 def _read_when(when: object, tz: object) -> When:
-    if isinstance(when, When):
+    if type(when) in (*KINDS, Unreadable) and isinstance(when, When):
         if tz not in (None, when.tz):
             raise InvalidSchedule("tz", f"{tz!r} differs from the zone of {when!r}: leave tz out, or make them equal")
         return when
     if isinstance(when, str):
         if tz is not None and not isinstance(tz, str):
             raise InvalidSchedule("tz", f"is a {type(tz).__name__}: pass a zone's name such as 'Europe/Paris'")
-        return parse_when(when, tz or "UTC")
+        return parse_when(when, "UTC" if tz is None else tz)
     raise InvalidSchedule("when", f"is a {type(when).__name__}: pass a Cron, Weekly, At or Every, or text such as '0 9 * * tue'")
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from tickler.errors import InvalidSchedule, InvalidWhen
+from tickler.clock import to_ms
+from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen
 from tickler.policy import DEFAULT_POLICY, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.target import read_target
 from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
+MOST_LEVELS = 100
 
 _FIELDS = frozenset(Schedule.__struct_fields__)
+_BODY_FIELDS = ("target", "payload", "policy", "starts_at", "ends_at", "delete_after")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -36,6 +41,9 @@ def schedule_from_json(fields: object) -> Schedule:
     unknown = sorted(str(name) for name in fields if name not in _FIELDS)
     if unknown:
         raise InvalidSchedule(unknown[0], f"nobody reads that: use {', '.join(Schedule.__struct_fields__)}")
+    nulls = [name for name in ("enabled", "delete_after") if name in fields and fields[name] is None]
+    if nulls:
+        raise InvalidSchedule(nulls[0], "is null: say true or false, or leave it out")
     missing = [name for name in ("owner", "key", "when") if fields.get(name) is None]
     if missing:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
@@ -75,9 +83,7 @@ def stored_schedule(
     reason: str | None,
 ) -> StoredSchedule:
     """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
-    fields: dict[str, Any] = _decode(body)
-    if "policy" in fields:
-        fields["policy"] = policy_from_json(fields["policy"])
+    fields, newer = _read_body(body)
     return StoredSchedule(
         owner=owner,
         key=key,
@@ -89,8 +95,30 @@ def stored_schedule(
         state=_state(enabled, next_fire_at, aside),
         next_fire_at=next_fire_at,
         reason=reason,
+        newer=newer,
         **fields,
     )
+
+
+def _read_body(body: str | bytes) -> tuple[dict[str, Any], bool]:
+    """The fields that this version knows, and whether there were others."""
+    fields: dict[str, Any] = _decode(body)
+    known = {name: fields[name] for name in _BODY_FIELDS if name in fields}
+    newer = len(known) < len(fields)
+    readers: dict[str, Callable[[Any], object]] = {
+        "policy": policy_from_json,
+        "target": read_target,
+        "starts_at": partial(to_ms, name="starts_at"),
+        "ends_at": partial(to_ms, name="ends_at"),
+    }
+    for name, read in readers.items():
+        if name in known:
+            try:
+                known[name] = read(known[name])
+            except InvalidInput:
+                del known[name]
+                newer = True
+    return known, newer
 
 
 def _state(enabled: bool, next_fire_at: int | None, aside: State | None) -> State:
@@ -123,12 +151,21 @@ def _body(schedule: Schedule) -> dict[str, object]:
     return body
 
 
+def _shallow(value: object, levels: int) -> bool:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(_shallow(part, levels - 1) for part in parts)
+    return True
+
+
 def _encode_payload(payload: object) -> bytes:
     try:
         encoded = _encode(payload)
         survives = _decode(encoded) == payload
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidSchedule("payload", f"is not JSON: {error}") from None
+    if not _shallow(payload, MOST_LEVELS):
+        raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")
     if not survives:
         raise InvalidSchedule(
             "payload", "is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"

@@ -25,9 +25,10 @@ class ScheduleStore(Protocol):
     """Keeps schedules and their index rows in step.
 
     Every write is *read, decide, apply* in one transaction: what `decide` is shown cannot change before its answer is
-    applied, and schedule and index row change together or not at all. `decide` is pure and may be asked again after a
-    lost race. What it raises leaves everything as it was. `using` is a connection of the caller's with a transaction
-    open: the write joins it, and is undone alone if it fails.
+    applied, and schedule and index row change together or not at all. `decide` does no I/O but look at a clock, which is
+    why it is asked only when all locks are held, and may be asked again after a lost race. What it raises leaves
+    everything as it was. `using` is a connection of the caller's with a transaction open: the write joins it, and is
+    undone alone if it fails.
     """
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
@@ -70,23 +71,21 @@ class Schedules:
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
         """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
-        return await self._change_one(
-            _checked(schedule).id, lambda current, now_ms: changes.put(schedule, current, now_ms), using
-        )
+        declared = _checked(schedule)
+        return await self._change_one(declared.id, lambda current, now_ms: changes.put(declared, current, now_ms), using)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
         """Put them all, or none: everything is checked before the first write, and an error names the position.
 
         How many were new or differed from what was stored.
         """
-        declared = list(schedules)
+        declared = _checked_all(schedules)
         ids = _distinct(declared)
-        now_ms = self._clock.now_ms()
         written = 0
 
         def decide(stored: Stored) -> list[Change]:
             nonlocal written
-            made = [change for change in _puts(declared, stored, now_ms) if change is not None]
+            made = [change for change in _puts(declared, stored, self._clock.now_ms()) if change is not None]
             written = len(made)
             return made
 
@@ -96,21 +95,29 @@ class Schedules:
 
     async def update(self, schedule: Schedule, *, version: int, using: object = None) -> StoredSchedule:
         """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise."""
+        declared = _checked(schedule)
+        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
+            raise InvalidInput(
+                f"version: {version!r} is no version: pass that of the schedule as you have read it, or 0 for none"
+            )
 
         def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
             found = 0 if current is None else current.version
             if found != version:
-                raise VersionConflict(str(schedule.id), version, found)
-            return changes.put(schedule, current, now_ms)
+                raise VersionConflict(str(declared.id), version, found)
+            return changes.put(declared, current, now_ms)
 
-        return await self._change_one(_checked(schedule).id, decide, using)
+        return await self._change_one(declared.id, decide, using)
 
     async def pause(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
         """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule."""
         return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.pause), using)
 
     async def resume(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
-        """Fire again, from now: what lay in between was not missed. `NeverFires` when nothing lies ahead."""
+        """Fire again, from now: what lay in between was not missed. Nothing happens when it is not paused.
+
+        `NeverFires` when nothing lies ahead any more.
+        """
         return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.resume), using)
 
     async def delete(self, owner: str, key: str, *, using: object = None) -> bool:
@@ -127,10 +134,12 @@ class Schedules:
 
     async def pause_all(self, owner: str, *, using: object = None) -> int:
         """Pause every schedule of the owner; how many were not paused before."""
-        now_ms = self._clock.now_ms()
-        return await self._change_owner(
-            owner, lambda stored: [change for s in stored.values() if (change := changes.pause(s, now_ms))], using
-        )
+
+        def decide(stored: Stored) -> list[Change]:
+            now_ms = self._clock.now_ms()
+            return [change for each in stored.values() if (change := changes.pause(each, now_ms))]
+
+        return await self._change_owner(owner, decide, using)
 
     async def delete_all(self, owner: str, *, using: object = None) -> int:
         """Delete every schedule of the owner; how many there were."""
@@ -143,18 +152,18 @@ class Schedules:
         that declares it stays the same.
         """
         check_name("owner", owner)
-        declared = list(schedules)
+        declared = _checked_all(schedules)
         ids = _distinct(declared)
         for position, id in enumerate(ids):
             if id.owner != owner:
                 raise InvalidSchedule("owner", f"{id.owner!r} is not {owner!r}, whose schedules are declared here", position)
-        now_ms = self._clock.now_ms()
+        wanted = set(ids)
         report = Declared([], [], [], [])
 
         def decide(stored: Stored) -> list[Change | Removal]:
             nonlocal report
-            puts = list(_puts(declared, stored, now_ms, finished_is_fine=True))
-            gone = [id for id in stored if id not in set(ids)]
+            puts = list(_puts(declared, stored, self._clock.now_ms(), finished_is_fine=True))
+            gone = [id for id in stored if id not in wanted]
             report = Declared(
                 added=[id.key for id in ids if id not in stored],
                 changed=[id.key for id, change in zip(ids, puts, strict=True) if change and id in stored],
@@ -187,13 +196,12 @@ class Schedules:
     async def _change_one(
         self, id: Id, decide_one: Callable[[StoredSchedule | None, int], Change | None], using: object
     ) -> StoredSchedule:
-        now_ms = self._clock.now_ms()
         result: StoredSchedule | None = None
 
         def decide(stored: Stored) -> list[Change]:
             nonlocal result
             current = stored.get(id)
-            change = decide_one(current, now_ms)
+            change = decide_one(current, self._clock.now_ms())
             result = current if change is None else change.stored(current)
             return [] if change is None else [change]
 
@@ -243,13 +251,19 @@ def _id(owner: str, key: str) -> Id:
 
 
 def _checked(schedule: object, position: int | None = None) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        raise InvalidSchedule("schedule", f"is a {type(schedule).__name__}: pass a Schedule", position)
-    return schedule
+    if type(schedule) is Schedule:
+        return schedule
+    if isinstance(schedule, StoredSchedule):
+        return schedule.declared()
+    raise InvalidSchedule("schedule", f"is a {type(schedule).__name__}: pass a Schedule", position)
+
+
+def _checked_all(schedules: Iterable[object]) -> list[Schedule]:
+    return [_checked(schedule, position) for position, schedule in enumerate(schedules)]
 
 
 def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
-    ids = [_checked(schedule, position).id for position, schedule in enumerate(schedules)]
+    ids = [schedule.id for schedule in schedules]
     if len(set(ids)) < len(ids):
         first: dict[Id, int] = {}
         for position, id in enumerate(ids):
@@ -266,6 +280,6 @@ def _read_cursor(cursor: str) -> Id:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         owner, key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=tuple[str, str])
+        return _id(owner, key)
     except (binascii.Error, msgspec.MsgspecError, ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"after: {cursor!r} is not a cursor: pass the `next` of an earlier page") from None
-    return _id(owner, key)
+        raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page") from None

@@ -29,6 +29,9 @@ class StoreUrl(msgspec.Struct, frozen=True):
     location: str
     parameters: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"StoreUrl({self.text!r})"
+
     def refuse_unknown(self, *known: str) -> None:
         for name in self.parameters:
             if name not in known:

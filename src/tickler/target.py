@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -12,6 +13,8 @@ from tickler.errors import InvalidSchedule
 LONGEST_URL = 2_048
 LONGEST_HANDLER = 128
 
+_HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
+
 
 class HttpTarget(msgspec.Struct, frozen=True, tag_field="type", tag="http", forbid_unknown_fields=True):
     """An HTTP endpoint that is sent a POST."""
@@ -20,18 +23,21 @@ class HttpTarget(msgspec.Struct, frozen=True, tag_field="type", tag="http", forb
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str) or len(self.url) > LONGEST_URL:
-            raise InvalidSchedule("target.url", f"give a URL of at most {LONGEST_URL} characters")
-        if any(ord(character) <= 32 or ord(character) == 127 for character in self.url):
-            raise InvalidSchedule("target.url", "has spaces or control characters in it: encode them as %20 and the like")
+            raise InvalidSchedule("target.url", f"give a URL as text, of at most {LONGEST_URL} characters")
+        if any(character <= " " or "\x7f" <= character <= "\xa0" or "\ud800" <= character <= "\udfff" for character in self.url):
+            raise InvalidSchedule(
+                "target.url", "has spaces, control characters or half characters in it: write them as %20 and the like"
+            )
         try:
             parts = urlsplit(self.url)
-            host, port_is_fine = parts.hostname, parts.port is None or 0 < parts.port < 65_536
-        except ValueError as error:
-            raise InvalidSchedule("target.url", f"{self.url!r} does not read as a URL: {error}") from None
-        if parts.scheme not in ("http", "https") or not host or not port_is_fine:
-            raise InvalidSchedule("target.url", f"{self.url!r} is no http or https address: write 'https://host/path'")
-        if parts.username is not None or parts.password is not None:
+            plain_host = parts.netloc.rpartition("@")[2]
+            well_formed = parts.hostname and (parts.port is None or parts.port > 0) and _HOST.fullmatch(plain_host)
+        except ValueError:
+            parts, well_formed = urlsplit(""), None
+        if "@" in parts.netloc:  # checked first, so that no message repeats it
             raise InvalidSchedule("target.url", "has a user name in it, which ends up in logs: send a header instead")
+        if parts.scheme not in ("http", "https") or not well_formed:
+            raise InvalidSchedule("target.url", "is no http or https address: write 'https://host/path'")
 
 
 class PythonTarget(msgspec.Struct, frozen=True, tag_field="type", tag="python", forbid_unknown_fields=True):

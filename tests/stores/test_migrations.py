@@ -72,7 +72,15 @@ def migrations_of(url: str) -> list[Migration]:
 def later(url: str, *numbers: int) -> list[Migration]:
     """Migrations that a coming version might bring: they widen tables that have data in them."""
     added = [
-        Migration(n, f"{n:04}_later", f"ALTER TABLE {{schema}}.tickler_index ADD COLUMN later_{n} bigint;  -- a; comment")
+        Migration(
+            n,
+            f"{n:04}_later",
+            "-- a; comment\n"
+            + "".join(
+                f"ALTER TABLE {{schema}}.tickler_{table} ADD COLUMN later_{n} bigint;\n"
+                for table in ("schedules", "index", "aside", "records")
+            ),
+        )
         for n in numbers
     ]
     if url.startswith("sqlite"):
@@ -100,12 +108,14 @@ async def test_a_store_of_each_version_keeps_its_data_over_a_migration_and_works
     await migrate_with(url, migrations_of(url)[:version])
     async with connect(url, clock=ManualClock(NOW_MS)) as t:
         await t.schedules.put_many([Schedule(owner="u1", key=f"k{n}", when="@hourly", payload=n) for n in range(20)])
+        await t.schedules.put(Schedule(owner="u1", key="once", when="at(2030-11-20T12:30:00)"))
         before = (await t.schedules.list()).items
     ran = await migrate_with(url, later(url, NEWEST + 1))
     assert ran == [f"{n:04}_later" if n > NEWEST else migrations_of(url)[n - 1].name for n in range(version + 1, NEWEST + 2)]
     async with connect(url, clock=ManualClock(NOW_MS)) as t:
         assert (await t.schedules.list()).items == before
-        assert len(await t.index.claim_due(NOW_MS + 3_600_000)) == 20
+        assert len(await t.index.claim_due(NOW_MS + 3_600_000)) == 21
+        assert [stored.key for stored in (await t.schedules.list(state="finished")).items] == ["once"]
 
 
 async def test_a_worker_runs_on_the_next_schema_version_and_refuses_the_one_after_by_name(url: str) -> None:

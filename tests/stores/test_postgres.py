@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,19 @@ import asyncpg
 import pytest
 
 from postgres_server import PostgresServer
-from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, NeverFires, Schedule, StoreUnavailable, Tickler, connect
+from tickler import (
+    At,
+    Cron,
+    IndexRow,
+    InvalidInput,
+    ManagedRow,
+    ManualClock,
+    NeverFires,
+    Schedule,
+    StoreUnavailable,
+    Tickler,
+    connect,
+)
 from tickler.connect import parse_url
 from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.postgres.index import SELECT_DUE
@@ -101,6 +114,62 @@ async def test_many_puts_of_the_same_new_schedules_at_once_all_succeed(t: Tickle
     await asyncio.gather(*(t.schedules.put_many(each) for each in many))
     assert await t.index.count() == 700
     assert {stored.version for stored in (await t.schedules.list(limit=1000)).items} == {3}
+
+
+async def test_a_put_that_waited_for_a_claim_goes_by_the_time_after_it(postgres_url: str, other: asyncpg.Connection) -> None:
+    """Else it would bring back an instant that was claimed while it waited, and that would fire twice."""
+    clock = ManualClock(NOW_MS - 1000)
+    async with connect(postgres_url, clock=clock) as waiting:
+        await waiting.schedules.put(Schedule(owner="u1", key="a", when="@daily"))
+        async with other.transaction():
+            await other.execute("SELECT FROM tickler_index FOR UPDATE")
+            put = asyncio.create_task(waiting.schedules.put(schedule("a")))
+            await _until_blocked(other, 1)
+            clock.set(NOW_MS + 1000)
+        assert (await put).next_fire_at == NOW_MS + HOUR_MS
+
+
+async def test_a_delete_that_meets_a_restore_leaves_no_row_behind(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.schedules.put(schedule("a"))
+    await other.execute("UPDATE tickler_index SET when_text = 'never'")
+    await t.index.claim_due(NOW_MS + HOUR_MS)
+    async with other.transaction():  # what a restore does, up to its commit
+        await other.execute("SELECT FROM tickler_aside FOR UPDATE")
+        columns = "owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format"
+        await other.execute(f"INSERT INTO tickler_index ({columns}) SELECT {columns} FROM tickler_aside")
+        await other.execute("DELETE FROM tickler_aside")
+        delete = asyncio.create_task(t.schedules.delete("u1", "a"))
+        await _until_blocked(other, 1)
+    assert await delete
+    assert await t.index.count() == 0
+
+
+async def test_an_upsert_that_meets_a_put_does_not_take_its_row(t: Tickler, other: asyncpg.Connection) -> None:
+    transaction = other.transaction()
+    await transaction.start()
+    await t.schedules.put(schedule("a"), using=other)
+    upsert = asyncio.create_task(t.index.upsert(IndexRow("u1", "a", Cron("0 9 * * *"), NOW_MS)))
+    await _until_blocked(other, 1)
+    await transaction.commit()
+    with pytest.raises(ManagedRow):
+        await upsert
+    stored = await t.schedules.get("u1", "a")
+    assert stored is not None
+    assert stored.next_fire_at == NOW_MS + HOUR_MS
+
+
+async def test_a_database_that_defaults_to_serializable_changes_nothing(postgres_url: str) -> None:
+    async with connect(f"{postgres_url}&default_transaction_isolation=serializable", clock=ManualClock(NOW_MS)) as t:
+        await t.index.upsert_many([row(f"k{n}") for n in range(100)])
+
+        async def claim_all() -> list[str]:
+            claimed: list[str] = []
+            while rows := await t.index.claim_due(NOW_MS, 5):
+                claimed += [r.key for r in rows]
+            return claimed
+
+        shares = await asyncio.gather(*(claim_all() for _ in range(5)))
+    assert sorted(key for share in shares for key in share) == sorted(f"k{n}" for n in range(100))
 
 
 # Lost connections.
@@ -217,6 +286,22 @@ async def test_the_callers_pool_is_used_and_left_open(postgres_server: PostgresS
             async with pool.acquire() as connection, connection.transaction():
                 await tickler.schedules.put(schedule("b"), using=connection)
         assert await pool.fetchval(f"SELECT count(*) FROM {schema}.tickler_index") == 2
+
+
+async def test_a_callers_pool_may_have_codecs_of_its_own(postgres_server: PostgresServer, schema: str) -> None:
+    async def with_codecs(connection: asyncpg.Connection) -> None:
+        for kind in ("json", "jsonb"):
+            await connection.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+
+    async with (
+        asyncpg.create_pool(postgres_server.dsn, min_size=1, max_size=2, init=with_codecs) as pool,
+        connect(pool=pool, schema=schema, clock=ManualClock(NOW_MS)) as tickler,
+    ):
+        async with pool.acquire() as connection, connection.transaction():
+            await tickler.schedules.put(schedule("a", payload={"n": 1}), using=connection)
+        stored = await tickler.schedules.get("u1", "a")
+    assert stored is not None
+    assert stored.payload == {"n": 1}
 
 
 async def test_schemas_are_worlds_of_their_own(postgres_url: str, t: Tickler) -> None:

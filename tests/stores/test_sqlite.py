@@ -108,7 +108,51 @@ asyncio.run(main())
     assert [process.returncode for process in processes] == [0] * 6, errors
 
 
+async def test_a_put_that_waited_for_the_lock_goes_by_the_time_after_it(sqlite_url: str, other: sqlite3.Connection) -> None:
+    """Else it would bring back an instant that was claimed while it waited, and that would fire twice."""
+    clock = ManualClock(NOW_MS - 1000)
+    async with connect(sqlite_url, clock=clock) as waiting:
+        await waiting.schedules.put(schedule("a", enabled=False))
+        other.execute("BEGIN IMMEDIATE")
+        put = asyncio.create_task(waiting.schedules.put(schedule("a")))
+        await asyncio.sleep(0.1)
+        clock.set(NOW_MS + 1000)
+        other.execute("COMMIT")
+        assert (await put).next_fire_at == NOW_MS + 3_600_000
+
+
 # The caller's own transaction.
+
+
+async def test_a_joined_transaction_waits_for_other_writers_and_says_when_it_came_too_late(
+    t: Tickler, other: sqlite3.Connection, path: str
+) -> None:
+    joined = sqlite3.connect(path, isolation_level=None, timeout=5)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("INSERT INTO orders VALUES ('o1')")
+    joined.execute("BEGIN")
+    joined.execute("SELECT * FROM orders").fetchall()
+    other.execute("COMMIT")
+    with pytest.raises(StoreUnavailable, match="BEGIN IMMEDIATE"):
+        await t.schedules.put(schedule("a"), using=joined)
+    joined.execute("ROLLBACK")
+    joined.execute("BEGIN")
+    await t.schedules.put(schedule("a"), using=joined)
+    joined.execute("COMMIT")
+    joined.close()
+    assert await t.index.count() == 1
+
+
+async def test_a_callers_connection_keeps_its_row_factory(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.schedules.put(schedule("a"))
+    other.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+    other.execute("BEGIN")
+    await t.schedules.put(schedule("a", payload=1), using=other)
+    assert other.execute("SELECT count(*) AS n FROM tickler_schedules").fetchone() == {"n": 1}
+    other.execute("COMMIT")
+    stored = await t.schedules.get("u1", "a")
+    assert stored is not None
+    assert stored.version == 2
 
 
 async def test_a_put_joins_the_callers_transaction_and_commits_with_it(t: Tickler, other: sqlite3.Connection) -> None:

@@ -146,7 +146,7 @@ def test_the_shortest_interval_is_that_of_the_nearest_times_of_day(expr: str, sh
         ("* * * * * * *", "expression", "five fields"),
         ("60 * * * *", "minute", "'60' is not a minute"),
         ("-1 * * * *", "minute", "'-1' is not a minute"),
-        ("* 24 * * *", "hour", "'24' is not a hour"),
+        ("* 24 * * *", "hour", "'24' is not an hour"),
         ("* * 0 * *", "day-of-month", "'0' is not a day-of-month"),
         ("* * 32 * *", "day-of-month", "'32' is not a day-of-month"),
         ("* * 5, * *", "day-of-month", "'5,' is not a day-of-month"),
@@ -160,7 +160,7 @@ def test_the_shortest_interval_is_that_of_the_nearest_times_of_day(expr: str, sh
         ("5- * * * *", "minute", "'5-' is not a minute"),
         ("1,,2 * * * *", "minute", "'1,,2' is not a minute"),
         ("\uff10 9 * * *", "minute", "is not a minute"),  # fullwidth digits
-        ("0 \u0669 * * *", "hour", "is not a hour"),  # Arabic ones
+        ("0 \u0669 * * *", "hour", "is not an hour"),  # Arabic ones
         ("0 0 \u0663 * *", "day-of-month", "is not a day-of-month"),
         ("0 0 * * \u00b2L", "day-of-week", "is not a day-of-week"),  # a superscript
         ("0\x00 9 * * *", "minute", "is not a minute"),

@@ -3,7 +3,7 @@
 Subclass a kit, give it a `store` fixture, and pytest exercises your backend:
 
     class TestMyIndex(ScheduleIndexContract):
-        @pytest.fixture
+        @pytest_asyncio.fixture
         async def store(self): ...
 """
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tickler.changes import Change, Removal
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
+from tickler.index import IndexRow
 from tickler.policy import Policy
 from tickler.schedule import Id, Schedule, State, StoredSchedule
 from tickler.schedules import Schedules, Stored
@@ -435,11 +436,53 @@ class ScheduleStoreContract(StoreContract):
         assert await store.index.count() == 1
 
     async def test_a_schedule_that_does_not_read_can_be_paused_and_deleted(self, store: Store, schedules: Schedules) -> None:
+        await schedules.put_many([schedule("bad"), schedule("good")])
+        await self.corrupt(store, "u1", "bad", when_text="never")
+        await store.index.claim_due(NOW_MS + HOUR_MS)
+        assert await schedules.pause_all("u1") == 2
+        paused = await schedules.get("u1", "bad")
+        assert paused is not None
+        assert (paused.state, str(paused.when)) == ("paused", "never")
+        assert await store.index.set_aside() == []
+        with pytest.raises(NeverFires, match="never"):
+            await schedules.resume("u1", "bad")
+        assert await schedules.delete("u1", "bad")
+
+    async def test_a_put_of_the_same_mends_a_schedule_that_was_set_aside_and_reads_again(
+        self, store: Store, schedules: Schedules
+    ) -> None:
         await schedules.put(schedule("bad"))
         await self.corrupt(store, "u1", "bad", when_text="never")
         await store.index.claim_due(NOW_MS + HOUR_MS)
-        assert await schedules.delete("u1", "bad")
+        await self.corrupt(store, "u1", "bad", when_text=str(HOURLY))
+        assert (await schedules.put(schedule("bad"))).state == "active"
+        assert await store.index.count() == 1
         assert await store.index.set_aside() == []
+
+    @pytest.mark.parametrize("enabled", [True, False])
+    async def test_a_put_takes_over_a_row_that_was_written_into_the_index_alone(
+        self, store: Store, schedules: Schedules, enabled: bool
+    ) -> None:
+        await store.index.upsert_many([IndexRow("u1", "digest", DAILY, NOW_MS - 1)])
+        await schedules.put(schedule(enabled=enabled))
+        assert await store.index.claim_due(NOW_MS) == []
+        assert await store.index.count() == int(enabled)
+
+    async def test_new_bounds_keep_an_overdue_fire_that_lies_within_them(
+        self, store: Store, schedules: Schedules, clock: ManualClock
+    ) -> None:
+        await schedules.put(schedule())
+        clock.advance(HOUR_MS / 1000 + 1)
+        await schedules.put(schedule(ends_at=NOW_MS + 2 * HOUR_MS))
+        (row,) = await store.index.claim_due(clock.now_ms())
+        assert (row.next_fire_at, row.ends_at) == (NOW_MS + HOUR_MS, NOW_MS + 2 * HOUR_MS)
+        assert await store.index.next_due() == NOW_MS + 2 * HOUR_MS
+
+    async def test_putting_back_what_was_read_changes_nothing(self, schedules: Schedules) -> None:
+        stored = await schedules.put(schedule(payload={"n": 1}))
+        assert await schedules.put(stored) == stored
+        changed = await schedules.put(schedule(payload={"n": True}))
+        assert changed.version == 2, "to Python 1 is True, to JSON it is not"
 
     async def test_a_decision_that_fails_leaves_everything_as_it_was(self, store: Store, schedules: Schedules) -> None:
         before = await schedules.put(schedule())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tickler.store import Store
 from tickler.testing.claimers import Claimers
@@ -24,7 +25,7 @@ class StoreContract:
 
     pytestmark = pytest.mark.asyncio
 
-    @pytest.fixture
+    @pytest_asyncio.fixture
     async def store(self) -> Store:
         raise pytest.UsageError("give your kit a `store` fixture that yields an open and empty store")
 
@@ -45,7 +46,7 @@ class StoreContract:
         """Change what is stored for an index row, whether it is in the index or set aside, and of its schedule if it has one."""
         pytest.skip("this kit was given no way to corrupt a row")
 
-    @pytest.fixture
+    @pytest_asyncio.fixture
     async def claimers(self, store: Store, url: str | None) -> AsyncIterator[Claimers]:
         """Claimers in other processes, on the store under test."""
         if url is None:

@@ -9,7 +9,10 @@ from tickler.when.weekly import Weekly
 from tickler.when.when import When
 from tickler.when.zones import load_zone, tzdata_version
 
+KINDS = (Cron, Weekly, At, Every)  # what can be stored and read back; there are no others
+
 __all__ = [
+    "KINDS",
     "At",
     "Cron",
     "Every",

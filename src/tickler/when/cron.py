@@ -10,6 +10,7 @@ import re
 from calendar import isleap
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import pairwise
 
 from cronsim import CronSim, CronSimError
 
@@ -30,6 +31,14 @@ LONGEST_EXPRESSION = 256
 
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
+_RANGES = {
+    "second": "0 to 59",
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, L or LW",
+    "month": "1 to 12, or jan to dec",
+    "day-of-week": "0 to 7, or sun to sat",
+}
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _FIRST_DAY = date(2, 1, 1).toordinal() - _EPOCH_ORDINAL
 _LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
@@ -65,7 +74,7 @@ class Cron(Calendar):
 
 
 def canonical(expr: str) -> str:
-    """One spelling for each expression: macros written out, single spaces, names in lower case, L and LW in upper."""
+    """Macros written out, single spaces, names in lower case, L and LW in upper: fewer spellings, so more is shared."""
     if not isinstance(expr, str):
         raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
     if len(expr) > LONGEST_EXPRESSION:
@@ -74,7 +83,7 @@ def canonical(expr: str) -> str:
         parts = expr.split()
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
         field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
-        raise InvalidWhen(field, expr, f"{parts[place - 6 + len(parts)]!r} is not a {field}: write plain letters and digits")
+        raise InvalidWhen(field, expr, _is_not(parts[place - 6 + len(parts)], field))
     spaced = " ".join(expr.split())
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
@@ -122,11 +131,11 @@ class CronFields:
 
     def shortest_interval(self) -> int:
         """Seconds between the two nearest times of day, the first of the next day included."""
-        if self._seconds & (self._seconds - 1):
-            return _shortest_step(self._seconds, 60)
-        if self._minutes & (self._minutes - 1):
-            return _shortest_step(self._minutes, 60) * 60
-        return _shortest_step(self._hours, 24) * 3600
+        minutes = [hour * 60 + minute for hour in _members(self._hours) for minute in _members(self._minutes)]
+        apart = min(later - earlier for earlier, later in zip(minutes, [*minutes[1:], minutes[0] + 1440], strict=True))
+        seconds = _members(self._seconds)
+        across = apart * 60 + seconds[0] - seconds[-1]  # from a minute's last second to the first of the next that matches
+        return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
 
     def _time_from(self, second: int) -> int:
         """The first time of day >= `second`; the caller knows that there is one."""
@@ -285,7 +294,12 @@ def _why_not(expr: str, field: str) -> str:
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
     if field == "day-of-month" and re.fullmatch(r"\d+(,\d+)*", text) and all(1 <= int(n) <= 31 for n in text.split(",")):
         return f"no month named here has a day {text}"
-    return f"{text!r} is not a {field}"
+    return _is_not(text, field)
+
+
+def _is_not(text: str, field: str) -> str:
+    article = "an" if field == "hour" else "a"
+    return f"{text!r} is not {article} {field}: write {_RANGES.get(field, 'five fields')}"
 
 
 def _length(year: int, month: int) -> int:
@@ -308,6 +322,5 @@ def _up_to(mask: int, bit: int) -> int:
     return mask & ((2 << bit) - 1) if bit >= 0 else 0
 
 
-def _shortest_step(mask: int, period: int) -> int:
-    members = [n for n in range(period) if mask >> n & 1]
-    return min(b - a for a, b in zip(members, [*members[1:], members[0] + period], strict=True))
+def _members(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]

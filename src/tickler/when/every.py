@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from tickler.clock import LATEST_PLAUSIBLE_MS, to_ms
+from tickler.clock import LATEST_PLAUSIBLE_MS, datetime_ms, to_ms
 from tickler.errors import InvalidInput, InvalidWhen
 from tickler.when.once import iso_utc, read_instant
 from tickler.when.when import When
+from tickler.when.zones import load_zone
 
 SHORTEST_MS = 1_000
 LONGEST_MS = 100 * 365 * 86_400_000
@@ -85,8 +86,9 @@ class Every(When):
         return parse_every, (self._text,)
 
 
-def parse_every(text: str) -> Every:
-    """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored."""
+def parse_every(text: str, tz: str = "UTC") -> Every:
+    """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored. The zone is not needed, but must be one."""
+    load_zone(tz)
     match = _EVERY.fullmatch(text.strip())
     if match is None:
         raise InvalidWhen("interval", text, "write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'")
@@ -98,12 +100,15 @@ def parse_every(text: str) -> Every:
     return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
 
 
-def parse_rate(body: str) -> Every:
-    """Read what stands between the brackets of `rate(5 minutes)`."""
+def parse_rate(body: str, tz: str = "UTC") -> Every:
+    """Read what stands between the brackets of `rate(5 minutes)`. The zone is not needed, but must be one."""
+    load_zone(tz)
     match = _RATE.fullmatch(body.strip())
     if match is None:
         raise InvalidWhen("rate", f"rate({body})", "write a number and a unit, such as rate(5 minutes)")
     number, unit = match.groups()
+    if len(number) > 15:
+        raise InvalidWhen("rate", f"rate({body[:40]}…)", "must be between one second and a hundred years")
     return Every(**{unit.lower() + "s": int(number)})
 
 
@@ -111,7 +116,7 @@ def _start(start: int | datetime) -> int:
     if type(start) is int and 0 <= start < SHORTEST_MS:
         return start  # the epoch itself is a fair anchor
     try:
-        ms = to_ms(start, "start")
+        ms = datetime_ms(start, "start") if isinstance(start, datetime) else to_ms(start, "start")
     except InvalidInput as error:
         raise InvalidWhen("start", str(start), str(error)) from None
     if not 0 <= ms < LATEST_PLAUSIBLE_MS:

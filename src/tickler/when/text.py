@@ -33,19 +33,23 @@ def parse_when(text: str, tz: str = "UTC") -> When:
     return read_when(text, tz)
 
 
-@lru_cache(maxsize=65_536)
 def read_when(text: str, tz: str) -> When:
-    """`parse_when` without its checks, shared: the same text and zone are the same object."""
+    """`parse_when` without its checks. The same text and zone are the same object, but for one-shots, which nobody shares."""
+    return At(text[3:-1], tz=tz) if text.startswith("at(") and text.endswith(")") else _read_shared(text, tz)
+
+
+@lru_cache(maxsize=65_536)
+def _read_shared(text: str, tz: str) -> When:
     text = text.strip()
     call = _CALL.fullmatch(text)
     if call is None:
-        return parse_every(text) if text.lower().startswith("@every") else Cron(text, tz=tz)
+        return parse_every(text, tz) if text.lower().startswith("@every") else Cron(text, tz=tz)
     kind, body = call[1].lower(), call[2]
     if kind == "cron":
         return Cron(body, tz=tz)
     if kind == "at":
         return At(body, tz=tz)
-    return parse_rate(body) if kind == "rate" else parse_weekly(body, tz)
+    return parse_rate(body, tz) if kind == "rate" else parse_weekly(body, tz)
 
 
 def when_from_json(value: object, tz: str = "UTC") -> When:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import NoReturn
 
-from tickler.clock import SystemClock, to_ms
+from tickler.clock import SystemClock, datetime_ms, to_ms
 from tickler.errors import InvalidInput
 from tickler.when.zones import load_zone
 
@@ -41,7 +41,10 @@ class When(ABC):
         """The next `n` instants as aware datetimes in this zone, for people; `after` defaults to now."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise InvalidInput(f"n: {n!r} is not a number of instants: pass 0 or more")
-        at = SystemClock().now_ms() if after is None else to_ms(after, "after")
+        if isinstance(after, datetime):
+            at = datetime_ms(after, "after")
+        else:
+            at = SystemClock().now_ms() if after is None else to_ms(after, "after")
         zone = load_zone(self.tz).info
         found: list[datetime] = []
         while len(found) < n:

@@ -15,7 +15,7 @@ class MemoryStore:
     capabilities = Capabilities(shared=False, joins_transactions=False, order="total")
 
     def __init__(self) -> None:
-        tables = Tables()
+        self._tables = tables = Tables()
         self.schedules = MemorySchedules(tables)
         self.index = MemoryIndex(tables)
         self.records = MemoryRecords(tables)
@@ -24,7 +24,7 @@ class MemoryStore:
         """Nothing to make."""
 
     async def close(self) -> None:
-        """Nothing to release."""
+        self._tables.clear()
 
     async def now_ms(self) -> int | None:
         return None

@@ -50,6 +50,10 @@ class Tables:
         self.aside: dict[Id, AsideEntry] = {}
         self.records: dict[tuple[str, str], RecordEntry] = {}
 
+    def clear(self) -> None:
+        for table in (self.schedules, self.index, self.aside, self.records):
+            table.clear()
+
     def enter(self, row: IndexRow, *, managed: bool) -> None:
         """Put a row into the index, wherever it was before."""
         id = Id(row.owner, row.key)

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -24,8 +24,9 @@ KEPT_STATEMENTS = 100
 MOST_TRIES = 5
 
 # How a transaction of a claim begins: in one round trip, and so that no stale statistics make the planner sort the backlog.
-BEGIN_CLAIM = (
-    "BEGIN; SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"
+BEGIN_CLAIM = "; ".join(
+    ["BEGIN ISOLATION LEVEL READ COMMITTED"]
+    + [f"SET LOCAL {setting} = off" for setting in ("enable_sort", "enable_seqscan", "enable_bitmapscan", "jit")]
 )
 
 _BROKEN = (  # the connection is of no use any more
@@ -40,11 +41,17 @@ _UNAVAILABLE = (
     *_BROKEN,
     asyncpg.CannotConnectNowError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+)
+
+
+_MISCONFIGURED = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedObjectError,
+    asyncpg.ClientConfigurationError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.LockNotAvailableError,
 )
 
 
@@ -93,10 +100,10 @@ class Database:
         """Run `work` in a transaction, or in a savepoint of the one that `using` has open; again if it loses a race."""
         if using is not None:
             connection = _check_using(using)
-            async with self._errors():
-                return await _with_tries(lambda: _in_transaction(connection, work))
+            async with self._errors(joined=True):
+                return await _with_tries(lambda: _in_transaction(connection, work), (LostRace,))
         async with self._errors():
-            return await _with_tries(lambda: self._write_once(work))
+            return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
 
     async def claim(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that is planned for claims."""
@@ -113,7 +120,7 @@ class Database:
 
     async def _write_once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._connection() as connection:
-            return await _in_transaction(connection, work)
+            return await _in_transaction(connection, work, "read_committed")
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -128,7 +135,10 @@ class Database:
 
     async def _make_pool(self) -> asyncpg.Pool:
         """Behind a pooler that shares sessions, such as PgBouncer, prepared statements cannot be kept."""
-        connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+        try:
+            connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+        except ValueError as error:
+            raise InvalidInput(f"{self.name} does not read as a URL: {error}") from None
         try:
             pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
         finally:
@@ -144,7 +154,8 @@ class Database:
         )
 
     @asynccontextmanager
-    async def _errors(self) -> AsyncIterator[None]:
+    async def _errors(self, *, joined: bool = False) -> AsyncIterator[None]:
+        """What the driver's errors mean. `joined`: they came up in a transaction of the caller's."""
         try:
             yield
         except asyncpg.UndefinedTableError as error:
@@ -153,24 +164,33 @@ class Database:
             raise StoreUnavailable(
                 f"{self.name}: a pooler shares its sessions, so make your asyncpg pool with statement_cache_size=0"
             ) from error
-        except (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
-            raise StoreUnavailable(f"{self.name}: lost {MOST_TRIES} races in a row; nothing was changed: try again") from error
+        except _TRY_AGAIN as error:
+            remedy = "roll your transaction back and repeat it" if joined else "try again"
+            raise StoreUnavailable(f"{self.name}: somebody else was faster; nothing was changed: {remedy}") from error
+        except asyncpg.InFailedSQLTransactionError as error:
+            raise InvalidInput("using: its transaction has failed before: roll it back and repeat it") from error
+        except _MISCONFIGURED as error:
+            raise StoreUnavailable(f"{self.name}: {error}: check the user, the password, the rights and the URL") from error
         except _UNAVAILABLE as error:
             reason = str(error) or type(error).__name__
             raise StoreUnavailable(f"{self.name}: {reason}; nothing was half done: try again when it answers") from error
+        except asyncpg.PostgresError as error:
+            raise StoreUnavailable(f"{self.name}: {error}; nothing was half done") from error
 
 
-async def _with_tries(attempt: Callable[[], Awaitable[T]]) -> T:
+async def _with_tries(attempt: Callable[[], Awaitable[T]], retried: tuple[type[Exception], ...]) -> T:
     for _ in range(MOST_TRIES - 1):
         try:
             return await attempt()
-        except _TRY_AGAIN:
+        except retried:
             continue
     return await attempt()
 
 
-async def _in_transaction(connection: Connection, work: Callable[[Connection], Awaitable[T]]) -> T:
-    async with connection.transaction():
+async def _in_transaction(
+    connection: Connection, work: Callable[[Connection], Awaitable[T]], isolation: Literal["read_committed"] | None = None
+) -> T:
+    async with connection.transaction(isolation=isolation):
         return await work(connection)
 
 

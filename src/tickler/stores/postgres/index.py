@@ -39,7 +39,16 @@ _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
 """
-_UNREADABLE = "SELECT owner, key, when_text, tz FROM {schema}.tickler_aside WHERE state = 'unreadable' FOR UPDATE SKIP LOCKED"
+# Schedules first, as writers lock them; whatever is being changed right now is left to the next restore.
+_LOCK_SCHEDULES = """
+    SELECT s.owner, s.key FROM {schema}.tickler_aside a
+    JOIN {schema}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
+    WHERE a.state = 'unreadable' ORDER BY s.owner, s.key FOR UPDATE OF s SKIP LOCKED
+"""
+_UNREADABLE = """
+    SELECT owner, key, when_text, tz, managed FROM {schema}.tickler_aside
+    WHERE state = 'unreadable' ORDER BY owner, key FOR UPDATE SKIP LOCKED
+"""
 _RESTORE = """
     INSERT INTO {schema}.tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     SELECT a.owner, a.key, a.when_text, a.tz, a.next_fire_at, a.ends_at, a.offset_ms, a.managed, a.format
@@ -58,8 +67,10 @@ class PostgresIndex:
         in_order = sorted(index_rows, key=lambda row: (row.owner, row.key))
 
         async def work(connection: Connection) -> None:
-            await self._refuse_managed(connection, [Id(row.owner, row.key) for row in in_order])
+            ids = [Id(row.owner, row.key) for row in in_order]
+            await self._refuse_managed(connection, ids)
             await rows.enter(connection, self._database, in_order)
+            await self._refuse_managed(connection, ids)  # one may have been put while this waited for its row
 
         await self._database.write(work, using)
 
@@ -91,8 +102,13 @@ class PostgresIndex:
             return 0
 
         async def work(connection: Connection) -> int:
+            locked = {Id(*row) for row in await connection.fetch(self._database.sql(_LOCK_SCHEDULES))}
             kept = await connection.fetch(self._database.sql(_UNREADABLE))
-            ids = [Id(owner, key) for owner, key, when_text, tz in kept if reads(when_text, tz)]
+            ids = [
+                Id(owner, key)
+                for owner, key, when_text, tz, managed in kept
+                if reads(when_text, tz) and (not managed or (owner, key) in locked)
+            ]
             if ids:
                 await connection.execute(self._database.sql(_RESTORE), *rows.transposed(ids))
                 await rows.take_back(connection, self._database, ids)

@@ -9,20 +9,21 @@ import asyncpg
 from tickler.advance import ROW_FORMAT
 from tickler.index import IndexRow
 from tickler.schedule import Id
-from tickler.stores.postgres.database import Connection, Database
+from tickler.stores.postgres.database import Connection, Database, LostRace
 
 COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
 
 COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format")
 
 _ENTER = """
-    INSERT INTO {schema}.tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    INSERT INTO {schema}.tickler_index AS i (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[]
     )
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
+    WHERE excluded.managed OR NOT i.managed
 """
 _REMEMBER_ZONES = """
     INSERT INTO {schema}.tickler_records (kind, name, value, version) SELECT 'zone', zone, '{}', 1 FROM unnest($1::text[]) AS zone
@@ -47,12 +48,17 @@ _PUT_ASIDE = """
 """
 
 
-async def enter(connection: Connection, database: Database, rows: Sequence[IndexRow]) -> None:
-    """Put rows into the index, wherever they were before, and remember their zones as readable."""
+async def enter(connection: Connection, database: Database, rows: Sequence[IndexRow], *, new: bool = False) -> None:
+    """Put rows into the index, wherever they were before, and remember their zones as readable.
+
+    `new` ones are likely not to be there. `LostRace` when a schedule took an unmanaged row over in between.
+    """
     if not rows:
         return
-    if not await copied(connection, database, "tickler_index", COLUMNS, map(_columns, rows), len(rows)):
-        await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
+    if not new or not await copied(connection, database, "tickler_index", COLUMNS, map(_columns, rows), len(rows)):
+        status = await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
+        if status != f"INSERT 0 {len(rows)}":
+            raise LostRace
     await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row in rows}))
     # A statement of its own, after the rows are held: it has to see what a claim that was waited for has just set aside.
     if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
@@ -62,8 +68,12 @@ async def enter(connection: Connection, database: Database, rows: Sequence[Index
 
 
 async def leave(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
-    """Take rows out of the index and out of what was set aside."""
+    """Take rows out of the index and out of what was set aside.
+
+    Before and after: a restore that is waited for puts a row into the index, a claim that is waited for takes one out.
+    """
     if ids:
+        await take_back(connection, database, ids)
         await connection.execute(database.sql(_LEAVE), *transposed(ids))
         await take_back(connection, database, ids)
 

@@ -1,6 +1,7 @@
 """Schedules in PostgreSQL, mirrored into the index in the same transaction.
 
-A writer locks the schedule's row first and its index row after; a claim locks index rows only. So they cannot deadlock.
+A writer locks the schedule's row first and its index row after, and decides when it has both; a claim locks index rows only,
+and skips those that are locked. So writers and claims cannot deadlock.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ _JOINED = f"""
     LEFT JOIN {{schema}}.tickler_index i ON i.owner = s.owner AND i.key = s.key
     LEFT JOIN {{schema}}.tickler_aside a ON a.owner = s.owner AND a.key = s.key
 """
-_LOCK = "ORDER BY s.owner, s.key FOR UPDATE OF s"
-_LOCK_IDS = f"""
-    {_JOINED}
+_WANTED = """
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
-    {_LOCK}
+"""
+_LOCK_IDS = f"""
+    SELECT s.owner, s.key FROM {{schema}}.tickler_schedules s {_WANTED} ORDER BY s.owner, s.key FOR UPDATE OF s
+"""
+_LOCK_OWNER = "SELECT owner, key FROM {schema}.tickler_schedules WHERE owner = $1 ORDER BY key FOR UPDATE"
+_LOCK_INDEX = f"""
+    SELECT FROM {{schema}}.tickler_index s {_WANTED} ORDER BY s.owner, s.key FOR UPDATE OF s
 """
 # Each state is listed from the sparse index it is in, so that a page costs what is on it.
 _FROM_ASIDE = f"""
@@ -61,7 +66,7 @@ _LISTED_FROM: dict[State | None, tuple[str, str]] = {
 TABLE_COLUMNS = ("owner", "key", "when_text", "tz", "enabled", "version", "created_at", "updated_at", "body")
 _ARRAYS = """
     unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[], $9::json[]
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[]
     ) AS new (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
 """
 _INSERT = f"INSERT INTO {{schema}}.tickler_schedules SELECT * FROM {_ARRAYS} ON CONFLICT DO NOTHING"
@@ -84,15 +89,15 @@ class PostgresSchedules:
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
         async def work(connection: Connection) -> None:
-            found = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
-            await self._apply(connection, decide(_by_id(found)))
+            locked = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
+            await self._apply(connection, decide(await self._read_locked(connection, locked)))
 
         await self._database.write(work, using)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         async def work(connection: Connection) -> None:
-            found = await connection.fetch(self._database.sql(f"{_JOINED} WHERE s.owner = $1 {_LOCK}"), owner)
-            await self._apply(connection, decide(_by_id(found)))
+            locked = await connection.fetch(self._database.sql(_LOCK_OWNER), owner)
+            await self._apply(connection, decide(await self._read_locked(connection, locked)))
 
         await self._database.write(work, using)
 
@@ -113,6 +118,15 @@ class PostgresSchedules:
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
         return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
+    async def _read_locked(self, connection: Connection, locked: Sequence[asyncpg.Record]) -> Stored:
+        """Schedules whose rows are locked already; their index rows are locked here, which waits for claims under way."""
+        if not locked:
+            return {}
+        ids = [Id(*row) for row in locked]
+        await connection.execute(self._database.sql(_LOCK_INDEX), *rows.transposed(ids))
+        found = await connection.fetch(self._database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
+        return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
+
     async def _apply(self, connection: Connection, changes: Sequence[Change | Removal]) -> None:
         removed = [change.id for change in changes if isinstance(change, Removal)]
         written = sorted((change for change in changes if type(change) is Change), key=lambda change: change.schedule.id)
@@ -122,9 +136,11 @@ class PostgresSchedules:
         updated = [change.columns() for change in written if change.version > 1]
         if updated:
             await connection.execute(self._database.sql(_UPDATE), *rows.transposed(updated))
-        left = [change.schedule.id for change in written if change.move in ("leave", "finish") and change.version > 1]
+        left = [change.schedule.id for change in written if change.move in ("leave", "finish")]
         await rows.leave(connection, self._database, [*removed, *left])
-        await rows.enter(connection, self._database, [change.row for change in written if change.row is not None])
+        for new in (True, False):
+            entering = [change.row for change in written if change.row is not None and (change.version == 1) is new]
+            await rows.enter(connection, self._database, entering, new=new)
         finished = [change.finished() for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
 
@@ -138,7 +154,3 @@ class PostgresSchedules:
         status = await connection.execute(database.sql(_INSERT), *rows.transposed([change.columns() for change in new]))
         if status != f"INSERT 0 {len(new)}":
             raise LostRace
-
-
-def _by_id(found: Sequence[asyncpg.Record]) -> Stored:
-    return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}

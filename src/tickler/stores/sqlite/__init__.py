@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from tickler.errors import InvalidInput
 from tickler.migrations import check_version, script
 from tickler.store import Capabilities, StoreUrl
@@ -24,7 +26,7 @@ class SqliteStore:
 
     async def open(self, *, create: bool) -> None:
         connection = self._connection
-        await connection.open()
+        await connection.open(may_create=create)
         try:
             found = await connection.read(schema.version)
             if found is None and create:
@@ -57,5 +59,7 @@ def open_store(url: StoreUrl) -> SqliteStore:
     url.refuse_unknown("timeout")
     if url.location and not url.location.startswith("/"):
         raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
-    path = url.location.removeprefix("/") or ":memory:"
+    if url.location == "/":
+        raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
+    path = unquote(url.location.removeprefix("/")) or ":memory:"
     return SqliteStore(path, name=url.text, busy_timeout_s=url.seconds("timeout", BUSY_TIMEOUT_S))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -31,18 +32,18 @@ class Connection:
     """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
 
     def __init__(self, path: str, name: str, busy_timeout_s: float) -> None:
-        self.path = path
+        self.path = path if path == ":memory:" else os.path.abspath(path)
         self.name = name  # what people call this store, for messages
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, may_create: bool = True) -> None:
         if self._thread is not None:
             return
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickler-sqlite")
         try:
-            await self._submit(self._connect)
+            await self._submit(lambda: self._connect(may_create))
         except BaseException:
             await self.close()
             raise
@@ -86,7 +87,9 @@ class Connection:
             raise StoreUnavailable(f"{self.name} is closed")
         return self._connection
 
-    def _connect(self) -> None:
+    def _connect(self, may_create: bool) -> None:
+        if not may_create and self.path != ":memory:" and not Path(self.path).exists():
+            raise SchemaMissing(self.name)  # without leaving an empty file behind
         folder = Path(self.path).parent
         if self.path != ":memory:" and not folder.is_dir():
             raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: make it first")
@@ -103,25 +106,35 @@ class Connection:
     def _check_using(self, using: object) -> sqlite3.Connection:
         if not isinstance(using, sqlite3.Connection):
             raise InvalidInput(f"using: is a {type(using).__name__}: pass a sqlite3.Connection to this same file")
-        if not using.in_transaction:
+        try:
+            joinable = using.in_transaction
+        except sqlite3.ProgrammingError as error:
+            raise InvalidInput(f"using: {error}") from None
+        if not joinable:
             raise InvalidInput("using: has no transaction open to join: execute 'BEGIN' (or your own first write) before")
         return using
 
     def _nested(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
         """A savepoint, so that a write that fails half-way is undone alone."""
-        files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
-        if files != {Path(self.path).resolve()}:
-            raise InvalidInput(f"using: is a connection to another database than {self.name}")
-        connection.execute("SAVEPOINT tickler")
+        factories = connection.row_factory, connection.text_factory
+        connection.row_factory, connection.text_factory = None, str
         try:
-            result = work(connection)
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK TO tickler")
-                connection.execute("RELEASE tickler")
-            raise
-        connection.execute("RELEASE tickler")
-        return result
+            files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
+            if files != {Path(self.path).resolve()}:
+                raise InvalidInput(f"using: is a connection to another database than {self.name}")
+            connection.execute("SAVEPOINT tickler")
+            try:
+                connection.execute("DELETE FROM tickler_aside WHERE false")  # waits for the write lock, as a read would not
+                result = work(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK TO tickler")
+                    connection.execute("RELEASE tickler")
+                raise
+            connection.execute("RELEASE tickler")
+            return result
+        finally:
+            connection.row_factory, connection.text_factory = factories
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -133,6 +146,12 @@ class Connection:
     def _meaning(self, error: sqlite3.DatabaseError) -> Exception:
         if "no such table: tickler_" in str(error):
             return SchemaMissing(self.name)
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+            return StoreUnavailable(
+                f"{self.name}: your transaction has read what others changed since: begin with BEGIN IMMEDIATE"
+            )
+        if isinstance(error, sqlite3.ProgrammingError):
+            return InvalidInput(f"using: {error}")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreUnavailable(

@@ -18,6 +18,11 @@ _ENTER = """
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
 """
+_PUT_ASIDE = f"""
+    INSERT OR REPLACE INTO tickler_aside
+        (owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})
+"""
 # Many ids in one statement: each call from Python costs more than the look-up it asks for.
 WANTED = "json_each(?) AS wanted"
 WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
@@ -67,7 +72,4 @@ def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
 
 def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> None:
     """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
-    connection.executemany(
-        f"INSERT OR REPLACE INTO tickler_aside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})",
-        rows,
-    )
+    connection.executemany(_PUT_ASIDE, rows)

@@ -8,7 +8,7 @@ CREATE TABLE {schema}.tickler_schedules (
     version     bigint           NOT NULL,
     created_at  bigint           NOT NULL,
     updated_at  bigint           NOT NULL,
-    body        json             NOT NULL,  -- target, payload, policy, bounds; json and not jsonb, to keep it as it was given
+    body        text             NOT NULL,  -- JSON: target, payload, policy, bounds; as text, whatever codecs a caller's pool has
     PRIMARY KEY (owner, key)
 );
 
@@ -52,7 +52,7 @@ CREATE INDEX tickler_aside_by_state ON {schema}.tickler_aside (state, owner, key
 CREATE TABLE {schema}.tickler_records (
     kind        text COLLATE "C" NOT NULL,
     name        text COLLATE "C" NOT NULL,
-    value       json             NOT NULL,
+    value       text             NOT NULL,
     version     bigint           NOT NULL,
     expires_at  bigint,
     PRIMARY KEY (kind, name)

@@ -1,0 +1,196 @@
+"""What other people's code may rely on: names, the tree of errors, and how little `import tickler` brings in."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import pytest
+
+import tickler
+import tickler.testing
+from tickler import errors
+from tickler.errors import TicklerError
+
+PUBLIC = {
+    "At",
+    "Clock",
+    "Cron",
+    "Declared",
+    "Every",
+    "HttpTarget",
+    "IndexRow",
+    "InvalidInput",
+    "InvalidSchedule",
+    "InvalidWhen",
+    "ManagedRow",
+    "ManualClock",
+    "NeverFires",
+    "Page",
+    "Policy",
+    "PythonTarget",
+    "Record",
+    "Schedule",
+    "ScheduleNotFound",
+    "SchemaError",
+    "SchemaMissing",
+    "SchemaOutdated",
+    "SchemaTooNew",
+    "SetAside",
+    "StoreUnavailable",
+    "StoredSchedule",
+    "Tickler",
+    "TicklerError",
+    "UnknownTimezone",
+    "VersionConflict",
+    "Weekly",
+    "When",
+    "WorkerUnfit",
+    "__version__",
+    "connect",
+    "connect_sync",
+    "parse_when",
+}
+FOR_TESTS = {"ManualClock", "RecordStoreContract", "ScheduleIndexContract", "ScheduleStoreContract", "StoreContract"}
+NOT_NEEDED = ("asyncpg", "typer", "rich", "pytest")
+
+DRAWN = re.compile(r"(?P<branches>[│├└─ ]*)(?P<name>[A-Z]\w+)  .*?(?:\(also an? (?P<also>\w+)\))?")
+
+ERRORS: list[TicklerError] = [
+    errors.TicklerError("x"),
+    errors.InvalidInput("x"),
+    errors.InvalidWhen("minute", "61 * * * *", "is not a minute"),
+    errors.UnknownTimezone("Mars/Olympus_Mons", "no such zone"),
+    errors.InvalidSchedule("payload", "is too large", 3),
+    errors.NeverFires("u1", "digest", "it is over", 3),
+    errors.ManagedRow("u1", "digest"),
+    errors.ScheduleNotFound("u1", "digest"),
+    errors.VersionConflict("u1/digest", 1, 2),
+    errors.StoreUnavailable("x"),
+    errors.SchemaError("x"),
+    errors.SchemaMissing("sqlite://"),
+    errors.SchemaOutdated("sqlite://", 1, 2),
+    errors.SchemaTooNew("sqlite://", 3, 1),
+    errors.WorkerUnfit(["Mars/Olympus_Mons"]),
+]
+
+
+def drawn_tree() -> tuple[dict[str, str | None], dict[str, str]]:
+    """Each error's parent, and what else it is, as the docstring of `errors` draws them."""
+    parents: dict[str, str | None] = {}
+    others: dict[str, str] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        match = DRAWN.fullmatch(line) or re.fullmatch(r"(?P<branches>)(?P<name>TicklerError)(?P<also>x)?", line)
+        if match is None:
+            continue
+        depth, name = len(match["branches"]) // 4, match["name"]
+        del path[depth:]
+        parents[name] = path[-1] if path else None
+        path.append(name)
+        if match["also"]:
+            others[name] = match["also"]
+    return parents, others
+
+
+def real_errors() -> dict[str, type[TicklerError]]:
+    found = {
+        name: value for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == errors.__name__
+    }
+    assert all(issubclass(error, TicklerError) for error in found.values()), "errors.py has one tree"
+    return found
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert set(tickler.__all__) == PUBLIC
+    assert len(tickler.__all__) == len(PUBLIC)
+    assert tickler.__all__ == sorted(tickler.__all__)
+
+
+def test_what_testing_offers_is_exactly_this() -> None:
+    assert set(tickler.testing.__all__) == FOR_TESTS
+
+
+@pytest.mark.parametrize("module", [tickler, tickler.testing], ids=lambda module: module.__name__)
+def test_every_public_name_is_there_and_documented(module: object) -> None:
+    for name in module.__all__:  # type: ignore[attr-defined]  # both have it
+        value = getattr(module, name)
+        assert isinstance(value, str) or value.__doc__, f"{name} has no docstring"
+
+
+def test_the_tree_of_errors_is_the_one_that_is_drawn() -> None:
+    parents, _ = drawn_tree()
+    real = {
+        name: next((base.__name__ for base in error.__bases__ if issubclass(base, TicklerError)), None)
+        for name, error in real_errors().items()
+    }
+    assert parents == real
+
+
+def test_what_else_an_error_is_stands_in_the_drawing() -> None:
+    _, others = drawn_tree()
+    real = {
+        name: base.__name__
+        for name, error in real_errors().items()
+        for base in error.__bases__
+        if not issubclass(base, TicklerError) and base is not Exception
+    }
+    assert others == real
+
+
+def test_every_error_is_a_public_name() -> None:
+    assert set(real_errors()) <= set(tickler.__all__)
+
+
+def test_this_file_makes_one_of_every_error() -> None:
+    assert {type(error).__name__ for error in ERRORS} == set(real_errors())
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_message_is_one_line_without_a_full_stop(error: TicklerError) -> None:
+    assert str(error)
+    assert "\n" not in str(error)
+    assert not str(error).endswith(".")
+
+
+def test_errors_travel_between_processes_with_their_fields() -> None:
+    lost = []
+    for error in ERRORS:
+        try:
+            copy = pickle.loads(pickle.dumps(error))
+        except TypeError as failure:
+            lost.append(f"{type(error).__name__}: {failure}")
+        else:
+            assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+    assert lost == []
+
+
+def test_importing_tickler_imports_none_of_the_extras() -> None:
+    ask = f"import sys, tickler; print(*sorted(set(sys.modules) & set({NOT_NEEDED!r})))"
+    assert _python(ask) == ""
+
+
+def test_tickler_imports_and_works_where_the_extras_are_missing() -> None:
+    work = f"""
+import asyncio, sys
+sys.modules.update(dict.fromkeys({NOT_NEEDED!r}))
+import tickler
+
+async def main():
+    async with tickler.connect("sqlite://") as t:
+        await t.schedules.put(tickler.Schedule(owner="u1", key="digest", when="@hourly"))
+        print(await t.index.count())
+
+asyncio.run(main())
+"""
+    assert _python(work) == "1"
+
+
+def _python(code: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
