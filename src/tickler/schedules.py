@@ -85,7 +85,7 @@ class Schedules:
 
         def decide(stored: Stored) -> list[Change]:
             nonlocal written
-            made = [change for change in _puts(declared, stored, self._clock.now_ms()) if change is not None]
+            made = [change for change in _puts(declared, ids, stored, self._clock.now_ms()) if change is not None]
             written = len(made)
             return made
 
@@ -162,7 +162,7 @@ class Schedules:
 
         def decide(stored: Stored) -> list[Change | Removal]:
             nonlocal report
-            puts = list(_puts(declared, stored, self._clock.now_ms(), finished_is_fine=True))
+            puts = list(_puts(declared, ids, stored, self._clock.now_ms(), finished_is_fine=True))
             gone = [id for id in stored if id not in wanted]
             report = Declared(
                 added=[id.key for id in ids if id not in stored],
@@ -224,13 +224,14 @@ class Schedules:
 
 
 def _puts(
-    declared: Sequence[Schedule], stored: Stored, now_ms: int, *, finished_is_fine: bool = False
+    declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, now_ms: int, *, finished_is_fine: bool = False
 ) -> Iterator[Change | None]:
-    for position, schedule in enumerate(declared):
-        try:
-            yield changes.put(schedule, stored.get(schedule.id), now_ms, finished_is_fine=finished_is_fine)
-        except (InvalidSchedule, NeverFires) as error:
-            raise error.at(position) from None
+    position = 0
+    try:
+        for position, schedule in enumerate(declared):
+            yield changes.put(schedule, stored.get(ids[position]), now_ms, finished_is_fine=finished_is_fine)
+    except (InvalidSchedule, NeverFires) as error:
+        raise error.at(position) from None
 
 
 def _existing(

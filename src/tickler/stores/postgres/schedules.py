@@ -7,10 +7,12 @@ and skips those that are locked. So writers and claims cannot deadlock.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import asyncpg
 
 from tickler.changes import Change, Removal
+from tickler.errors import InvalidInput
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide, Stored
@@ -83,12 +85,22 @@ _DELETE = """
 """
 
 
+_ID = attrgetter("schedule.owner", "schedule.key")
+
+
 class PostgresSchedules:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        likely_new = len(ids) >= rows.COPY_FROM_ROWS
+
         async def work(connection: Connection) -> None:
+            nonlocal likely_new
+            if likely_new:
+                likely_new = False  # if one is there after all, the next attempt reads and locks them
+                if await self._all_were_new(connection, ids, decide):
+                    return
             locked = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
             await self._apply(connection, decide(await self._read_locked(connection, locked)))
 
@@ -118,6 +130,17 @@ class PostgresSchedules:
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
         return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
+    async def _all_were_new(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> bool:
+        """Write many without looking for each of them first, if the outer two are not there. `LostRace` if another one is."""
+        if await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed([ids[0], ids[-1]])):
+            return False
+        try:
+            changes = decide({})
+        except InvalidInput:
+            return False  # it may be fine with what is stored; if not, it is raised again
+        await self._apply(connection, changes)
+        return True
+
     async def _read_locked(self, connection: Connection, locked: Sequence[asyncpg.Record]) -> Stored:
         """Schedules whose rows are locked already; their index rows are locked here, which waits for claims under way."""
         if not locked:
@@ -129,7 +152,7 @@ class PostgresSchedules:
 
     async def _apply(self, connection: Connection, changes: Sequence[Change | Removal]) -> None:
         removed = [change.id for change in changes if isinstance(change, Removal)]
-        written = sorted((change for change in changes if type(change) is Change), key=lambda change: change.schedule.id)
+        written = sorted((change for change in changes if type(change) is Change), key=_ID)
         if removed:
             await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
         await self._insert(connection, [change for change in written if change.version == 1])

@@ -46,12 +46,15 @@ _LISTED_FROM = {
 _LISTED_FROM["unreadable"] = _LISTED_FROM["finished"].replace("'finished'", "'unreadable'")
 _ORDERED_BY = {"active": "i", "finished": "a", "unreadable": "a"}
 
-_PUT = """
+# New ones are known to be absent, since the transaction has had the write lock from its start.
+_INSERT = """
     INSERT INTO tickler_schedules (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (owner, key) DO UPDATE SET
-        when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
-        updated_at = excluded.updated_at, body = excluded.body
+"""
+_UPDATE = """
+    UPDATE tickler_schedules SET
+        when_text = ?3, tz = ?4, enabled = ?5, version = ?6, created_at = ?7, updated_at = ?8, body = ?9
+    WHERE owner = ?1 AND key = ?2
 """
 
 
@@ -94,9 +97,12 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) 
     removed = [change.id for change in changes if isinstance(change, Removal)]
     written = [change for change in changes if isinstance(change, Change)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
-    connection.executemany(_PUT, [change.columns() for change in written])
+    connection.executemany(_INSERT, (change.columns() for change in written if change.version == 1))
+    connection.executemany(_UPDATE, (change.columns() for change in written if change.version > 1))
     rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
-    rows.enter(connection, [change.row for change in written if change.row is not None])
+    for new in (True, False):
+        entering = [change.row for change in written if change.row is not None and (change.version == 1) is new]
+        rows.enter(connection, entering, new=new)
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 
