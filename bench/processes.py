@@ -43,12 +43,16 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 
 async def _drain(server: PostgresServer, raw: asyncpg.Connection, number: int) -> float:
-    await raw.execute("TRUNCATE many.tickler_index; INSERT INTO many.tickler_index SELECT * FROM many.fresh")
-    await raw.execute("VACUUM ANALYZE many.tickler_index")
+    """Once to warm up, since each process has to read the expressions first, and once by the clock."""
     async with Claimers(server.url("many")) as claimers:
         await claimers.start(number, NOW_MS, BATCH)
-        with Stopwatch() as watch:
-            claimers.go()
-            returned = await claimers.finish()
-    assert len(returned) == ROWS == returned.total(), "every row once"
+        for _ in range(2):
+            await raw.execute("TRUNCATE many.tickler_index; INSERT INTO many.tickler_index SELECT * FROM many.fresh")
+            await raw.execute("VACUUM ANALYZE many.tickler_index")
+            with Stopwatch() as watch:
+                claimers.go()
+                await claimers.settle()
+        returned = await claimers.finish()
+    assert len(returned) == ROWS, "every row"
+    assert set(returned.values()) == {2}, "once a round"
     return watch.seconds

@@ -1,8 +1,4 @@
-"""Claimers in processes of their own, to see what several of them do to one store, and what a killed one leaves behind.
-
-Run as `python -m tickler.testing.claimers URL NOW_MS LIMIT`, it waits for a line on its input, then claims until nothing is
-due and prints what each claim returned.
-"""
+"""Claimers in processes of their own, to see what several of them do to one store, and what a killed one leaves behind."""
 
 from __future__ import annotations
 
@@ -16,11 +12,10 @@ from typing import Self
 
 import msgspec
 
-from tickler.connect import connect
+READY = b"ready\n"  # what a claimer says when it waits to be told to go on
+PATIENCE_S = 60
 
 Occurrence = tuple[str, str, int]
-
-PATIENCE_S = 60
 
 
 class Claimers:
@@ -33,19 +28,24 @@ class Claimers:
         self.killed = 0
 
     async def start(self, number: int, now_ms: int, limit: int) -> None:
-        """Start processes that are ready to claim and wait."""
+        """Start processes that are ready to claim, and wait."""
+        arguments = [sys.executable, "-m", "tickler.testing.claimer", self._url, str(now_ms), str(limit)]
         for _ in range(number):
-            arguments = [sys.executable, "-m", "tickler.testing.claimers", self._url, str(now_ms), str(limit)]
             self._processes.append(await asyncio.create_subprocess_exec(*arguments, stdin=PIPE, stdout=PIPE, env=_environment()))
-        for process in self._processes:
-            line = await self._line(process)
-            assert line == b"ready\n", line
+        await self.settle()
 
     def go(self) -> None:
-        """Let them claim, all at once."""
+        """Let them claim, all at once, until nothing is due."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.write(b"go\n")
+
+    async def settle(self) -> None:
+        """Wait until all of them wait again."""
+        for process in self._processes:
+            while (line := await self._line(process)) != READY:
+                assert line, "a claimer ended before its time"
+                self._count(line)
 
     async def kill_one_at_work(self) -> None:
         """Kill a process right after a claim of its has come back; whatever it does by then is cut off."""
@@ -58,8 +58,10 @@ class Claimers:
             self.killed += 1
 
     async def finish(self) -> Counter[Occurrence]:
-        """Wait until the others find nothing due; all that came back, from the killed ones too."""
+        """Wait until the others find nothing due, and end them; all that came back, from the killed ones too."""
         for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.close()
             await self._drain(process)
             assert process.returncode == 0, f"a claimer failed with {process.returncode}"
         self._processes.clear()
@@ -67,7 +69,8 @@ class Claimers:
 
     async def _drain(self, process: Process) -> None:
         while line := await self._line(process):
-            self._count(line)
+            if line != READY:
+                self._count(line)
         await asyncio.wait_for(process.wait(), PATIENCE_S)
 
     async def _line(self, process: Process) -> bytes:
@@ -90,18 +93,3 @@ class Claimers:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-async def _claim_all(url: str, now_ms: int, limit: int) -> None:
-    async with connect(url, create=False) as tickler:
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-        while claimed := await tickler.index.claim_due(now_ms, limit):
-            occurrences = [(row.owner, row.key, row.next_fire_at) for row in claimed]
-            sys.stdout.buffer.write(msgspec.json.encode(occurrences) + b"\n")
-            sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    asyncio.run(_claim_all(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
