@@ -88,8 +88,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSchedule("delete_after", f"{self.delete_after!r} is neither True nor False")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
             raise InvalidSchedule("ends_at", "lies before starts_at: swap them, or leave one out")
+        if not self.policy.spread:
+            return
         shortest_ms = self.when.shortest_interval_ms()
-        if self.policy.spread and shortest_ms is not None and self.policy.spread >= timedelta(milliseconds=shortest_ms):
+        if shortest_ms is not None and self.policy.spread >= timedelta(milliseconds=shortest_ms):
             raise InvalidSchedule(
                 "policy.spread", f"must be shorter than {shortest_ms / 1000:g} s, the shortest interval of {str(self.when)!r}"
             )

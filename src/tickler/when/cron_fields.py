@@ -1,0 +1,213 @@
+"""A cron expression, compiled: the wall times it names, as bit masks."""
+
+from __future__ import annotations
+
+from calendar import isleap
+from datetime import date
+from itertools import pairwise
+
+from cronsim import CronSim
+
+from tickler.when.zones import DAY
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_FIRST_DAY = date(2, 1, 1).toordinal() - _EPOCH_ORDINAL
+_LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
+_GREGORIAN_CYCLE_MONTHS = 400 * 12
+_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class CronFields:
+    """A compiled expression: the wall times it names, as bit masks."""
+
+    __slots__ = ("_any_day", "_hours", "_minutes", "_months", "_seconds", "_shapes", "_sim", "first", "last", "running")
+
+    def __init__(self, sim: CronSim) -> None:
+        self._sim = sim
+        self._seconds = _mask(sim.seconds)
+        self._minutes = _mask(sim.minutes)
+        self._hours = _mask(sim.hours)
+        self._months = _mask(sim.months)
+        self._shapes: dict[tuple[int, int], int] = {}
+        self.running = sim.parts[1].startswith("*") or sim.parts[2].startswith("*")
+        self.first = _lowest(self._hours) * 3600 + _lowest(self._minutes) * 60 + _lowest(self._seconds)
+        self.last = _highest(self._hours) * 3600 + _highest(self._minutes) * 60 + _highest(self._seconds)
+        self._any_day = sim.parts[3] == sim.parts[4] == sim.parts[5] == "*"
+
+    def next_from(self, wall: int) -> int | None:
+        """The first wall time >= `wall` that matches."""
+        day, second = divmod(wall, DAY)
+        if second <= self.last and self._matches(day):
+            return day * DAY + self._time_from(second)
+        found = self._day_from(day + 1)
+        return None if found is None else found * DAY + self.first
+
+    def last_until(self, wall: int) -> int | None:
+        """The last wall time <= `wall` that matches."""
+        day, second = divmod(wall, DAY)
+        if second >= self.first and self._matches(day):
+            return day * DAY + self._time_until(second)
+        found = self._day_until(day - 1)
+        return None if found is None else found * DAY + self.last
+
+    def shortest_interval(self) -> int:
+        """Seconds between the two nearest times of day, the first of the next day included."""
+        minutes = [hour * 60 + minute for hour in _members(self._hours) for minute in _members(self._minutes)]
+        apart = min(later - earlier for earlier, later in zip(minutes, [*minutes[1:], minutes[0] + 1440], strict=True))
+        seconds = _members(self._seconds)
+        across = apart * 60 + seconds[0] - seconds[-1]  # from a minute's last second to the first of the next that matches
+        return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
+
+    def _time_from(self, second: int) -> int:
+        """The first time of day >= `second`; the caller knows that there is one."""
+        hour, rest = divmod(second, 3600)
+        minute, second = divmod(rest, 60)
+        if self._hours >> hour & 1:
+            if self._minutes >> minute & 1:
+                seconds = self._seconds >> second
+                if seconds:
+                    return hour * 3600 + minute * 60 + second + _lowest(seconds)
+            minutes = self._minutes >> minute + 1
+            if minutes:
+                return hour * 3600 + (minute + 1 + _lowest(minutes)) * 60 + _lowest(self._seconds)
+        hour += 1 + _lowest(self._hours >> hour + 1)
+        return hour * 3600 + self.first % 3600
+
+    def _time_until(self, second: int) -> int:
+        """The last time of day <= `second`; the caller knows that there is one."""
+        hour, rest = divmod(second, 3600)
+        minute, second = divmod(rest, 60)
+        if self._hours >> hour & 1:
+            if self._minutes >> minute & 1:
+                seconds = _up_to(self._seconds, second)
+                if seconds:
+                    return hour * 3600 + minute * 60 + _highest(seconds)
+            minutes = _up_to(self._minutes, minute - 1)
+            if minutes:
+                return hour * 3600 + _highest(minutes) * 60 + _highest(self._seconds)
+        hour = _highest(_up_to(self._hours, hour - 1))
+        return hour * 3600 + self.last % 3600
+
+    def _matches(self, day: int) -> bool:
+        if self._any_day:
+            return True
+        if not _FIRST_DAY <= day <= _LAST_DAY:
+            return False
+        year, month, number = self._month_of(day)
+        return bool(self._days(year, month, day - number + 1) >> number & 1)
+
+    def _day_from(self, day: int) -> int | None:
+        """The first matching day >= `day`, in days since the epoch."""
+        if day > _LAST_DAY:
+            return None
+        if self._any_day:
+            return day
+        day = max(day, _FIRST_DAY)
+        year, month, number = self._month_of(day)
+        first = day - number + 1
+        rest = self._days(year, month, first) >> number
+        if rest:
+            return day + _lowest(rest)
+        for _ in range(_GREGORIAN_CYCLE_MONTHS):
+            first += _length(year, month)
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+            if year > 9998:
+                return None
+            days = self._days(year, month, first)
+            if days:
+                return first + _lowest(days) - 1
+        return None
+
+    def _day_until(self, day: int) -> int | None:
+        """The last matching day <= `day`, in days since the epoch."""
+        if day < _FIRST_DAY:
+            return None
+        if self._any_day:
+            return day
+        day = min(day, _LAST_DAY)
+        year, month, number = self._month_of(day)
+        first = day - number + 1
+        rest = _up_to(self._days(year, month, first), number)
+        if rest:
+            return first + _highest(rest) - 1
+        for _ in range(_GREGORIAN_CYCLE_MONTHS):
+            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+            if year < 2:
+                return None
+            first -= _length(year, month)
+            days = self._days(year, month, first)
+            if days:
+                return first + _highest(days) - 1
+        return None
+
+    @staticmethod
+    def _month_of(day: int) -> tuple[int, int, int]:
+        on = date.fromordinal(day + _EPOCH_ORDINAL)
+        return on.year, on.month, on.day
+
+    def _days(self, year: int, month: int, first_day: int) -> int:
+        """The matching days of a month, bit n for day n. `first_day` is its first, in days since the epoch."""
+        if not self._months >> month & 1:
+            return 0
+        shape = ((first_day + 3) % 7, _length(year, month))
+        days = self._shapes.get(shape)
+        if days is None:
+            days = self._shapes[shape] = self._days_of_shape(*shape)
+        return days
+
+    def _days_of_shape(self, weekday: int, length: int) -> int:
+        """A month is one of 28 shapes: the weekday it begins on and its length decide which days match."""
+        sim = self._sim
+        by_number = by_weekday = 0
+        last_weekday = length - max((weekday + length - 1) % 7 - 4, 0)
+        for number in range(1, length + 1):
+            iso = (weekday + number - 1) % 7 + 1
+            if (
+                number in sim.days
+                or (number == length and sim.LAST in sim.days)
+                or (number == last_weekday and sim.LAST_WEEKDAY in sim.days)
+            ):
+                by_number |= 1 << number
+            nth = (number + 6) // 7
+            for name in (iso, iso % 7):  # Sunday is 7 and 0
+                if (
+                    name in sim.weekdays
+                    or (name, nth) in sim.weekdays
+                    or (number + 7 > length and (name, sim.LAST) in sim.weekdays)
+                ):
+                    by_weekday |= 1 << number
+        return by_number & by_weekday if sim.day_and else by_number | by_weekday
+
+    def has_a_date(self) -> bool:
+        """Whether any year has a day that matches."""
+        return self._any_day or any(
+            self._days_of_shape(weekday, length)
+            for month in range(1, 13)
+            if self._months >> month & 1
+            for length in {_length(2023, month), _length(2024, month)}
+            for weekday in range(7)
+        )
+
+
+def _length(year: int, month: int) -> int:
+    return 29 if month == 2 and isleap(year) else _LENGTHS[month]
+
+
+def _mask(numbers: set[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _highest(mask: int) -> int:
+    return mask.bit_length() - 1
+
+
+def _up_to(mask: int, bit: int) -> int:
+    return mask & ((2 << bit) - 1) if bit >= 0 else 0
+
+
+def _members(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
