@@ -43,7 +43,7 @@ def path(sqlite_url: str) -> str:
 
 @pytest.fixture
 async def t(sqlite_url: str) -> AsyncIterator[Tickler]:
-    async with connect(f"{sqlite_url}?timeout=0.3", clock=ManualClock(NOW_MS)) as tickler:
+    async with connect(sqlite_url, clock=ManualClock(NOW_MS)) as tickler:
         yield tickler
 
 
@@ -71,14 +71,17 @@ async def test_a_claim_waits_for_a_writer_and_then_sees_what_it_wrote(t: Tickler
     assert [claimed.key for claimed in await claim] == ["b"]
 
 
-async def test_a_store_locked_by_another_is_unavailable_and_unchanged(t: Tickler, other: sqlite3.Connection) -> None:
+async def test_a_store_locked_by_another_is_unavailable_and_unchanged(
+    t: Tickler, other: sqlite3.Connection, sqlite_url: str
+) -> None:
     await t.index.upsert(row("a"))
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked by another process"):
-        await t.index.claim_due(NOW_MS)
-    with pytest.raises(StoreUnavailable):
-        await t.schedules.put(schedule("b"))
-    other.execute("ROLLBACK")
+    async with connect(f"{sqlite_url}?timeout=0.2") as impatient:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked by another process"):
+            await impatient.index.claim_due(NOW_MS)
+        with pytest.raises(StoreUnavailable):
+            await impatient.schedules.put(schedule("b"))
+        other.execute("ROLLBACK")
     assert [claimed.key for claimed in await t.index.claim_due(NOW_MS)] == ["a"]
     assert await t.schedules.get("u1", "b") is None
 

@@ -16,4 +16,4 @@ examples = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-quick_examples = settings(examples, deadline=timedelta(seconds=1))
+quick_examples = settings(examples, deadline=timedelta(seconds=20))
