@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -396,3 +398,22 @@ def test_a_connection_of_another_thread_is_an_error_and_hangs_nobody(sqlite_url:
             t.schedules.put(schedule(), using=theirs)
         assert t.index.count() == 0
         elsewhere.submit(theirs.close).result()
+
+
+def test_use_after_a_fork_is_a_clear_error_and_not_a_wait_for_ever(sqlite_url: str) -> None:
+    script = f"""
+import os, sys, tickler
+t = tickler.connect_sync({sqlite_url!r}).open()
+child = os.fork()
+if child == 0:
+    try:
+        t.index.count()
+    except tickler.InvalidInput as error:
+        os._exit(0 if "after the fork" in str(error) else 1)
+    os._exit(2)
+status = os.waitpid(child, 0)[1]
+t.close()
+t.close()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0

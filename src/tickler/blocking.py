@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import wait
@@ -55,6 +56,8 @@ class Blocking:
         return self
 
     def close(self) -> None:
+        if not self._loop.running:
+            return
         try:
             self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]
         finally:
@@ -74,9 +77,14 @@ class _Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def running(self) -> bool:
+        return self._loop is not None
+
     def start(self) -> None:
         if self._loop is not None:
             raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
         self._thread.start()
@@ -98,6 +106,9 @@ class _Loop:
                 if self._loop is None
                 else "this is Tickler's own thread, which would wait for itself: call from another"
             )
+        if self._pid != os.getpid():  # threads do not survive a fork: this would wait for ever
+            coroutine.close()
+            raise InvalidInput("this Tickler was opened in another process: open it after the fork, once in each")
         for_me: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
         async def with_caller() -> Any:

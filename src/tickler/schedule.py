@@ -113,7 +113,7 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True):
     """A schedule as the store has it, with what the store knows of it.
 
     `state`: *active* is in the index; *paused* is not enabled; *finished* has no instant left; *unreadable* was set aside
-    with a `reason`; *unindexed* should be in the index and is not, which `doctor` repairs.
+    with a `reason`; *unindexed* should be in the index and is not: put it again.
     """
 
     version: int

@@ -77,7 +77,7 @@ async def test_a_store_locked_by_another_is_unavailable_and_unchanged(
     await t.index.upsert(row("a"))
     async with connect(f"{sqlite_url}?timeout=0.2") as impatient:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match="locked by another process"):
+        with pytest.raises(StoreUnavailable, match="locked by another connection"):
             await impatient.index.claim_due(NOW_MS)
         with pytest.raises(StoreUnavailable):
             await impatient.schedules.put(schedule("b"))

@@ -28,6 +28,7 @@ MACROS = {
 LONGEST_EXPRESSION = 256
 
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
+_NAMES = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _RANGES = {
     "second": "0 to 59",
@@ -53,7 +54,10 @@ class Cron(Calendar):
         try:
             fields = compile_cron(text)
         except InvalidWhen as error:
-            raise InvalidWhen(error.field, expr, error.reason) from None
+            reason = error.reason
+            for ours, theirs in zip(text.split(), expr.split(), strict=False):  # quote the text as it was given
+                reason = reason.replace(repr(ours), repr(theirs))
+            raise InvalidWhen(error.field, expr, reason) from None
         self._keep(text, tz, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
@@ -81,9 +85,11 @@ def canonical(expr: str) -> str:
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
-            raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}, or '@every 1h30m'")
+            raise InvalidWhen(
+                "expression", expr, f"is not a known shorthand: use one of {known}; parse_when reads '@every 1h30m'"
+            )
         return MACROS[spaced.lower()]
-    named = re.sub(r"[A-Z]{3}", lambda name: name[0].lower(), spaced.upper())
+    named = _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
     return _RANGE_OF_ONE.sub(r"\1", named)
 
 
@@ -122,4 +128,5 @@ def _why_not(expr: str, field: str) -> str:
 
 def _is_not(text: str, field: str) -> str:
     article = "an" if field == "hour" else "a"
-    return f"{text!r} is not {article} {field}: write {_RANGES.get(field, 'five fields')}"
+    upwards = ", and ranges upwards" if "-" in text else ""
+    return f"{text!r} is not {article} {field}: write {_RANGES.get(field, 'five fields')}{upwards}"

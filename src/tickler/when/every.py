@@ -51,7 +51,7 @@ class Every(When):
             interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
         except OverflowError:
             interval_ms = LONGEST_MS + 1
-        given = " ".join(f"{name}={part if part < 1e15 else 'huge'}" for name, part in parts.items() if part) or "nothing"
+        given = " ".join(f"{name}={part if part < 1e15 else 'huge'}" for name, part in parts.items() if part) or "0"
         if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
             raise InvalidWhen("interval", given, "must be between one second and a hundred years")
         start_ms = None if start is None else _start(start)

@@ -158,10 +158,22 @@ def _unknown(name: str) -> str:
     known = zoneinfo.available_timezones()
     if not known:
         return "this machine has no time zone database: install the tzdata package"
-    by_lower = {zone.lower(): zone for zone in known - _NOT_A_PLACE}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    hint = f"did you mean {by_lower[near[0]]!r}?" if near else "use an IANA name such as 'Europe/Paris'"
+    hint = _suggestion(name, known - _NOT_A_PLACE)
     return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
+
+
+def _suggestion(name: str, known: set[str]) -> str:
+    """A near name, or the place of that name; an abbreviation stands for several zones, so none is guessed for one."""
+    by_lower = {zone.lower(): zone for zone in known} | {"z": "UTC"}
+    if name.lower() in by_lower:
+        return f"did you mean {by_lower[name.lower()]!r}?"
+    if len(name) < 5 or not name.strip("+-:0123456789UTCGM"):
+        return "abbreviations and offsets are no zones: use a place such as 'Europe/Paris', or 'UTC'"
+    by_place = {zone.lower().rpartition("/")[2]: zone for zone in sorted(known, reverse=True) if "/" in zone}
+    wanted = name.lower().replace(" ", "_")
+    near = difflib.get_close_matches(wanted, by_lower, n=1)
+    found = by_place.get(wanted) or (by_lower[near[0]] if near else None)
+    return f"did you mean {found!r}?" if found else "use an IANA name such as 'Europe/Paris'"
 
 
 def tzdata_version() -> str:

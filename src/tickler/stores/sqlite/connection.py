@@ -155,8 +155,8 @@ class Connection:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreUnavailable(
-                f"{self.name} was locked by another process for {self._busy_timeout_s:g} s; nothing was changed: try again, "
-                "or raise ?timeout= if its transactions are that long"
+                f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing was changed: if that is "
+                "your own, pass it as using=; if not, try again, or raise ?timeout="
             )
         if code == sqlite3.SQLITE_NOTADB:
             return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")
