@@ -84,6 +84,9 @@ class ScheduleIndex(Protocol):
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         """Rows that do not read, by owner and key."""
 
+    async def count_set_aside(self) -> int:
+        """How many rows do not read; 0 is what it should be."""
+
     async def restore(self) -> int:
         """Move rows that were set aside and can be read now back into the index, as they were; how many."""
 
@@ -120,6 +123,9 @@ class Index:
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         return await self._store.set_aside(check_limit(limit))
+
+    async def count_set_aside(self) -> int:
+        return await self._store.count_set_aside()
 
     async def restore(self) -> int:
         return await self._store.restore()

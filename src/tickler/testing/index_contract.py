@@ -169,7 +169,9 @@ class ScheduleIndexContract(StoreContract):
 
     # Bad rows, newer rows, and workers that lack something.
 
-    async def test_a_bad_row_neither_blocks_nor_is_lost(self, store: Store, index: ScheduleIndex) -> None:
+    async def test_a_bad_row_neither_blocks_nor_is_lost_nor_stays_silent(
+        self, store: Store, index: ScheduleIndex, caplog: pytest.LogCaptureFixture
+    ) -> None:
         await index.upsert_many([row("bad", -10), row("good", -5)])
         await self.corrupt(store, "u1", "bad", when_text="61 * * * *")
         assert keys(await index.claim_due(NOW_MS)) == ["good"]
@@ -177,13 +179,16 @@ class ScheduleIndexContract(StoreContract):
         assert (aside.owner, aside.key, aside.when_text, aside.next_fire_at) == ("u1", "bad", "61 * * * *", NOW_MS - 10)
         assert "minute" in aside.reason
         assert await index.count() == 1
+        assert await index.count_set_aside() == 1
+        assert "set aside 1 due rows" in caplog.text
+        assert "u1/bad" in caplog.text
 
     async def test_more_bad_rows_than_the_limit_block_nothing(self, store: Store, index: ScheduleIndex) -> None:
         await index.upsert_many([row(f"bad{n}", -100 + n) for n in range(7)] + [row("good", -1)])
         for n in range(7):
             await self.corrupt(store, "u1", f"bad{n}", when_text="never")
         assert keys(await index.claim_due(NOW_MS, 2)) == ["good"]
-        assert len(await index.set_aside()) == 7
+        assert len(await index.set_aside()) == await index.count_set_aside() == 7
 
     async def test_a_bad_row_comes_back_as_it_was_when_it_can_be_read(self, store: Store, index: ScheduleIndex) -> None:
         await index.upsert_many([row("bad", -10)])

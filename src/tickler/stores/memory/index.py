@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickler.advance import ROW_FORMAT, advance, lacking_zones, reads, unreadable
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
-from tickler.outdated import KIND, OutdatedReport
+from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
 from tickler.stores.memory.tables import IndexEntry, RecordEntry, Tables
@@ -38,6 +38,7 @@ class MemoryIndex:
         lacking = {zone for zone in lacking_zones(result.problems) if ("zone", zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
+        say_set_aside(result.problems)
         for problem in result.problems:
             self._tables.put_aside(unreadable(problem))
         result = advance(((id, *id, *_columns(index[id])) for id in [id for id in known if id in index][:limit]), now_ms)
@@ -65,6 +66,9 @@ class MemoryIndex:
             )
             for id, aside in unreadable[:limit]
         ]
+
+    async def count_set_aside(self) -> int:
+        return sum(aside.state == "unreadable" for aside in self._tables.aside.values())
 
     async def restore(self) -> int:
         aside = self._tables.aside

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
-from tickler.outdated import KIND, OutdatedReport
+from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
 from tickler.stores.postgres import records, rows
 from tickler.stores.postgres.database import Connection, Database
@@ -49,6 +49,7 @@ _UNREADABLE = """
     SELECT owner, key, when_text, tz, managed FROM {schema}.tickler_aside
     WHERE state = 'unreadable' ORDER BY owner, key FOR UPDATE SKIP LOCKED
 """
+_COUNT_SET_ASIDE = "SELECT count(*) FROM {schema}.tickler_aside WHERE state = 'unreadable'"
 _RESTORE = """
     INSERT INTO {schema}.tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     SELECT a.owner, a.key, a.when_text, a.tz, a.next_fire_at, a.ends_at, a.offset_ms, a.managed, a.format
@@ -97,6 +98,10 @@ class PostgresIndex:
         sql = self._database.sql(_SET_ASIDE)
         return [SetAside(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
 
+    async def count_set_aside(self) -> int:
+        sql = self._database.sql(_COUNT_SET_ASIDE)
+        return int(await self._database.read(lambda connection: connection.fetchval(sql)))
+
     async def restore(self) -> int:
         if not await self.set_aside(limit=1):
             return 0
@@ -140,6 +145,7 @@ class PostgresIndex:
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)
+        say_set_aside(result.problems)
         gone = [*result.finished, *(problem.row for problem in result.problems)]
         await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
         await rows.put_aside(connection, self._database, result.aside())

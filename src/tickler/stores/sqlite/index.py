@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
-from tickler.outdated import KIND, OutdatedReport
+from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
 from tickler.stores.sqlite import records, rows
 from tickler.stores.sqlite.connection import Connection
@@ -28,6 +28,7 @@ _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
 """
+_COUNT_SET_ASIDE = "SELECT count(*) FROM tickler_aside WHERE state = 'unreadable'"
 _RESTORE = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     SELECT owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format
@@ -75,6 +76,10 @@ class SqliteIndex:
         found = await self._connection.read(lambda connection: connection.execute(_SET_ASIDE, (limit,)).fetchall())
         return [_set_aside(*row) for row in found]
 
+    async def count_set_aside(self) -> int:
+        found = await self._connection.read(lambda connection: connection.execute(_COUNT_SET_ASIDE).fetchone())
+        return int(found[0])
+
     async def restore(self) -> int:
         if not await self.set_aside(limit=1):  # so that an ordinary start does not ask for the write lock
             return 0
@@ -120,6 +125,7 @@ def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
     lacking = records.known_zones(connection, lacking_zones(result.problems))
     if lacking:
         raise WorkerUnfit(lacking)
+    say_set_aside(result.problems)
     gone = [*result.finished, *(problem.row for problem in result.problems)]
     connection.executemany("DELETE FROM tickler_index WHERE id = ?", [row[:1] for row in gone])
     rows.put_aside(connection, result.aside())

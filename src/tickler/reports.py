@@ -1,20 +1,34 @@
-"""What a worker says of itself when it meets rows of a format that it does not know."""
+"""What a worker says aloud: which rows it set aside, and that it is outdated itself."""
 
 from __future__ import annotations
 
 import logging
 import os
 import socket
+from collections.abc import Sequence
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
+from tickler.advance import ROW_FORMAT, Problem
 
 KIND = "outdated"
 REPORT_EVERY_MS = 60_000
 KEPT_MS = 10 * 60_000
 
 log = logging.getLogger("tickler.index")
+
+
+def say_set_aside(problems: Sequence[Problem]) -> None:
+    """One line a claim, with the first of them: the rest are shown by `index.set_aside()`."""
+    if problems:
+        owner, key = problems[0].row[1], problems[0].row[2]
+        log.warning(
+            "set aside %d due rows that do not read, first %s/%s: %s; put them again as they should be, or see index.set_aside()",
+            len(problems),
+            owner,
+            key,
+            problems[0].reason,
+        )
 
 
 class OutdatedReport:
