@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -206,3 +207,12 @@ def test_how_many_upcoming_is_a_number_from_zero(when: When, after: int, n: obje
         return
     with pytest.raises(InvalidInput, match="pass 0 or more"):
         when.upcoming(n, after=after)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("instant", [datetime(2026, 1, 1, tzinfo=UTC), 1.5e12, "2026-01-01", None, True], ids=str)
+@pytest.mark.parametrize("text", ["0 9 * * *", "*/5 * * * *", "weekly(tue 09:00)", "at(2030-01-01T00:00:00)", "@every 5m"])
+def test_an_instant_that_is_not_in_milliseconds_is_refused_by_what_it_is(text: str, instant: object) -> None:
+    when = parse_when(text)
+    for ask in (when.next_after, when.last_before):
+        with pytest.raises(InvalidInput, match="pass whole milliseconds"):
+            ask(instant)  # type: ignore[arg-type]  # that is the point

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickler.when.walls import Walls, last_fixed, last_running, next_fixed, next_running
-from tickler.when.when import When
+from tickler.when.when import When, not_ms
 from tickler.when.zones import Zone, load_zone
 
 
@@ -20,6 +20,8 @@ class Calendar(When):
         self._freeze(text, tz, _walls=walls, _zone=load_zone(tz), _running=running, _found=(0, 0))
 
     def next_after(self, after_ms: int) -> int | None:
+        if type(after_ms) is not int:
+            raise not_ms(after_ms)
         since_ms, next_ms = self._found
         if since_ms <= after_ms < next_ms:
             return next_ms
@@ -31,6 +33,8 @@ class Calendar(When):
         return at * 1000
 
     def last_before(self, until_ms: int) -> int | None:
+        if type(until_ms) is not int:
+            raise not_ms(until_ms)
         find = last_running if self._running else last_fixed
         at = find(self._walls, self._zone, until_ms // 1000)
         return None if at is None else at * 1000

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from tickler.clock import LATEST_PLAUSIBLE_MS, datetime_ms, to_ms
 from tickler.errors import InvalidInput, InvalidWhen
 from tickler.when.once import iso_utc, read_instant
-from tickler.when.when import When
+from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 
 SHORTEST_MS = 1_000
@@ -59,12 +59,16 @@ class Every(When):
         self._freeze(text, "UTC", interval_ms=interval_ms, start=start_ms)
 
     def next_after(self, after_ms: int) -> int | None:
+        if type(after_ms) is not int:
+            raise not_ms(after_ms)
         start = self.start or 0
         if after_ms < start:
             return start
         return start + ((after_ms - start) // self.interval_ms + 1) * self.interval_ms
 
     def last_before(self, until_ms: int) -> int | None:
+        if type(until_ms) is not int:
+            raise not_ms(until_ms)
         start = self.start or 0
         if until_ms < start:
             return None

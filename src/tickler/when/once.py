@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from tickler.clock import to_datetime
 from tickler.errors import InvalidWhen
-from tickler.when.when import When
+from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 
 FIRST_YEAR, LAST_YEAR = 2, 9998  # a zone's offset must not lead out of datetime's years
@@ -40,9 +40,13 @@ class At(When):
         self._freeze(f"at({text})", zone_name, at_ms=_instant(wall, zone_name))
 
     def next_after(self, after_ms: int) -> int | None:
+        if type(after_ms) is not int:
+            raise not_ms(after_ms)
         return self.at_ms if self.at_ms is not None and self.at_ms > after_ms else None
 
     def last_before(self, until_ms: int) -> int | None:
+        if type(until_ms) is not int:
+            raise not_ms(until_ms)
         return self.at_ms if self.at_ms is not None and self.at_ms <= until_ms else None
 
     def shortest_interval_ms(self) -> int | None:

@@ -13,6 +13,13 @@ from tickler.when.zones import load_zone
 LAST_SHOWN_MS = 253_370_764_800_000  # the end of the year 9998: in every zone, datetime still has a name for it
 
 
+def not_ms(value: object) -> InvalidInput:
+    """What to raise for an instant that is not in milliseconds."""
+    return InvalidInput(
+        f"{value!r} is a {type(value).__name__}: pass whole milliseconds since the epoch; upcoming(after=…) takes aware datetimes"
+    )
+
+
 class When(ABC):
     """A set of instants, in integer milliseconds since the epoch. Immutable, hashable, comparable.
 
