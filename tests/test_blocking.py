@@ -409,8 +409,9 @@ if child == 0:
     try:
         t.index.count()
     except tickler.InvalidInput as error:
+        t.close()  # the parent's, so nothing happens
         os._exit(0 if "after the fork" in str(error) else 1)
-    os._exit(2)
+    os._exit(2)  # it did not raise
 status = os.waitpid(child, 0)[1]
 t.close()
 t.close()

@@ -15,6 +15,7 @@ from typing import Any, Self
 from tickler.callers_thread import hand_over
 from tickler.errors import InvalidInput
 
+FORKED = "this Tickler was opened in another process: call connect_sync after the fork, once in each"
 INTERRUPTED_S = 10  # how long an interrupted call may take to undo what it had begun
 
 
@@ -49,7 +50,7 @@ class Blocking:
         """Connect. `with` does this and `close` by itself."""
         self._loop.start()
         try:
-            self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]
+            self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]  # it wraps any object that can be opened
         except BaseException:
             self._loop.stop()
             raise
@@ -59,7 +60,7 @@ class Blocking:
         if not self._loop.running:
             return
         try:
-            self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]
+            self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]  # and closed
         finally:
             self._loop.stop()
 
@@ -76,12 +77,20 @@ class _Loop:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
 
     @property
     def running(self) -> bool:
-        return self._loop is not None
+        return self._loop is not None and not self._forked
+
+    @property
+    def _forked(self) -> bool:
+        """Threads do not survive a fork: in the child there is nothing to wait for, and nothing to stop."""
+        return self._loop is not None and self._pid != os.getpid()
 
     def start(self) -> None:
+        if self._forked:
+            raise InvalidInput(FORKED)
         if self._loop is not None:
             raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
         self._pid = os.getpid()
@@ -106,9 +115,9 @@ class _Loop:
                 if self._loop is None
                 else "this is Tickler's own thread, which would wait for itself: call from another"
             )
-        if self._pid != os.getpid():  # threads do not survive a fork: this would wait for ever
+        if self._forked:
             coroutine.close()
-            raise InvalidInput("this Tickler was opened in another process: open it after the fork, once in each")
+            raise InvalidInput(FORKED)
         for_me: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
         async def with_caller() -> Any:

@@ -67,8 +67,8 @@ def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, fini
     """Declare `schedule`. None when that is what is stored already.
 
     A put that does not change the times keeps the next fire, due or not, as long as it lies within the bounds; one that does
-    starts anew from `now_ms`. With
-    `finished_is_fine`, a schedule whose last instant has passed is stored as finished; otherwise it is refused.
+    starts anew from `now_ms`. With `finished_is_fine`, a schedule whose last instant has passed is stored as finished;
+    otherwise it is refused.
     """
     if type(schedule.when) is Unreadable:
         raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")

@@ -72,12 +72,12 @@ def _inserted(connection: sqlite3.Connection, rows: Sequence[IndexRow]) -> bool:
     connection.execute("SAVEPOINT entering")
     try:
         connection.executemany(_INSERT, map(_columns, rows))
+        inserted = True
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO entering")
-        return False
-    finally:
-        connection.execute("RELEASE entering")
-    return True
+        inserted = False
+    connection.execute("RELEASE entering")  # any other error ends the transaction that this is a part of
+    return inserted
 
 
 def _columns(row: IndexRow) -> tuple[object, ...]:
