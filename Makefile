@@ -31,8 +31,8 @@ parts:
 run: $(READY) ## Start the live demo: thousands of schedules on SQLite, a tick a second
 	@$(BIN)/python examples/demo.py
 
-test: $(READY) parts ## Run the tests, on a real PostgreSQL too
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs
 
 check: $(READY) ## Lint, format, types and import rules
 	$(BIN)/ruff check .

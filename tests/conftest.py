@@ -1,18 +1,26 @@
-"""Shared by all tests: a real PostgreSQL, and how thorough to be."""
+"""Shared by all tests: a real PostgreSQL, a real DynamoDB engine, and how thorough to be."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from dynamodb_server import DynamodbServer, engine_line
 from postgres_server import PostgresServer
+from tickler.dynamo import Address, Client, RequestRefused
 
 _numbers = itertools.count()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what DynamoDB was judged by: it is not the same everywhere."""
+    terminalreporter.write_line(engine_line())
 
 
 @pytest.fixture(scope="session")
@@ -52,12 +60,42 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'tickler.db'}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(scope="session")
+def dynamodb_server(request: pytest.FixtureRequest) -> Iterator[DynamodbServer]:
+    """A DynamoDB engine of this test run's own, and credentials that it takes."""
+    with DynamodbServer() as server, pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield server
+
+
+@pytest.fixture
+def dynamodb_endpoint(dynamodb_server: DynamodbServer) -> str:
+    return dynamodb_server.endpoint
+
+
+@pytest.fixture
+async def dynamodb_url(dynamodb_endpoint: str) -> AsyncIterator[str]:
+    """A table of its own, made when it is opened and removed after the test: the engine gets slower with each it has."""
+    table = f"test_{os.getpid()}_{next(_numbers)}"
+    yield f"dynamodb://{table}?region=eu-west-1&endpoint={dynamodb_endpoint}&create=1&shards=4"
+    client = Client(Address(region="eu-west-1", endpoint=dynamodb_endpoint))
+    await client.open()
+    with suppress(RequestRefused):
+        await client.call("DeleteTable", {"TableName": table})
+    await client.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "dynamodb"])
 def any_url(request: pytest.FixtureRequest) -> str:
     """Each of the stores in turn."""
     urls: dict[str, Callable[[], str]] = {
         "memory": lambda: "memory://",
         "sqlite": lambda: str(request.getfixturevalue("sqlite_url")),
         "postgres": lambda: str(request.getfixturevalue("postgres_url")),
+        "dynamodb": lambda: str(request.getfixturevalue("dynamodb_url")),
     }
     return urls[request.param]()

@@ -66,7 +66,7 @@ MUTANTS = [
     *(
         Mutant(f"{store}: advance from the wall clock", "advance.py", "return when, when.next_after(now_ms)",
                f"return when, when.next_after({WALL_CLOCK})", GIVEN_NOW.format(store=store))
-        for store in ("memory", "sqlite", "postgres")
+        for store in ("memory", "sqlite", "postgres", "dynamodb")
     ),
     of_store(
         "memory", "leave the bad row in place", "for problem in result.problems:", "for problem in result.problems[:0]:", BAD_ROWS
@@ -84,6 +84,28 @@ MUTANTS = [
         of_store(store, "read the clock inside the store", "        claimed: list[IndexRow] = []\n",
                  f"        claimed: list[IndexRow] = []\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT)
         for store in ("sqlite", "postgres")
+    ),
+    of_store("dynamodb", "skip the advance", "number(moved_to[sort])", "number(next_fire_at)", NOTHING_LEFT, "claim"),
+    of_store(
+        "dynamodb", "no condition on next_fire_at", '"next_fire_at": number(next_fire_at), "revision"', '"revision"',
+        "tests/stores/test_dynamodb.py::test_a_row_seen_in_a_stale_index_is_not_claimed_again", "claim",
+    ),
+    of_store(
+        "dynamodb", "no condition on the revision", 'number(next_fire_at), "revision": text(revision)}', "number(next_fire_at)}",
+        "tests/stores/test_dynamodb.py::test_a_schedule_changed_behind_a_stale_index_is_not_advanced_by_its_old_self", "claim",
+    ),
+    of_store(
+        "dynamodb", "take a repeated claim for a lost one", "return outcome.done or (", "return outcome.done and (",
+        "tests/stores/test_dynamodb.py::test_no_fault_on_the_way_loses_or_repeats_a_claim", "claim",
+    ),
+    of_store(
+        "dynamodb", "leave the bad row in place", "result = advance(due, now_ms)",
+        "result = advance(due, now_ms); due = [row for row in due if row not in [problem.row for problem in result.problems]]",
+        BAD_ROWS, "claim",
+    ),
+    of_store(
+        "dynamodb", "read the clock inside the store", "        claimed: list[Claimed] = []\n",
+        f"        claimed: list[Claimed] = []\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT, "claim",
     ),
 ]  # fmt: skip
 

@@ -48,8 +48,11 @@ async def run_python(code: str, page: Path, line: int, names: dict[str, object])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-async def test_a_pages_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
+async def test_a_pages_snippets_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str, dynamodb_endpoint: str
+) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_endpoint)
     monkeypatch.setenv("DATABASE_URL", postgres_url.partition("&schema=")[0])
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     for language, code, line in snippets(page):

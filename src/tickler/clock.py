@@ -33,9 +33,14 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + self.offset_ms
 
-    def follow(self, store_now_ms: int, asked_at: int, answered_at: int) -> None:
-        """Take the store's answer as the time half-way between question and answer, both read off this clock."""
+    def follow(self, store_now_ms: int, asked_at: int, answered_at: int, within_ms: int = 1) -> None:
+        """Take the store's answer as the time half-way between question and answer, both read off this clock.
+
+        A store that tells the time only to `within_ms` cannot correct a clock that agrees with it to that.
+        """
         error_ms = store_now_ms - (asked_at + answered_at) // 2
+        if abs(error_ms) < within_ms:
+            return
         self.offset_ms += error_ms
         if abs(self.offset_ms) > WARN_OFFSET_MS:
             log.warning(

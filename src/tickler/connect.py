@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Self, cast
 from urllib.parse import parse_qsl
 
@@ -28,8 +29,9 @@ BACKENDS = {
     "sqlite": "tickler.stores.sqlite",
     "postgresql": "tickler.stores.postgres",
     "postgres": "tickler.stores.postgres",
+    "dynamodb": "tickler.stores.dynamodb",
 }
-EXTRAS = {"asyncpg": "postgres"}
+EXTRAS = {"asyncpg": "postgres", "botocore": "dynamodb", "aiohttp": "dynamodb"}
 
 
 class Tickler:
@@ -78,7 +80,7 @@ class Tickler:
             asked_at = self._clock.now_ms()
             store_now_ms = await self._store.now_ms()
             if store_now_ms is not None:
-                self._clock.follow(store_now_ms, asked_at, self._clock.now_ms())
+                self._clock.follow(store_now_ms, asked_at, self._clock.now_ms(), self.capabilities.clock_ms)
 
     async def _record_tzdata(self) -> None:
         """The newest time zone database that has been used with this store."""
@@ -100,9 +102,9 @@ def connect(
 ) -> Tickler:
     """A Tickler on the store that `url` names; nothing is opened before `async with`.
 
-    `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`; or `pool=`, an asyncpg pool of yours, with
-    `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are none, which is the default;
-    nothing is ever migrated here (`tickler migrate` does that).
+    `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`, `dynamodb://TABLE?region=…`; or `pool=`, an
+    asyncpg pool of yours, with `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are
+    none: by default yes, on DynamoDB no. Nothing is ever migrated here (`tickler migrate` does that).
     """
     if (url is None) == (pool is None):
         raise InvalidInput("connect: pass a store's URL, such as 'sqlite:///tickler.db', or pool=, and not both")
@@ -112,7 +114,9 @@ def connect(
     if schema is not None:
         raise InvalidInput("connect: schema= goes with pool=: in a URL, write ?schema=…")
     parsed = parse_url(url)
-    return Tickler(_store(parsed), clock or SystemClock(), create=_wants_tables(parsed) if create is None else create)
+    store = _store(parsed)
+    wants_tables = _wants_tables(parsed, store.capabilities.makes_tables) if create is None else create
+    return Tickler(store, clock or SystemClock(), create=wants_tables)
 
 
 def connect_sync(url: str, *, create: bool | None = None, clock: Clock | None = None) -> Blocking:
@@ -146,8 +150,8 @@ def parse_url(url: str) -> StoreUrl:
     return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
 
 
-def _wants_tables(url: StoreUrl) -> bool:
-    text = url.parameters.get("create", "1")
+def _wants_tables(url: StoreUrl, by_default: bool) -> bool:
+    text = url.parameters.get("create", "1" if by_default else "0")
     if text not in ("0", "1"):
         raise InvalidInput(f"{url.text}: create={text!r} is neither 1 nor 0")
     return text == "1"
@@ -159,15 +163,18 @@ def _without_password(url: str) -> str:
 
 
 def _backend(scheme: str) -> OpenStore:
+    return cast(OpenStore, needing_extra(BACKENDS[scheme], f"{scheme}://").open_store)
+
+
+def needing_extra(module: str, what: str) -> ModuleType:
+    """Import a module of ours. `InvalidInput` names the extra to install, where a package of another's is missing."""
     try:
-        return cast(OpenStore, import_module(BACKENDS[scheme]).open_store)
+        return import_module(module)
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get(error.name or "")
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise InvalidInput(
-            f"{scheme}:// needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`"
-        ) from None
+        raise InvalidInput(f"{what} needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`") from None
 
 
 def _store_for_pool(pool: object, schema: str) -> Store:

@@ -10,8 +10,10 @@ TicklerError
 ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
 ├── VersionConflict             somebody else wrote in between
 ├── StoreUnavailable            the store did not answer or is locked; nothing was half done
+│   └── PartlyWritten           … after some of many schedules were written
 ├── SchemaError                 the store's tables do not fit this version
 │   ├── SchemaMissing           … there are none
+│   ├── SchemaMismatch          … they are keyed differently
 │   ├── SchemaOutdated          … they are older: migrate
 │   └── SchemaTooNew            … they are newer: upgrade this worker
 └── WorkerUnfit                 this worker lacks what others have; it must not claim
@@ -125,6 +127,17 @@ class StoreUnavailable(TicklerError):
     """The store did not answer, or is locked. Nothing was half done; the call can be repeated."""
 
 
+class PartlyWritten(StoreUnavailable):
+    """Some of many schedules were written when the store failed, each of them whole. Repeating the call is safe."""
+
+    def __init__(self, store: str, done: int, total: int, cause: Exception) -> None:
+        super().__init__(
+            f"{store}: {done} of {total} schedules were written, then: {cause}; repeat the call, it goes on from there"
+        )
+        self.done = done
+        self.total = total
+
+
 class SchemaError(TicklerError):
     """The store's tables do not fit this version of Tickler."""
 
@@ -138,8 +151,17 @@ class SchemaMissing(SchemaError):
     """The store has no tables yet."""
 
     def __init__(self, store: str) -> None:
-        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or connect with create=True")
+        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or connect with create=True (create=1 in a URL)")
         self.store = store
+
+
+class SchemaMismatch(SchemaError):
+    """The table is there, and is not keyed as it has to be. `attribute` is the one at fault, if it is one."""
+
+    def __init__(self, store: str, reason: str, attribute: str | None = None) -> None:
+        super().__init__(f"{store}: {reason}")
+        self.reason = reason
+        self.attribute = attribute
 
 
 class SchemaOutdated(SchemaError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -19,6 +19,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool  # other processes can open the same store
     joins_transactions: bool  # writes take `using=`
     order: Literal["total", "within-call"]  # earliest first over all calls, or only within one
+    atomic: Literal["call", "each"] = "call"  # a write of many schedules is all or none, or each is for itself
+    makes_tables: bool = True  # opening makes what is missing unless it is told not to
+    longest_name_bytes: int = 512  # owners and keys of this length always fit
+    clock_ms: int = 1  # how exactly it tells the time
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
@@ -48,6 +52,44 @@ class StoreUrl(msgspec.Struct, frozen=True):
         return seconds
 
 
+Form = Literal["sql", "cloudformation", "terraform", "iam"]
+
+
+Say = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """For those who do not want to hear it."""
+
+
+class Moves(msgspec.Struct, frozen=True, kw_only=True):
+    """What `migrate` may be asked for beyond the schema, of stores that are spread out."""
+
+    shards: int | None = None  # spread rows over so many
+    home: str | None = None  # let this region claim what others did
+    come_from: str | None = None  # only what was at home there
+
+    def refuse(self, store: str) -> None:
+        """For stores that have neither."""
+        if self != Moves():
+            raise InvalidInput(f"{store} has no shards and no regions: leave --shards and --home out")
+
+
+NO_MOVES = Moves()
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """Something stored that no index finds, by the name of the item, the attribute at fault, and why."""
+
+    item: str
+    attribute: str
+    reason: str
+
+
+def no_such_form(store: str, form: Form, known: str) -> InvalidInput:
+    return InvalidInput(f"{store} cannot be defined in {form}: use --print-{known}")
+
+
 class Store(Protocol):
     """A backend. Made without I/O; `open` before anything else, `close` after.
 
@@ -74,8 +116,21 @@ class Store(Protocol):
     async def now_ms(self) -> int | None:
         """The time on the store's own machine; None when that is this machine."""
 
-    async def migrate(self) -> list[str]:
-        """On a store that is not open: bring the schema up to this version. The names of the migrations that ran."""
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        """On a store that is not open: bring the schema up to this version, and do what is wanted, telling of progress.
 
-    def migration_sql(self) -> str:
-        """All of the schema as a script, for those who apply it out of band."""
+        The names of the migrations that ran.
+        """
+
+    def misfits(self) -> AsyncIterator[Misfit]:
+        """On a store that is not open: read all of it and name what no index finds. Slow, and usually nothing."""
+
+    def definition(self, form: Form) -> str:
+        """All of the schema in that form, for those who apply it out of band. `InvalidInput` when it has no such form."""
+
+
+async def no_misfits() -> AsyncIterator[Misfit]:
+    """For stores whose columns have types: there are none."""
+    nothing: tuple[Misfit, ...] = ()
+    for misfit in nothing:
+        yield misfit

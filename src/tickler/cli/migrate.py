@@ -10,18 +10,45 @@ from rich.console import Console
 
 from tickler.cli.options import StoreOption, needed
 from tickler.connect import parse_url, store_for_url
+from tickler.store import Form, Moves
 
 PrintSql = Annotated[bool, typer.Option("--print-sql", help="Print all of the schema as a script, and touch nothing.")]
+PrintCloudFormation = Annotated[
+    bool, typer.Option("--print-cloudformation", help="Print the table as a CloudFormation template, and touch nothing.")
+]
+PrintTerraform = Annotated[bool, typer.Option("--print-terraform", help="Print the table for Terraform, and touch nothing.")]
+PrintIam = Annotated[bool, typer.Option("--print-iam", help="Print the policies of a worker and of an API process.")]
+Shards = Annotated[int | None, typer.Option(min=1, help="Spread what is due over so many shards, while workers run.")]
+Home = Annotated[str | None, typer.Option(metavar="REGION", help="Let this region claim what others did: after a failure.")]
+ComeFrom = Annotated[str | None, typer.Option("--from", metavar="REGION", help="With --home: only what is at home there.")]
 
 
-def command(store: StoreOption = None, print_sql: PrintSql = False) -> None:
+def command(
+    store: StoreOption = None,
+    print_sql: PrintSql = False,
+    print_cloudformation: PrintCloudFormation = False,
+    print_terraform: PrintTerraform = False,
+    print_iam: PrintIam = False,
+    shards: Shards = None,
+    home: Home = None,
+    come_from: ComeFrom = None,
+) -> None:
     """Bring the store's schema up to date."""
     url = needed(store)
     console, opened = Console(), store_for_url(url)
-    if print_sql:
-        console.out(opened.migration_sql(), highlight=False, end="")
+    printed: dict[Form, bool] = {
+        "sql": print_sql,
+        "cloudformation": print_cloudformation,
+        "terraform": print_terraform,
+        "iam": print_iam,
+    }
+    wanted = [form for form, asked in printed.items() if asked]
+    if wanted:
+        for form in wanted:
+            console.out(opened.definition(form), highlight=False, end="")
         return
-    names = asyncio.run(opened.migrate())
+    moves = Moves(shards=shards, home=home, come_from=come_from)
+    names = asyncio.run(opened.migrate(moves, lambda line: console.out(line, highlight=False)))
     for name in names:
         console.out(f"ran {name}", highlight=False)
     console.out(f"{parse_url(url).text} is up to date", highlight=False)

@@ -103,12 +103,14 @@ class ScheduleIndexContract(StoreContract):
         await index.upsert_many([row("third", -10), row("first", -30), row("second", -20), row("fourth", -1)])
         assert keys(await index.claim_due(NOW_MS)) == ["first", "second", "third", "fourth"]
 
-    async def test_the_limit_takes_the_earliest_and_leaves_the_rest_due(self, index: ScheduleIndex) -> None:
+    async def test_the_limit_takes_the_earliest_and_leaves_the_rest_due(self, store: Store, index: ScheduleIndex) -> None:
         await index.upsert_many([row(f"k{n}", -100 + n) for n in range(10)])
-        assert keys(await index.claim_due(NOW_MS, 4)) == ["k0", "k1", "k2", "k3"]
-        assert keys(await index.claim_due(NOW_MS, 4)) == ["k4", "k5", "k6", "k7"]
-        assert keys(await index.claim_due(NOW_MS, 4)) == ["k8", "k9"]
-        assert await index.claim_due(NOW_MS, 4) == []
+        calls = [keys(await index.claim_due(NOW_MS, 4)) for _ in range(4)]
+        assert [len(call) for call in calls] == [4, 4, 2, 0]
+        assert all(call == sorted(call) for call in calls)
+        in_order = [f"k{n}" for n in range(10)]
+        claimed = [key for call in calls for key in call]
+        assert claimed == in_order if store.capabilities.order == "total" else sorted(claimed) == in_order
 
     async def test_remove_of_nothing_is_a_no_op(self, index: ScheduleIndex) -> None:
         await index.remove("u1", "nothing")
@@ -119,8 +121,8 @@ class ScheduleIndexContract(StoreContract):
         await index.remove("u1", "a")
         assert {(r.owner, r.key) for r in await index.claim_due(NOW_MS)} == {("u1", "b"), ("u2", "a")}
 
-    async def test_names_are_kept_as_they_are(self, index: ScheduleIndex) -> None:
-        names = ["a/b", "a b", "%2F", "ä", "日本", "'; --", "🐌", "A", "a", "x" * 512]
+    async def test_names_are_kept_as_they_are(self, store: Store, index: ScheduleIndex) -> None:
+        names = ["a/b", "a b", "%2F", "ä", "日本", "'; --", "🐌", "A", "a", "#", "x" * store.capabilities.longest_name_bytes]
         await index.upsert_many([row(name, owner=name) for name in names])
         assert {(r.owner, r.key) for r in await index.claim_due(NOW_MS)} == {(name, name) for name in names}
 
@@ -263,7 +265,7 @@ class ScheduleIndexContract(StoreContract):
     async def test_four_processes_get_disjoint_rows_and_together_everything(
         self, index: ScheduleIndex, claimers: Claimers
     ) -> None:
-        rows = [row(f"k{n:04}", -5000 + n) for n in range(2000)]
+        rows = [row(f"k{n:04}", -5000 + n) for n in range(self.many)]
         await index.upsert_many(rows)
         await claimers.start(4, NOW_MS, limit=50)
         claimers.go()
@@ -273,7 +275,7 @@ class ScheduleIndexContract(StoreContract):
 
     async def test_a_killed_claimer_loses_at_most_what_it_had_in_hand(self, index: ScheduleIndex, kill: Claimers) -> None:
         limit = 10
-        rows = [row(f"k{n:04}", -5000 + n) for n in range(3000)]
+        rows = [row(f"k{n:04}", -5000 + n) for n in range(self.many)]
         everything = {(r.owner, r.key, r.next_fire_at) for r in rows}
         await index.upsert_many(rows)
         await kill.start(4, NOW_MS, limit)

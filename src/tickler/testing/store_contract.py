@@ -21,7 +21,10 @@ class StoreContract:
 
     `url`: where other processes open the same store; without it, tests with several processes are skipped.
     `corrupt`: writes into a stored row behind the store's back; without it, tests of bad rows are skipped.
+    `many`: how many rows several processes fight over; fewer, for an engine that is slow.
     """
+
+    many = 3000
 
     pytestmark = pytest.mark.asyncio
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.store import Capabilities, StoreUrl
+from collections.abc import AsyncIterator
+
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, silent
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.records import MemoryRecords
 from tickler.stores.memory.schedules import MemorySchedules
@@ -29,10 +31,14 @@ class MemoryStore:
     async def now_ms(self) -> int | None:
         return None
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        wanted.refuse("memory://")
         return []
 
-    def migration_sql(self) -> str:
+    def misfits(self) -> AsyncIterator[Misfit]:
+        return no_misfits()
+
+    def definition(self, form: Form) -> str:
         return ""
 
 

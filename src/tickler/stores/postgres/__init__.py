@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
 import asyncpg
 
 from tickler.errors import InvalidInput
 from tickler.migrations import check_version, script
-from tickler.store import Capabilities, StoreUrl
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
 from tickler.stores.postgres import schema
 from tickler.stores.postgres.database import Database
 from tickler.stores.postgres.index import PostgresIndex
@@ -44,14 +45,20 @@ class PostgresStore:
         sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
         return int(await self._database.read(lambda connection: connection.fetchval(sql)))
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        wanted.refuse(self._database.name)
         await self._database.open()
         try:
             return await schema.migrate(self._database)
         finally:
             await self._database.close()
 
-    def migration_sql(self) -> str:
+    def misfits(self) -> AsyncIterator[Misfit]:
+        return no_misfits()
+
+    def definition(self, form: Form) -> str:
+        if form != "sql":
+            raise no_such_form(self._database.name, form, "sql")
         tables = script(schema.MIGRATIONS, "{schema}.tickler_records")
         return self._database.sql(f"CREATE SCHEMA IF NOT EXISTS {{schema}};\n\n{tables}")
 

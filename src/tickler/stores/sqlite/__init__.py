@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
 from tickler.errors import InvalidInput
 from tickler.migrations import check_version, script
-from tickler.store import Capabilities, StoreUrl
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
 from tickler.stores.sqlite import schema
 from tickler.stores.sqlite.connection import Connection
 from tickler.stores.sqlite.index import SqliteIndex
@@ -43,14 +44,20 @@ class SqliteStore:
     async def now_ms(self) -> int | None:
         return None
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        wanted.refuse(self._connection.name)
         await self._connection.open()
         try:
             return await self._connection.write(lambda raw: schema.migrate(raw, self._connection.name))
         finally:
             await self._connection.close()
 
-    def migration_sql(self) -> str:
+    def misfits(self) -> AsyncIterator[Misfit]:
+        return no_misfits()
+
+    def definition(self, form: Form) -> str:
+        if form != "sql":
+            raise no_such_form(self._connection.name, form, "sql")
         return script(schema.MIGRATIONS)
 
 

@@ -1,0 +1,162 @@
+"""Many items in few requests: what DynamoDB leaves over is asked for again, and each statement has an outcome of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from tickler.dynamo.client import Client, pause
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import RequestRefused, plain_code, worth_another_try
+from tickler.dynamo.statements import Statement
+from tickler.errors import StoreUnavailable
+
+MOST_STATEMENTS = 25
+MOST_READ = 100
+MOST_WRITTEN = 25
+AT_ONCE = 8
+_REMEDY = "raise the table's capacity, or repeat the call"
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Outcome(NamedTuple):
+    """`code` is None when the statement was done, and `item` the item as it was, if the statement returns that.
+
+    On a failed condition, `item` is what is there.
+    """
+
+    code: str | None
+    item: Item | None
+
+    @property
+    def done(self) -> bool:
+        return self.code is None
+
+    @property
+    def lost(self) -> bool:
+        """The condition did not hold: somebody else was there first."""
+        return self.code == "ConditionalCheckFailed"
+
+
+async def execute_many(client: Client, statements: Sequence[Statement]) -> list[Outcome | Exception]:
+    """Run statements on different items, 25 a request, and say of each what came of it.
+
+    Statements are independent: those that are throttled are repeated, and where a whole request fails for good, its
+    statements have the exception as their outcome, since others may have been done.
+    """
+    outcomes: list[Outcome | Exception] = []
+    for batch, answered in await _in_parallel(statements, MOST_STATEMENTS, lambda batch: _execute(client, batch)):
+        outcomes += [answered] * len(batch) if isinstance(answered, Exception) else answered
+    return outcomes
+
+
+async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
+    """Items by key, consistently, in no order; those that do not exist are not among them."""
+    found: list[Item] = []
+    for _, answered in await _in_parallel(keys, MOST_READ, lambda batch: _get(client, table, batch)):
+        if isinstance(answered, Exception):
+            raise answered
+        found += answered
+    return found
+
+
+async def write_many(client: Client, table: str, requests: Sequence[dict[str, Any]]) -> None:
+    """Put and delete items, `{"PutRequest": …}` or `{"DeleteRequest": …}`, without conditions, 25 a request."""
+    for _, answered in await _in_parallel(requests, MOST_WRITTEN, lambda batch: _write(client, table, batch)):
+        if isinstance(answered, Exception):
+            raise answered
+
+
+async def in_turns(things: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R | Exception]:
+    """Work on each, several at once; the results in order, with what was raised in its place."""
+    return [result for _, result in await _in_parallel(things, 1, lambda one: work(one[0]))]
+
+
+async def _in_parallel(
+    things: Sequence[T], size: int, work: Callable[[Sequence[T]], Awaitable[R]]
+) -> list[tuple[Sequence[T], R | Exception]]:
+    """Work on `size` things at a time, several batches at once; each batch with its result, in order."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def guarded(batch: Sequence[T]) -> R:
+        async with gate:
+            return await work(batch)
+
+    batches = [things[start : start + size] for start in range(0, len(things), size)]
+    return list(zip(batches, await gathered(guarded(batch) for batch in batches), strict=True))
+
+
+async def gathered(works: Iterable[Awaitable[R]]) -> list[R | Exception]:
+    """All results, in order; what one raised stands in its place, so that nothing is lost of the others."""
+    results = await asyncio.gather(*works, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            raise result
+    return results  # type: ignore[return-value]  # what is not an Exception was raised above
+
+
+async def _execute(client: Client, batch: Sequence[Statement]) -> list[Outcome | Exception]:
+    outcomes: dict[int, Outcome | Exception] = {}
+    left = list(range(len(batch)))
+    again: dict[int, str] = {}  # by place in the batch, the code that made it necessary
+    for attempt in range(client.address.attempts):
+        if attempt:
+            client.usage.retries.update(again.values())
+            await pause(attempt)
+        try:
+            answer = await client.call("BatchExecuteStatement", {"Statements": [_request(batch[n]) for n in left]})
+        except (StoreUnavailable, RequestRefused) as failure:
+            outcomes |= dict.fromkeys(left, failure)  # what is known of the others stays known
+            break
+        again = {}
+        for n, response in zip(left, answer["Responses"], strict=True):
+            error = response.get("Error")
+            code = None if error is None else plain_code(error["Code"])
+            if code is not None and worth_another_try(code):
+                again[n] = code
+            outcomes[n] = Outcome(code, response.get("Item") if error is None else error.get("Item"))
+        if not again:
+            break
+        left = list(again)
+    return [outcomes[n] for n in range(len(batch))]
+
+
+def _request(statement: Statement) -> dict[str, object]:
+    request: dict[str, object] = {"Statement": statement.text, "Parameters": statement.parameters}
+    if not statement.text.startswith("INSERT"):
+        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return request
+
+
+async def _get(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
+    found: list[Item] = []
+    wanted: dict[str, object] = {"Keys": list(keys), "ConsistentRead": True}
+    for attempt in range(client.address.attempts):
+        if attempt:
+            client.usage.retries["UnprocessedKeys"] += 1
+            await pause(attempt)
+        answer = await client.call("BatchGetItem", {"RequestItems": {table: wanted}})
+        found += answer["Responses"].get(table, [])
+        left = answer.get("UnprocessedKeys", {}).get(table)
+        if not left:
+            return found
+        wanted = left
+    times = client.address.attempts
+    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left reads of {table} undone {times} times: {_REMEDY}")
+
+
+async def _write(client: Client, table: str, requests: Sequence[dict[str, Any]]) -> None:
+    left = list(requests)
+    for attempt in range(client.address.attempts):
+        if attempt:
+            client.usage.retries["UnprocessedItems"] += 1
+            await pause(attempt)
+        answer = await client.call("BatchWriteItem", {"RequestItems": {table: left}})
+        left = answer.get("UnprocessedItems", {}).get(table, [])
+        if not left:
+            return
+    times = client.address.attempts
+    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left {len(left)} writes to {table} undone {times} times: {_REMEDY}")

@@ -1,0 +1,162 @@
+"""Between Python values and DynamoDB's attribute values.
+
+Missing, null and falsy are three different things here. `msgspec.UNSET` is *missing* and is left out; `None` is a null;
+`False`, `0` and `""` are values. In a key, only a value that can be one is written.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping, Sequence, Set
+from decimal import Decimal
+from typing import Any
+
+from msgspec import UNSET
+
+from tickler.errors import InvalidInput
+
+Attribute = dict[str, Any]  # {"S": "text"}, {"N": "12"}, {"M": {…}}, …: one entry, as it travels
+Item = dict[str, Attribute]
+
+MOST_DIGITS = 38
+SMALLEST_EXPONENT = -130  # of the first digit
+LARGEST_EXPONENT = 125
+
+
+def to_item(values: Mapping[str, object], *, keys: Collection[str] = ()) -> Item:
+    """An item of `values`; what is UNSET is left out.
+
+    `keys` are attributes that key the table or an index. A null, an empty text or a value that cannot be a key is refused
+    there: an item that should not be in an index leaves the attribute out.
+    """
+    for name in keys:
+        if values.get(name, UNSET) is not UNSET and not _can_be_key(values[name]):
+            raise InvalidInput(
+                f"{name}: {values[name]!r} cannot be a key: pass text, bytes or a number that is not empty, "
+                "or leave the attribute out to keep the item out of the index"
+            )
+    return {name: to_attribute(value, name) for name, value in values.items() if value is not UNSET}
+
+
+def from_item(item: Mapping[str, Attribute]) -> dict[str, Any]:
+    """The Python values of an item. Whole numbers come as int, others as Decimal."""
+    return {name: from_attribute(attribute) for name, attribute in item.items()}
+
+
+def to_attribute(value: object, name: str = "value") -> Attribute:
+    if isinstance(value, str):
+        return {"S": _text(value, name)}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int | float | Decimal):
+        return {"N": _number(value, name)}
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"B": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {"M": {_key(key, name): to_attribute(each, f"{name}.{key}") for key, each in value.items() if each is not UNSET}}
+    if isinstance(value, Set):
+        return _to_set(value, name)
+    if isinstance(value, Sequence):
+        return {"L": [to_attribute(each, f"{name}[{position}]") for position, each in enumerate(value)]}
+    if value is UNSET:
+        raise InvalidInput(f"{name}: is missing, and a list has no place for that: leave it out, or pass None for a null")
+    raise InvalidInput(
+        f"{name}: a {type(value).__name__} has no form in DynamoDB: pass text, numbers, bytes, lists, dicts or sets"
+    )
+
+
+def from_attribute(attribute: Attribute) -> Any:
+    ((kind, raw),) = attribute.items()
+    if kind == "S" or kind == "BOOL":
+        return raw
+    if kind == "N":
+        return _from_number(raw)
+    return _READERS[kind](raw)
+
+
+def size_of(item: Mapping[str, Attribute]) -> int:
+    """Bytes of an item, as DynamoDB counts them for its units and limits: names and values, numbers at their longest."""
+    return sum(len(name.encode()) + _size(attribute) for name, attribute in item.items())
+
+
+def _size(attribute: Attribute) -> int:
+    ((kind, raw),) = attribute.items()
+    if kind == "S":
+        return len(raw.encode())
+    if kind == "N":
+        return min(len(raw) // 2 + 2, 21)
+    if kind == "B":
+        return len(raw) * 3 // 4
+    if kind == "M":
+        return 3 + size_of(raw) + len(raw)
+    if kind == "L":
+        return 3 + sum(_size(each) + 1 for each in raw)
+    if kind in ("SS", "NS", "BS"):
+        return sum(_size({kind[0]: each}) for each in raw)
+    return 1
+
+
+def _can_be_key(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | float | Decimal) or (isinstance(value, str | bytes | bytearray) and len(value) > 0)
+
+
+def _text(value: str, name: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{name}: {value!r} has half a character in it, which UTF-8 cannot say: pass bytes") from error
+    return value
+
+
+def _key(key: object, name: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidInput(f"{name}: {key!r} is no text, and names in a map are: pass {str(key)!r}")
+    return _text(key, name)
+
+
+def _number(value: int | float | Decimal, name: str) -> str:
+    """Exact, whatever the caller's decimal context is."""
+    exact = Decimal(float.__repr__(value) if isinstance(value, float) else value)
+    if not exact.is_finite():
+        raise InvalidInput(f"{name}: {value!r} is no number that DynamoDB has: leave it out, or pass None")
+    text = str(exact)
+    digits = len("".join(map(str, exact.as_tuple().digits)).rstrip("0"))
+    if digits > MOST_DIGITS:
+        raise InvalidInput(f"{name}: {text[:50]} has {digits} digits: DynamoDB keeps {MOST_DIGITS}; pass it as text")
+    if digits and not SMALLEST_EXPONENT <= exact.adjusted() <= LARGEST_EXPONENT:
+        most = f"from 1E{SMALLEST_EXPONENT} to below 1E+{LARGEST_EXPONENT + 1}"
+        raise InvalidInput(f"{name}: {text[:50]} is out of range: DynamoDB has numbers {most}; pass it as text")
+    return text
+
+
+def _from_number(text: str) -> int | Decimal:
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+def _to_set(value: Set[object], name: str) -> Attribute:
+    if not value:
+        raise InvalidInput(f"{name}: DynamoDB has no empty set: leave the attribute out")
+    kinds = {next(iter(to_attribute(each, name))) for each in value}
+    if len(kinds) > 1 or not kinds <= {"S", "N", "B"}:
+        raise InvalidInput(f"{name}: a set has only text, only numbers or only bytes in it: pass a list")
+    (kind,) = kinds
+    return {f"{kind}S": sorted(to_attribute(each, name)[kind] for each in value)}
+
+
+_READERS: dict[str, Any] = {
+    "NULL": lambda raw: None,
+    "B": b64decode,
+    "M": from_item,
+    "L": lambda raw: [from_attribute(each) for each in raw],
+    "SS": set,
+    "NS": lambda raw: {_from_number(each) for each in raw},
+    "BS": lambda raw: {b64decode(each) for each in raw},
+}

@@ -1,0 +1,97 @@
+"""What DynamoDB answers when it does not do what it was asked, and which of that is worth another try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tickler.dynamo.codec import Item
+from tickler.errors import TicklerError
+
+# From the service's list of errors. Codes of statements in a batch lack the suffix.
+THROTTLED = frozenset(
+    {
+        "ProvisionedThroughputExceeded",
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingError",
+        "LimitExceeded",
+        "TransactionConflict",
+        "TransactionInProgress",
+    }
+)
+TRANSIENT = frozenset(
+    {
+        "InternalServer",
+        "InternalServerError",
+        "InternalFailure",
+        "ServiceUnavailable",
+        "RequestTimeout",
+        "ReplicatedWriteConflict",  # another region of a global table writes the same item
+    }
+)
+REFUSED_CREDENTIALS = frozenset(
+    {"UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken", "AccessDenied", "IncompleteSignature"}
+)
+EXPIRED_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired"})
+
+
+class RequestRefused(TicklerError):
+    """An error that no repetition would mend. `code` is DynamoDB's, without namespace and suffix."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"DynamoDB refused a request: {message} ({code})")
+        self.code = code
+        self.message = message
+
+
+class ConditionFailed(RequestRefused):
+    """The condition of a write did not hold. `item` is what is there, if that was asked for and there is one."""
+
+    def __init__(self, message: str, item: Item | None) -> None:
+        super().__init__("ConditionalCheckFailed", message)
+        self.item = item
+
+
+class TransactionCancelled(RequestRefused):
+    """A transaction was not done. `reasons` has a code (or None) and what is there, for each of its parts."""
+
+    def __init__(self, message: str, reasons: Sequence[tuple[str | None, Item | None]]) -> None:
+        super().__init__("TransactionCanceled", message)
+        self.reasons = reasons
+
+
+def plain_code(code: str) -> str:
+    return code.rpartition("#")[2].removesuffix("Exception")
+
+
+def worth_another_try(code: str) -> bool:
+    return code in THROTTLED or code in TRANSIENT
+
+
+def read_failure(status: int, body: bytes) -> RequestRefused:
+    """The error that an answer with a status other than 200 stands for."""
+    try:
+        answer = msgspec.json.decode(body, type=dict[str, object])
+    except msgspec.MsgspecError:
+        answer = {}
+    code = plain_code(str(answer.get("__type") or answer.get("code") or f"HTTP {status}"))
+    message = str(answer.get("message") or answer.get("Message") or body[:200].decode(errors="replace"))
+    if status >= 500 and not worth_another_try(code):
+        code = "InternalServer"
+    if code == "ConditionalCheckFailed":
+        return ConditionFailed(message, _item(answer.get("Item")))
+    if code == "TransactionCanceled":
+        reasons = answer.get("CancellationReasons")
+        return TransactionCancelled(message, [_reason(each) for each in reasons] if isinstance(reasons, list) else [])
+    return RequestRefused(code, message)
+
+
+def _reason(reason: dict[str, object]) -> tuple[str | None, Item | None]:
+    code = str(reason.get("Code") or "None")
+    return (None if code == "None" else plain_code(code)), _item(reason.get("Item"))
+
+
+def _item(item: object) -> Item | None:
+    return item if isinstance(item, dict) and item else None

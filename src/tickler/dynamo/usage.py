@@ -1,0 +1,40 @@
+"""What was asked for and what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+
+class Usage:
+    """Counts since the client was made. Units are as DynamoDB reports them; some engines report none for batches."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[str] = Counter()  # by operation, repetitions included
+        self.retries: Counter[str] = Counter()  # by the code that made them necessary
+        self.read_units = 0.0
+        self.write_units = 0.0
+
+    def count(self, operation: str, consumed: Any) -> None:
+        """Add the `ConsumedCapacity` of an answer: an object, or a list of them."""
+        for each in consumed if isinstance(consumed, list) else [consumed]:
+            units = each.get("CapacityUnits", 0.0)
+            if operation in READS:
+                self.read_units += units
+            else:
+                self.write_units += units
+
+
+READS = frozenset({"Query", "Scan", "GetItem", "BatchGetItem"})
+WRITES = frozenset(
+    {
+        "PutItem",
+        "UpdateItem",
+        "DeleteItem",
+        "BatchWriteItem",
+        "TransactWriteItems",
+        "ExecuteTransaction",
+        "ExecuteStatement",
+        "BatchExecuteStatement",
+    }
+)

@@ -1,0 +1,143 @@
+"""DynamoDB: one table, one item a schedule, a sparse index that is sharded. See `layout.py` for how things lie in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+from tickler.dynamo import Address, Client, RequestRefused
+from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+from tickler.migrations import check_version
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, silent
+from tickler.stores.dynamodb import moves, schema, templates
+from tickler.stores.dynamodb.attached import DueItem, DynamoIndex
+from tickler.stores.dynamodb.index import DynamodbIndex
+from tickler.stores.dynamodb.layout import LONGEST_NAME_BYTES
+from tickler.stores.dynamodb.misfits import find_misfits
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.schedules import DynamodbSchedules
+from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
+from tickler.stores.dynamodb.table import Table
+
+__all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
+
+
+class DynamodbStore:
+    capabilities = Capabilities(
+        shared=True,
+        joins_transactions=False,
+        order="within-call",
+        atomic="each",
+        makes_tables=False,
+        longest_name_bytes=LONGEST_NAME_BYTES,
+        clock_ms=1000,
+    )
+
+    def __init__(
+        self, table: str, address: Address, *, label: str, shards: int | None = None, refresh_ms: int = REFRESH_MS
+    ) -> None:
+        self._table = Table(Client(address), table, label)
+        self._shards = shards
+        made_with = shards or schema.DEFAULT_SHARDS
+        self._new_settings = Settings(schema.NEWEST, made_with, made_with, refresh_ms)
+        self.records = DynamodbRecords(self._table)
+        self.index = DynamodbIndex(self._table, self.records)
+        self.schedules = DynamodbSchedules(self._table, self.records)
+
+    @property
+    def client(self) -> Client:
+        """What it asks DynamoDB with; its `usage` says how much that was."""
+        return self._table.client
+
+    @property
+    def table_name(self) -> str:
+        return self._table.name
+
+    async def open(self, *, create: bool) -> None:
+        await self._table.client.open()
+        try:
+            settings = await read_settings(self._table.client, self._table.name)
+            if settings is None and create:
+                await schema.make(self._table.client, self._table.name, self._table.label, self._new_settings)
+                settings = await read_settings(self._table.client, self._table.name)
+            if settings is None:
+                raise SchemaMissing(self._table.label)
+            check_version(self._table.label, settings.schema, schema.NEWEST)
+            self._check_shards(settings)
+            description = await schema.describe(self._table.client, self._table.name)
+            if description is None:
+                raise SchemaMissing(self._table.label)
+            schema.check_keys(self._table.label, description)
+        except RequestRefused as error:
+            await self.close()
+            raise StoreUnavailable(f"{self._table.label}: {error}") from error
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._table.settings.forget()
+        await self._table.client.close()
+
+    async def now_ms(self) -> int | None:
+        await read_settings(self._table.client, self._table.name)
+        return self._table.client.server_now_ms
+
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        table = self._table
+        await table.client.open()
+        try:
+            before = await read_settings(table.client, table.name)
+            if before is not None:
+                check_version(table.label, before.schema, schema.NEWEST)
+            await schema.make(table.client, table.name, table.label, self._new_settings)
+            if wanted.shards is not None:
+                await moves.raise_shards(table, wanted.shards, say)
+            if wanted.home is not None:
+                await moves.move_home(table, wanted.home, wanted.come_from, say)
+            return [] if before is not None else [schema.FIRST_MIGRATION]
+        finally:
+            await self.close()
+
+    async def misfits(self) -> AsyncIterator[Misfit]:
+        await self._table.client.open()
+        try:
+            async for misfit in find_misfits(self._table.client, self._table.name, self._table.label):
+                yield misfit
+        finally:
+            await self.close()
+
+    def definition(self, form: Form) -> str:
+        return templates.render(form, self._table.name)
+
+    def _check_shards(self, settings: Settings) -> None:
+        if self._shards not in (None, settings.write_shards):
+            raise InvalidInput(
+                f"{self._table.label}: the table has {settings.write_shards} shards: leave shards= out of the URL, "
+                f"or run `tickler migrate --shards {self._shards}`"
+            )
+
+
+def open_store(url: StoreUrl) -> DynamodbStore:
+    """`dynamodb://TABLE?region=…&endpoint=…`; `shards=` counts when the table is made, `timeout=` seconds for one answer."""
+    url.refuse_unknown("region", "endpoint", "shards", "timeout")
+    if not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", url.location):
+        raise InvalidInput(
+            f"{url.text}: name a table, as in dynamodb://schedules?region=eu-west-1: 3 to 255 letters, digits, '_', '-' and '.'"
+        )
+    parameters = url.parameters
+    address = Address(
+        region=parameters.get("region"),
+        endpoint=(parameters.get("endpoint") or "").rstrip("/") or None,
+        timeout_s=url.seconds("timeout", Address().timeout_s),
+    )
+    return DynamodbStore(url.location, address, label=url.text, shards=_shards(url))
+
+
+def _shards(url: StoreUrl) -> int | None:
+    text = url.parameters.get("shards")
+    if text is None:
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= schema.MOST_SHARDS:
+        raise InvalidInput(f"{url.text}: shards={text!r} is not a whole number from 1 to {schema.MOST_SHARDS}")
+    return int(text)

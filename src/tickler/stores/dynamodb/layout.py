@@ -1,0 +1,318 @@
+"""How things lie in the table: one item a schedule, its *head*, and what is too large for it in a *body* item beside it.
+
+    pk              sk                      what
+    owner#u1        head⇥u1⇥digest          the schedule, or a row of the index alone; in `due` only while it will fire
+    owner#u1        body⇥digest             target and payload, where they do not fit into the head
+    record#worker   host:1                  a record; in `due` under `expires` if it does expire
+    tickler         settings                the shards, and the version of this layout
+
+`due` is keyed on `due_shard` and `next_fire_at`, `listed` on the attribute of that name and `sk`. Heads stay under 1 KB: a claim
+then costs one unit for the head and two for its entry in `due`, which moves.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tickler.advance import ROW_FORMAT
+from tickler.changes import Change
+from tickler.dynamo.codec import Attribute, Item, size_of
+from tickler.errors import InvalidSchedule
+from tickler.index import IndexRow, SetAside
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.schedule_json import stored_schedule
+from tickler.stores.dynamodb.shards import hash_of, shard_of
+
+DUE = "due"
+LISTED = "listed"
+# What a claim reads of a due row. `policy` and `version` are there for claims that open fires.
+PROJECTED = ("when_text", "tz", "ends_at", "offset_ms", "format", "revision", "version", "policy")
+
+SETTINGS_KEY: Item = {"pk": {"S": "tickler"}, "sk": {"S": "settings"}}
+EXPIRES = "expires"
+BUCKETS = 4  # of each list: puts and deletes write there, claims do not
+
+MOST_HEAD_BYTES = 1024
+CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
+INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for open fires
+MOST_BODY_BYTES = 400 * 1024
+LONGEST_NAME_BYTES = 200  # owner and key of this length fit into any head
+
+_SEPARATOR = "\t"  # sorts before all that a name may have in it
+_IN_INDEX = ("next_fire_at", "due_shard")
+_ASIDE = ("aside", "reason", "was_due_at")
+
+
+class DueRow(NamedTuple):
+    """A row as `due` has it, in the form that `advance` takes; the handle is what a claim's condition needs."""
+
+    handle: tuple[Item, int, str]  # key, next_fire_at, revision: as they were seen
+    owner: str
+    key: str
+    when_text: str
+    tz: str
+    next_fire_at: int
+    ends_at: int | None
+    offset_ms: int
+    managed: bool
+
+
+def new_revision() -> str:
+    """Tells one writing of an item from any other: also from one after it was deleted and made again."""
+    return secrets.token_urlsafe(6)
+
+
+def text(value: str) -> Attribute:
+    return {"S": value}
+
+
+def number(value: int) -> Attribute:
+    return {"N": str(value)}
+
+
+# Keys and shards.
+
+
+def head_key(id: Id) -> Item:
+    return {"pk": text(f"owner#{id.owner}"), "sk": text(head_sort(id))}
+
+
+def head_sort(id: Id) -> str:
+    return f"head{_SEPARATOR}{id.owner}{_SEPARATOR}{id.key}"
+
+
+def owners_heads(owner: str) -> str:
+    """What the sort keys of an owner's heads begin with."""
+    return f"head{_SEPARATOR}{owner}{_SEPARATOR}"
+
+
+ALL_HEADS = f"head{_SEPARATOR}"
+
+
+def after_all(prefix: str) -> str:
+    """A sort key after all that begin with `prefix`."""
+    return prefix + "\U0010ffff"
+
+
+def body_key(id: Id) -> Item:
+    return {"pk": text(f"owner#{id.owner}"), "sk": text(f"body{_SEPARATOR}{id.key}")}
+
+
+def id_of(item: Mapping[str, Attribute]) -> Id:
+    _, owner, key = item["sk"]["S"].split(_SEPARATOR)
+    return Id(owner, key)
+
+
+def place(item: Mapping[str, Attribute]) -> tuple[str, str]:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def record_key(kind: str, name: str) -> Item:
+    return {"pk": text(f"record#{kind}"), "sk": text(name)}
+
+
+def _identity(id: Id) -> bytes:
+    return f"{id.owner}\0{id.key}".encode()
+
+
+def due_shard(id: Id, home: str, shards: int) -> str:
+    return shard_name(home, shard_of(_identity(id), shards))
+
+
+def shard_name(home: str, shard: int) -> str:
+    """The home region is part of it, so that a worker only ever sees what is its region's to claim."""
+    return f"{home}#{shard}"
+
+
+def listed_in(state: str, id: Id) -> str:
+    return f"{state}#{(hash_of(_identity(id)) >> 32) % BUCKETS}"
+
+
+def listed_partitions(state: str) -> list[str]:
+    return [f"{state}#{bucket}" for bucket in range(BUCKETS)]
+
+
+# Rows of the index.
+
+
+def due_row(item: Mapping[str, Attribute]) -> DueRow:
+    id = id_of(item)
+    next_fire_at = int(item["next_fire_at"]["N"])
+    ends_at = item.get("ends_at")
+    offset_ms = item.get("offset_ms")
+    return DueRow(
+        ({"pk": item["pk"], "sk": item["sk"]}, next_fire_at, item["revision"]["S"]),
+        *id,
+        item["when_text"]["S"],
+        item["tz"]["S"],
+        next_fire_at,
+        None if ends_at is None else int(ends_at["N"]),
+        0 if offset_ms is None else int(offset_ms["N"]),
+        "version" in item,
+    )
+
+
+def format_of(item: Mapping[str, Attribute]) -> int:
+    return int(item["format"]["N"])
+
+
+def row_head(row: IndexRow, home: str, shards: int) -> Item:
+    """The head of a row that no schedule stands behind."""
+    id = Id(row.owner, row.key)
+    head = {**head_key(id), **_row(row, home, shards), "home": text(home), "revision": text(new_revision())}
+    check_head(head)
+    return head
+
+
+def _row(row: IndexRow, home: str, shards: int) -> Item:
+    attributes: Item = {
+        "when_text": text(str(row.when)),
+        "tz": text(row.when.tz),
+        "next_fire_at": number(row.next_fire_at),
+        "due_shard": text(due_shard(Id(row.owner, row.key), home, shards)),
+        "format": number(ROW_FORMAT),
+    }
+    if row.ends_at is not None:
+        attributes["ends_at"] = number(row.ends_at)
+    if row.offset_ms:
+        attributes["offset_ms"] = number(row.offset_ms)
+    return attributes
+
+
+def set_aside(item: Mapping[str, Attribute]) -> SetAside:
+    return SetAside(
+        *id_of(item),
+        item["when_text"]["S"],
+        item["tz"]["S"],
+        int(item["was_due_at"]["N"]),
+        item["reason"]["S"],
+        "version" in item,
+    )
+
+
+# Schedules.
+
+
+class Written(NamedTuple):
+    """What a change makes of a head and its body. `removed` are attributes that the head loses."""
+
+    head: Item
+    removed: list[str]
+    body: Item | None  # a body item to write; None where the one that is there, or its absence, is right
+    body_goes: bool  # there is one, and it is not needed any more
+
+
+def written(change: Change, before: Mapping[str, Attribute] | None, body_before: bytes | None, home: str, shards: int) -> Written:
+    """The items of a changed schedule. `before` is its head as it was read, `body_before` all of its body."""
+    id = change.schedule.id
+    revision = new_revision()
+    head: Item = {
+        **head_key(id),
+        "when_text": text(str(change.schedule.when)),
+        "tz": text(change.schedule.tz),
+        "enabled": {"BOOL": change.schedule.enabled},
+        "version": number(change.version),
+        "created_at": number(change.created_at),
+        "updated_at": number(change.updated_at),
+        "revision": text(revision),
+        "format": number(ROW_FORMAT),
+        "home": text(home),
+    }
+    keeps: tuple[str, ...] = ()
+    if change.move == "keep":
+        keeps = (*_IN_INDEX, *_ASIDE, "listed", "offset_ms", "format", "claim")
+        del head["format"]
+    elif change.row is not None:
+        head |= _row(change.row, home, shards)
+        head["listed"] = text(listed_in("active", id))
+    else:
+        head["listed"] = text(listed_in("finished" if change.move == "finish" else "paused", id))
+        if change.move == "finish":
+            head["aside"] = text("finished")
+    apart = "" if before is None or "body_revision" not in before else before["body_revision"]["S"]
+    on_head, body = _divided(change.body)
+    head |= on_head
+    body_item: Item | None = None
+    if body != b"{}" and size_of(head) + len("body") + len(body) > INLINE_BYTES:
+        if apart and body_before is not None and _divided(body_before)[1] == body:
+            head["body_revision"] = text(apart)
+        else:
+            head["body_revision"] = text(revision)
+            body_item = {**body_key(id), "body": text(body.decode()), "revision": text(revision)}
+            _check_body(body_item)
+    elif body != b"{}":
+        head["body"] = text(body.decode())
+    check_head(head)
+    removed = [] if before is None else [name for name in _OPTIONAL if name in before and name not in head and name not in keeps]
+    return Written(head, removed, body_item, bool(apart) and "body_revision" not in head)
+
+
+# `ttl` and `claim` may be left of a row of the index alone, which a schedule takes over.
+_OPTIONAL = (*_IN_INDEX, *_ASIDE, "listed", "ends_at", "offset_ms", "policy", "body", "body_revision", "ttl", "claim")
+
+
+def _divided(body: bytes) -> tuple[Item, bytes]:
+    """What of a schedule's body is always on the head, since claims need it, and the rest."""
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    on_head: Item = {}
+    if "policy" in fields:
+        on_head["policy"] = text(bytes(fields.pop("policy")).decode())
+    if "ends_at" in fields:
+        on_head["ends_at"] = {"N": bytes(fields.pop("ends_at")).decode()}
+    return on_head, msgspec.json.encode(fields)
+
+
+def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | None) -> bytes:
+    """The body as `encode_body` made it, from where its parts lie."""
+    kept = (head if body is None else body).get("body")
+    fields = {} if kept is None else msgspec.json.decode(kept["S"], type=dict[str, msgspec.Raw])
+    if "policy" in head:
+        fields["policy"] = msgspec.Raw(head["policy"]["S"].encode())
+    if "ends_at" in head:
+        fields["ends_at"] = msgspec.Raw(head["ends_at"]["N"].encode())
+    return msgspec.json.encode(fields)
+
+
+def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
+    next_fire_at = head.get("next_fire_at")
+    aside: State | None = head["aside"]["S"] if "aside" in head else None
+    return stored_schedule(
+        *id_of(head),
+        head["when_text"]["S"],
+        head["tz"]["S"],
+        head["enabled"]["BOOL"],
+        int(head["version"]["N"]),
+        int(head["created_at"]["N"]),
+        int(head["updated_at"]["N"]),
+        body,
+        None if next_fire_at is None else int(next_fire_at["N"]),
+        aside,
+        head["reason"]["S"] if "reason" in head else None,
+    )
+
+
+def check_head(head: Item) -> None:
+    """A head that is larger would cost every claim more; `InvalidSchedule` says what to shorten."""
+    size = size_of(head) + CLAIM_BYTES
+    if size <= MOST_HEAD_BYTES:
+        return
+    parts = {"owner": len(head["pk"]["S"].encode()) * 2, "key": len(id_of(head).key.encode())}
+    parts |= {
+        name: len(head[field]["S"].encode()) for name, field in (("when", "when_text"), ("policy", "policy")) if field in head
+    }
+    longest = max(parts, key=lambda name: parts[name])
+    raise InvalidSchedule(
+        longest,
+        f"makes what a claim has to write {size} bytes long, and on DynamoDB {MOST_HEAD_BYTES} are allowed: shorten it "
+        f"(owner counts twice; {', '.join(f'{name} {length}' for name, length in parts.items())})",
+    )
+
+
+def _check_body(body: Item) -> None:
+    size = size_of(body)
+    if size > MOST_BODY_BYTES:
+        raise InvalidSchedule("payload", f"makes an item of {size} bytes: DynamoDB keeps {MOST_BODY_BYTES}; store a reference")

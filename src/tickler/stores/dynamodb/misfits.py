@@ -1,0 +1,73 @@
+"""Items that no index can find: those with a key attribute of the wrong type, or with only one half of the key.
+
+DynamoDB refuses to write them, but items that were there before the index was are just left out of it, without a word. Only
+reading the whole table finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+
+from tickler.dynamo import Client, Item, from_item
+from tickler.errors import SchemaMissing
+from tickler.store import Misfit
+from tickler.stores.dynamodb.attached import ERROR
+from tickler.stores.dynamodb.schema import describe
+
+_TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
+
+
+class _Index(NamedTuple):
+    name: str
+    partition: list[str]
+    sort: list[str]
+
+
+async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[Misfit]:
+    """Go through any table, ours or one that is attached, and name what its GSIs miss."""
+    description = await describe(client, table)
+    if description is None:
+        raise SchemaMissing(label)
+    types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
+    keys = [each["AttributeName"] for each in description["KeySchema"]]
+    indexes = [
+        _Index(index["IndexName"], _attributes(index, "HASH"), _attributes(index, "RANGE"))
+        for index in description.get("GlobalSecondaryIndexes", [])
+    ]
+    request: dict[str, Any] = {"TableName": table}
+    while True:
+        page = await client.call("Scan", request)
+        for item in page["Items"]:
+            name = ", ".join(f"{key}={from_item({key: item[key]})[key]!r}" for key in keys)
+            for index in indexes:
+                for attribute, reason in _reasons(item, index, types, keys):
+                    yield Misfit(name, attribute, reason)
+            if ERROR in item:
+                said = from_item({ERROR: item[ERROR]})[ERROR]
+                yield Misfit(name, ERROR, f"says why it was taken out of the index: {said}; mend that, and upsert it")
+        if "LastEvaluatedKey" not in page:
+            return
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def _attributes(index: dict[str, Any], role: str) -> list[str]:
+    return [each["AttributeName"] for each in index["KeySchema"] if each["KeyType"] == role]
+
+
+def _reasons(item: Item, index: _Index, types: dict[str, str], table_keys: list[str]) -> Iterator[tuple[str, str]]:
+    """The attributes that keep an item out of an index, and why. Without its partition it is out of it on purpose."""
+    for attribute in [*index.partition, *index.sort]:
+        if attribute not in item:
+            continue
+        ((kind, raw),) = item[attribute].items()
+        wanted = types[attribute]
+        if kind != wanted:
+            yield attribute, f"is {_TYPES.get(kind, kind)}, and {index.name} is keyed on {_TYPES[wanted]}: write it anew"
+        elif raw == "":
+            yield attribute, f"is empty, so {index.name} leaves it out: remove the attribute, or give it a value"
+    if all(attribute in item for attribute in index.partition) and not set(index.partition) <= set(table_keys):
+        there = " and ".join(index.partition)
+        for attribute in index.sort:
+            if attribute not in item:
+                yield attribute, f"is missing, and {there} is there: {index.name} leaves it out; write both, or neither"

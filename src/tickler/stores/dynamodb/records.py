@@ -1,0 +1,134 @@
+"""Records in DynamoDB: small items, one partition a kind. What expires is in the `due` index too, so that it can be pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from tickler.dynamo import Condition, Item, execute_many, get_many
+from tickler.dynamo.client import pause
+from tickler.errors import StoreUnavailable, VersionConflict
+from tickler.records import Record
+from tickler.stores.dynamodb.layout import DUE, EXPIRES, new_revision, number, record_key, text
+from tickler.stores.dynamodb.table import Table, settled
+
+TRIES = 50
+
+
+class DynamodbRecords:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._zones: set[str] = set()  # known to be remembered
+
+    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
+        item = await self._read(kind, name)
+        return _record(kind, item) if item is not None and _alive(item, now_ms) else None
+
+    async def put(
+        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+    ) -> int:
+        key = record_key(kind, name)
+        revision = text(new_revision())
+        for attempt in range(1, TRIES + 1):
+            before = await self._read(kind, name)
+            if before is not None and before["revision"] == revision:
+                return int(before["version"]["N"])  # written by an earlier attempt whose answer was lost
+            found = int(before["version"]["N"]) if before is not None and _alive(before, now_ms) else 0
+            if expected is not None and expected != found:
+                raise VersionConflict(f"record {kind}/{name}", expected, found)
+            values: Item = {"value": text(value.decode()), "version": number(found + 1), "revision": revision}
+            expiry = {} if expires_at is None else _expiry(expires_at)
+            if before is None:
+                statement = self._table.insert({**key, **values, **expiry})
+            else:
+                seen: Condition = {"revision": before["revision"]}
+                gone = [name for name in _expiry(0) if name in before and name not in expiry]
+                statement = self._table.update(key, {**values, **expiry}, seen, gone)
+            (outcome,) = settled(await execute_many(self._table.client, [statement]))
+            if outcome.done:
+                return found + 1
+            await pause(attempt)
+        raise StoreUnavailable(
+            f"{self._table.label}: record {kind}/{name} was changed by others {TRIES} times in a row: try again"
+        )
+
+    async def delete(self, kind: str, name: str) -> bool:
+        while (item := await self._read(kind, name)) is not None:
+            statement = self._table.delete(record_key(kind, name), {"revision": item["revision"]})
+            (outcome,) = settled(await execute_many(self._table.client, [statement]))
+            if outcome.done:
+                return True
+        return False
+
+    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
+        condition = "pk = :kind AND sk > :after" if after else "pk = :kind"
+        values = {":kind": text(f"record#{kind}"), **({":after": text(after)} if after else {})}
+        request = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            "ConsistentRead": True,
+            "Limit": limit,
+        }
+        found: list[Record] = []
+        async for page in self._table.pages(request):
+            found += [_record(kind, item) for item in page["Items"] if _alive(item, now_ms)]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        """DynamoDB also does so by itself, within days: the items have a time to live."""
+        request = {
+            "IndexName": DUE,
+            "KeyConditionExpression": "due_shard = :expires AND next_fire_at <= :now",
+            "ExpressionAttributeValues": {":expires": text(EXPIRES), ":now": number(now_ms)},
+            "Limit": limit,
+        }
+        expired: list[Item] = []
+        async for page in self._table.pages(request):
+            expired += page["Items"]
+            if len(expired) >= limit:
+                break
+        statements = [
+            self._table.delete({"pk": item["pk"], "sk": item["sk"]}, {"next_fire_at": item["next_fire_at"]})
+            for item in expired[:limit]
+        ]
+        return sum(outcome.done for outcome in settled(await execute_many(self._table.client, statements)))
+
+    async def remember_zones(self, zones: Iterable[str]) -> None:
+        """As read by this machine, and so readable: before a row with one is written."""
+        new = sorted(set(zones) - self._zones)
+        if new:
+            items: list[Item] = [
+                {**record_key("zone", zone), "value": text("{}"), "version": number(1), "revision": text(new_revision())}
+                for zone in new
+            ]
+            settled(await execute_many(self._table.client, [self._table.insert(item) for item in items]))
+            self._zones.update(new)
+
+    async def known_zones(self, zones: Iterable[str]) -> set[str]:
+        """Those of `zones` that some machine has written."""
+        keys = [record_key("zone", zone) for zone in zones]
+        return {item["sk"]["S"] for item in await get_many(self._table.client, self._table.name, keys)} if keys else set()
+
+    async def _read(self, kind: str, name: str) -> Item | None:
+        answer = await self._table.client.call(
+            "GetItem", {"TableName": self._table.name, "Key": record_key(kind, name), "ConsistentRead": True}
+        )
+        item: Item | None = answer.get("Item")
+        return item
+
+
+def _expiry(expires_at: int) -> Item:
+    """When it is absent, when DynamoDB may delete it, and its place in the index."""
+    return {"next_fire_at": number(expires_at), "due_shard": text(EXPIRES), "ttl": number(-(-expires_at // 1000))}
+
+
+def _alive(item: Item, now_ms: int) -> bool:
+    return "next_fire_at" not in item or int(item["next_fire_at"]["N"]) > now_ms
+
+
+def _record(kind: str, item: Item) -> Record:
+    expires_at = int(item["next_fire_at"]["N"]) if "next_fire_at" in item else None
+    return Record(kind, item["sk"]["S"], msgspec.json.decode(item["value"]["S"]), int(item["version"]["N"]), expires_at)

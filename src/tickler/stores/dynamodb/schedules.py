@@ -1,0 +1,56 @@
+"""Schedules in DynamoDB. Schedule and index row are one item, so they cannot come apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.schedules import Decide
+from tickler.stores.dynamodb.index import refuse_using
+from tickler.stores.dynamodb.reads import listed_ids, owners_ids, read
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import Table
+from tickler.stores.dynamodb.writes import Writer
+
+# An *unindexed* schedule is one that is listed as active and has no next fire; here, only a foreign hand can make one.
+_LISTED_AS: dict[State | None, tuple[str, ...]] = {
+    None: ("active", "paused", "finished", "unreadable"),
+    "active": ("active",),
+    "paused": ("paused",),
+    "finished": ("finished",),
+    "unreadable": ("unreadable",),
+    "unindexed": ("active",),
+}
+
+
+class DynamodbSchedules:
+    def __init__(self, table: Table, records: DynamodbRecords) -> None:
+        self._table = table
+        self._writer = Writer(table, records)
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        refuse_using(using)
+        await self._writer.change(await read(self._table, ids), decide)
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        refuse_using(using)
+        await self._writer.change(await read(self._table, await owners_ids(self._table, owner)), decide)
+
+    async def get(self, id: Id) -> StoredSchedule | None:
+        known = (await read(self._table, [id])).get(id)
+        return None if known is None else known.stored
+
+    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+        """Of one owner and any state: as it is. Otherwise by way of an index, which may be behind by a moment."""
+        found: list[StoredSchedule] = []
+        while True:
+            if owner is not None and state is None:
+                ids = await owners_ids(self._table, owner, after, limit)
+            else:
+                ids = await listed_ids(self._table, _LISTED_AS[state], owner, after, limit)
+            known = await read(self._table, ids)
+            stored = sorted((each.stored for each in known.values() if each.stored is not None), key=lambda each: each.id)
+            found += [each for each in stored if state in (None, each.state)]
+            if len(ids) < limit or len(found) >= limit:
+                return found[:limit]
+            after = ids[-1]

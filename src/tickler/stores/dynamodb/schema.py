@@ -1,0 +1,157 @@
+"""The table: how it is keyed, making it, and seeing whether one that is there fits."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from tickler.dynamo import Client, RequestRefused
+from tickler.dynamo.failures import ConditionFailed
+from tickler.errors import SchemaMismatch, StoreUnavailable
+from tickler.stores.dynamodb.layout import DUE, LISTED, PROJECTED
+from tickler.stores.dynamodb.settings import Settings
+
+NEWEST = 1
+FIRST_MIGRATION = "0001_table"
+DEFAULT_SHARDS = 16
+MOST_SHARDS = 1024
+TTL = "ttl"
+POLL_S = 0.5
+PATIENCE_S = 600.0
+
+KEY_TYPES = {"pk": "S", "sk": "S", "due_shard": "S", "next_fire_at": "N", "listed": "S"}
+INDEX_KEYS = {DUE: ("due_shard", "next_fire_at"), LISTED: ("listed", "sk")}
+INDEX_PROJECTIONS: dict[str, dict[str, object]] = {
+    DUE: {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(PROJECTED)},
+    LISTED: {"ProjectionType": "KEYS_ONLY"},
+}
+
+
+def table_definition(name: str) -> dict[str, Any]:
+    """What CreateTable takes. Templates add what a table for keeps should have: a stream, backups."""
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": each, "AttributeType": kind} for each, kind in KEY_TYPES.items()],
+        "KeySchema": _key_schema("pk", "sk"),
+        "GlobalSecondaryIndexes": [index_definition(index) for index in INDEX_KEYS],
+    }
+
+
+def index_definition(index: str) -> dict[str, Any]:
+    return {"IndexName": index, "KeySchema": _key_schema(*INDEX_KEYS[index]), "Projection": INDEX_PROJECTIONS[index]}
+
+
+def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:
+    return [{"AttributeName": partition, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]
+
+
+async def describe(client: Client, table: str) -> dict[str, Any] | None:
+    try:
+        answer = await client.call("DescribeTable", {"TableName": table})
+    except RequestRefused as error:
+        if error.code == "ResourceNotFound":
+            return None
+        raise
+    description: dict[str, Any] = answer["Table"]
+    return description
+
+
+async def make(client: Client, table: str, label: str, settings: Settings) -> None:
+    """Make what is missing of the table, its indexes and its settings; several processes may do so at once."""
+    description = await describe(client, table)
+    if description is None:
+        try:
+            await client.call("CreateTable", table_definition(table))
+        except RequestRefused as error:
+            if error.code != "ResourceInUse":
+                raise
+        description = await until_active(client, table)
+    check_keys(label, description, missing_is_fine=True)
+    present = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])}
+    for index in INDEX_KEYS:  # one at a time, as DynamoDB wants it
+        if index not in present:
+            await _add_index(client, table, index)
+    await _turn_on_ttl(client, table)
+    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    with suppress(ConditionFailed):  # they were there, or somebody else has made them in the meantime
+        await client.call("PutItem", {"TableName": table, "Item": settings.item(), **condition})
+
+
+def check_keys(label: str, description: dict[str, Any], *, missing_is_fine: bool = False) -> None:
+    """`SchemaMismatch` names the index and the attribute that are not as they have to be."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
+    check_key(label, "the table", description["KeySchema"], types, {"pk": "S", "sk": "S"})
+    indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
+    for name, keys in INDEX_KEYS.items():
+        if name in indexes:
+            check_key(label, f"the index {name!r}", indexes[name]["KeySchema"], types, {key: KEY_TYPES[key] for key in keys})
+            _check_projection(label, name, indexes[name]["Projection"])
+        elif not missing_is_fine:
+            raise SchemaMismatch(label, f"the table has no index {name!r}: run `tickler migrate`, which adds it", name)
+
+
+def check_key(label: str, what: str, schema: list[dict[str, str]], types: dict[str, str], wanted: dict[str, str]) -> None:
+    """Whether something is keyed on the attributes of `wanted`, in that order, with those types."""
+    found = [each["AttributeName"] for each in sorted(schema, key=lambda each: each["KeyType"])]
+    for role, expected, attribute in zip(("partition", "sort"), wanted, [*found, "", ""][:2], strict=True):
+        if attribute != expected:
+            shown = repr(attribute) if attribute else "nothing"
+            raise SchemaMismatch(label, f"{what} has {shown} as its {role} key, and it must be {expected!r}", expected)
+        if types[attribute] != wanted[expected]:
+            raise SchemaMismatch(
+                label,
+                f"{what} is keyed on {attribute!r} of type {types[attribute]}, and it must be {wanted[expected]}",
+                attribute,
+            )
+
+
+def _check_projection(label: str, index: str, projection: dict[str, Any]) -> None:
+    wanted = INDEX_PROJECTIONS[index]
+    if projection["ProjectionType"] == "ALL" or wanted["ProjectionType"] == "KEYS_ONLY":
+        return
+    absent = set(PROJECTED) - set(projection.get("NonKeyAttributes", []))
+    if absent:
+        first = sorted(absent)[0]
+        raise SchemaMismatch(
+            label, f"the index {index!r} does not project {first!r}: make it again with {', '.join(PROJECTED)}", first
+        )
+
+
+async def until_active(client: Client, table: str) -> dict[str, Any]:
+    """Wait until the table and its indexes are there to be used."""
+    waited = 0.0
+    while waited < PATIENCE_S:
+        description = await describe(client, table)
+        if description is not None:
+            states = [
+                description["TableStatus"],
+                *(each["IndexStatus"] for each in description.get("GlobalSecondaryIndexes", [])),
+            ]
+            if set(states) == {"ACTIVE"}:
+                return description
+        await asyncio.sleep(POLL_S)
+        waited += POLL_S
+    raise StoreUnavailable(f"the table {table} was not ready after {PATIENCE_S:g} s: look at it in the console, and try again")
+
+
+async def _add_index(client: Client, table: str, index: str) -> None:
+    attributes = [{"AttributeName": key, "AttributeType": KEY_TYPES[key]} for key in INDEX_KEYS[index]]
+    updates = [{"Create": index_definition(index)}]
+    await client.call(
+        "UpdateTable", {"TableName": table, "AttributeDefinitions": attributes, "GlobalSecondaryIndexUpdates": updates}
+    )
+    await until_active(client, table)
+
+
+async def _turn_on_ttl(client: Client, table: str) -> None:
+    answer = await client.call("DescribeTimeToLive", {"TableName": table})
+    if answer["TimeToLiveDescription"].get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
+        return
+    specification = {"AttributeName": TTL, "Enabled": True}
+    try:
+        await client.call("UpdateTimeToLive", {"TableName": table, "TimeToLiveSpecification": specification})
+    except RequestRefused as error:
+        if "already enabled" not in error.message:
+            raise

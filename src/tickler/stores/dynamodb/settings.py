@@ -1,0 +1,64 @@
+"""What all processes on a table have to agree on: how many shards there are, and which layout."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from tickler.dynamo import Client, RequestRefused
+from tickler.dynamo.codec import Item
+from tickler.errors import SchemaMissing
+from tickler.stores.dynamodb.layout import SETTINGS_KEY, number
+
+REFRESH_MS = 10_000
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """`read_shards` is how many are searched for what is due, `write_shards` over how many rows are spread.
+
+    Readers are never behind writers: raising the number tells readers first (`reshard.py`).
+    """
+
+    schema: int
+    read_shards: int
+    write_shards: int
+    refresh_ms: int = REFRESH_MS  # how old a process's copy of this may be when it claims or writes
+
+    def item(self) -> Item:
+        return {**SETTINGS_KEY, **{name: number(getattr(self, name)) for name in self.__struct_fields__}}
+
+
+async def read_settings(client: Client, table: str) -> Settings | None:
+    """None when the table has none, or there is no table."""
+    try:
+        answer = await client.call("GetItem", {"TableName": table, "Key": SETTINGS_KEY, "ConsistentRead": True})
+    except RequestRefused as error:
+        if error.code == "ResourceNotFound":
+            return None
+        raise
+    item = answer.get("Item")
+    return Settings(*(int(item[name]["N"]) for name in Settings.__struct_fields__)) if item else None
+
+
+class CurrentSettings:
+    """The settings, read again whenever they are older than they say they may be."""
+
+    def __init__(self, client: Client, table: str, name: str) -> None:
+        self._client = client
+        self._table = table
+        self._name = name
+        self._settings: Settings | None = None
+        self._read_at = 0.0
+
+    async def get(self) -> Settings:
+        now = asyncio.get_running_loop().time()
+        if self._settings is None or now - self._read_at >= self._settings.refresh_ms / 1000:
+            found = await read_settings(self._client, self._table)
+            if found is None:
+                raise SchemaMissing(self._name)
+            self._settings, self._read_at = found, now
+        return self._settings
+
+    def forget(self) -> None:
+        self._settings = None

@@ -1,0 +1,93 @@
+"""The table and what is said to it: statements, queries and counts, each in one place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from tickler.dynamo import Client, Condition, Item, Outcome, Statement, statements
+from tickler.dynamo.batches import gathered
+from tickler.errors import StoreUnavailable
+from tickler.stores.dynamodb.layout import DUE, shard_name, text
+from tickler.stores.dynamodb.search import SparseIndex
+from tickler.stores.dynamodb.settings import CurrentSettings
+
+T = TypeVar("T")
+
+LOST = frozenset({"ConditionalCheckFailed", "DuplicateItem"})  # somebody else was there first
+
+
+class Table:
+    """A table that is there, seen from one region. `label` is what people call the store."""
+
+    def __init__(self, client: Client, name: str, label: str) -> None:
+        self.client = client
+        self.name = name
+        self.label = label
+        self.due = SparseIndex(name, DUE, "due_shard", "next_fire_at")
+        self.settings = CurrentSettings(client, name, label)
+
+    @property
+    def home(self) -> str:
+        """The region whose rows are claimed here, and where new ones are at home."""
+        return self.client.region
+
+    async def due_shards(self) -> list[str]:
+        settings = await self.settings.get()
+        return [shard_name(self.home, shard) for shard in range(settings.read_shards)]
+
+    def insert(self, item: Item) -> Statement:
+        return statements.insert(self.name, item)
+
+    def update(self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = ()) -> Statement:
+        return statements.update(self.name, key, values, condition, remove)
+
+    def delete(self, key: Item, condition: Condition) -> Statement:
+        return statements.delete(self.name, key, condition)
+
+    async def pages(self, request: Mapping[str, object]) -> AsyncIterator[dict[str, Any]]:
+        """The answers to a query or, where it has no key condition, a scan; until there is no more."""
+        operation = "Query" if "KeyConditionExpression" in request else "Scan"
+        asked = {"TableName": self.name, **request}
+        while True:
+            page = await self.client.call(operation, asked)
+            yield page
+            if "LastEvaluatedKey" not in page:
+                return
+            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    async def count(self, index: str, attribute: str, partitions: Sequence[str]) -> int:
+        """How many entries there are in partitions of an index."""
+
+        async def one(partition: str) -> int:
+            request = {
+                "IndexName": index,
+                "KeyConditionExpression": f"{attribute} = :partition",
+                "ExpressionAttributeValues": {":partition": text(partition)},
+                "Select": "COUNT",
+            }
+            return sum([page["Count"] async for page in self.pages(request)])
+
+        return sum(all_of(await gathered(one(partition) for partition in partitions)))
+
+
+def all_of(results: Sequence[T | Exception]) -> list[T]:
+    """The results, or the first of the exceptions among them."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return list(results)  # type: ignore[arg-type]  # no exception is left
+
+
+def settled(outcomes: Sequence[Outcome | Exception]) -> list[Outcome]:
+    """Outcomes that are done, or lost to somebody else. `StoreUnavailable` when one is neither: it was not allowed, or failed."""
+    for outcome in (found := all_of(outcomes)):
+        if not outcome.done and outcome.code not in LOST:
+            raise refused(outcome)
+    return found
+
+
+def refused(outcome: Outcome) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"DynamoDB refused a write: {outcome.code}; may these credentials do it? see `tickler migrate --print-iam`"
+    )

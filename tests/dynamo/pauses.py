@@ -1,0 +1,23 @@
+"""In place of waiting: pauses are noted, and end when they begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Pauses:
+    """What `pause` was asked for, in `attempts`, and what happens meanwhile."""
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+        self._planned: dict[int, Callable[[], object]] = {}
+
+    def during(self, number: int, action: Callable[[], object]) -> None:
+        """Do that in the pause of that number, counted from 1."""
+        self._planned[number] = action
+
+    async def pause(self, attempt: int) -> None:
+        self.attempts.append(attempt)
+        self._planned.pop(len(self.attempts), lambda: None)()
+        await asyncio.sleep(0)
