@@ -18,7 +18,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import Result
 
-BENCHMARKS = ["cron", "claim", "put_many", "processes", "sleeping"]
+BENCHMARKS = ["cron", "claim", "put_many", "processes", "sleeping", "dynamodb"]
 
 progress = Console(stderr=True)
 
