@@ -104,8 +104,8 @@ MUTANTS = [
         BAD_ROWS, "claim",
     ),
     of_store(
-        "dynamodb", "read the clock inside the store", "        claimed: list[Claimed] = []\n",
-        f"        claimed: list[Claimed] = []\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT, "claim",
+        "dynamodb", "read the clock inside the store", "        newer_is_due = False\n",
+        f"        newer_is_due = False\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT, "claim",
     ),
 ]  # fmt: skip
 
