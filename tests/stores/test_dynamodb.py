@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 
 from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
 from tickler import IndexRow, ManualClock, Schedule, connect
-from tickler.dynamo import Address, Client, Item, RequestRefused, Statement, write_many
+from tickler.dynamo import Address, Client, Item, RequestRefused, Statement, execute_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import InvalidInput, InvalidSchedule, PartlyWritten, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.policy import Policy
@@ -411,6 +412,27 @@ async def test_a_schedule_that_takes_over_a_finished_row_does_not_die_with_it(ta
     assert await store.index.next_due() == NOW_MS + HOUR_MS
 
 
+async def test_an_upsert_that_races_a_last_claim_leaves_no_time_to_live_behind(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await tables.open()
+    other = await tables.open(store.table_name)
+    await store.index.upsert_many([IndexRow("u1", "once", At("2030-11-20T11:00:00Z"), NOW_MS - HOUR_MS)])
+    read = store.index._heads
+    claimed: list[IndexRow] = []
+
+    async def read_and_be_overtaken(ids: Any) -> dict[Id, Item]:
+        heads = await read(ids)
+        claimed.extend(await other.index.claim_due(NOW_MS))
+        return heads
+
+    monkeypatch.setattr(store.index, "_heads", read_and_be_overtaken)
+    await store.index.upsert_many([IndexRow("u1", "once", HOURLY, NOW_MS + HOUR_MS)])
+    assert len(claimed) == 1, "nobody was overtaken, so nothing was shown"
+    assert "ttl" not in await head(store, "u1", "once")
+    assert await store.index.next_due() == NOW_MS + HOUR_MS
+
+
 async def test_an_item_that_a_foreign_hand_has_put_into_the_index_blocks_nothing(
     tables: Tables, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -444,6 +466,23 @@ async def test_a_head_that_cannot_be_kept_small_is_refused_before_anything_is_wr
         await Schedules(store.schedules, clock).put_many([Schedule(owner="fine", key="k", when=HOURLY), schedule])
     assert refused.value.field == field
     assert await store.index.count() == 0
+
+
+async def test_names_that_are_too_long_for_a_key_are_just_not_there(tables: Tables, clock: ManualClock) -> None:
+    store = await tables.open()
+    schedules = Schedules(store.schedules, clock)
+    assert await schedules.get("o" * 512, "k" * 512) is None
+    assert not await schedules.delete("o" * 512, "k" * 512)
+    await store.index.remove("o" * 512, "k" * 512)
+
+
+async def test_a_cursor_of_a_later_owner_has_nothing_after_it(tables: Tables, clock: ManualClock) -> None:
+    store = await tables.open()
+    schedules = Schedules(store.schedules, clock)
+    await schedules.put_many([Schedule(owner=owner, key=key, when=HOURLY) for owner in "ab" for key in "xy"])
+    page = await schedules.list(owner="b", limit=1)
+    assert (await schedules.list(owner="a", after=page.next)).items == []
+    assert (await schedules.list(owner="a", state="active", after=page.next)).items == []
 
 
 async def test_names_that_look_like_keys_of_the_layout_do_not_meet(tables: Tables, clock: ManualClock) -> None:
@@ -579,6 +618,26 @@ async def test_a_region_that_failed_is_moved_to_another_one(
     resumed = await schedules.resume("u1", "k0")
     assert resumed.state == "active"
     assert (await head(oregon, "u1", "k0"))["due_shard"]["S"].startswith("us-west-2#")
+
+
+async def test_a_claim_that_saw_a_row_in_its_old_home_does_not_bring_it_back(
+    tables: Tables, dynamodb_server: DynamodbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not dynamodb_server.is_judge:
+        pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
+    paris = await tables.open(region="eu-west-3")
+    oregon = await tables.open(paris.table_name, region="us-west-2")
+    await paris.index.upsert_many(rows(5))
+
+    async def overtaken(client: Any, statements: list[Statement]) -> Any:
+        monkeypatch.setattr("tickler.stores.dynamodb.claim.execute_many", execute_many)
+        mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
+        await mover.migrate(Moves(home="us-west-2"))
+        return await execute_many(client, statements)
+
+    monkeypatch.setattr("tickler.stores.dynamodb.claim.execute_many", overtaken)
+    assert await paris.index.claim_due(NOW_MS) == []
+    assert len(await oregon.index.claim_due(NOW_MS)) == 5
 
 
 # The table.

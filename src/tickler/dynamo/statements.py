@@ -1,4 +1,4 @@
-"""PartiQL writes of one item. An update or delete is done only if the item exists and the condition holds."""
+"""PartiQL writes of one item, each done only if its condition holds. To delete what is not there succeeds, too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.dynamo.codec import Attribute, Item
+
+_RETURNING = " RETURNING ALL OLD *"
 
 Condition = Mapping[str, Attribute | None]  # None: the attribute must be missing
 
@@ -30,13 +32,13 @@ def update(
     sets = "".join(f' SET "{name}" = ?' for name in values)
     removes = "".join(f' REMOVE "{name}"' for name in remove)
     where, parameters = _where(key, condition)
-    returning = " RETURNING ALL OLD *" if old else ""
-    return Statement(f'UPDATE "{table}"{sets}{removes} WHERE {where}{returning}', [*values.values(), *parameters])
+    return Statement(f'UPDATE "{table}"{sets}{removes} WHERE {where}{_RETURNING if old else ""}', [*values.values(), *parameters])
 
 
-def delete(table: str, key: Item, condition: Condition) -> Statement:
+def delete(table: str, key: Item, condition: Condition, *, old: bool = False) -> Statement:
+    """With `old`, the outcome has the item as it was, if there was one. Transactions do not take that."""
     where, parameters = _where(key, condition)
-    return Statement(f'DELETE FROM "{table}" WHERE {where}', parameters)
+    return Statement(f'DELETE FROM "{table}" WHERE {where}{_RETURNING if old else ""}', parameters)
 
 
 def _where(key: Item, condition: Condition) -> tuple[str, list[Attribute]]:

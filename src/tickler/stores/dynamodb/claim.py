@@ -79,7 +79,7 @@ class Claimer:
                     search.go_elsewhere()
             if newer_is_due:
                 await self._report_outdated(now_ms)
-        except TicklerError as error:
+        except Exception as error:
             if not claimed:
                 raise
             log.warning("a claim got %d of %d rows and then failed: %s", len(claimed), limit, error)  # they are ours: not lost

@@ -52,6 +52,8 @@ class DynamodbIndex:
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         refuse_using(using)
+        if not layout.can_exist(Id(owner, key)):
+            return
         statement = self._table.delete(layout.head_key(Id(owner, key)), {"version": None})
         (outcome,) = settled(await execute_many(self._table.client, [statement]))
         if outcome.item is not None and "version" in outcome.item:
@@ -99,7 +101,8 @@ class DynamodbIndex:
             return self._table.insert(head)
         values = {name: value for name, value in head.items() if name not in ("pk", "sk")}
         gone = [name for name in before if name not in head]
-        seen = {"revision": before["revision"], "version": None}
+        # A claim changes a head and not its revision: what it left there, such as a time to live, must not stay.
+        seen = {"revision": before["revision"], "version": None, "next_fire_at": before.get("next_fire_at")}
         return self._table.update({"pk": head["pk"], "sk": head["sk"]}, values, seen, gone)
 
     def _restored(self, head: Item, shards: int) -> Statement:

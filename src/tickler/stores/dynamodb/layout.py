@@ -2,7 +2,7 @@
 
     pk              sk                      what
     owner#u1        head⇥u1⇥digest          the schedule, or a row of the index alone; in `due` only while it will fire
-    owner#u1        body⇥digest             target and payload, where they do not fit into the head
+    owner#u1        body⇥digest⇥x3Fk…       target and payload, where they do not fit into the head, which names this one
     record#worker   host:1                  a record; in `due` under `expires` if it does expire
     tickler         settings                the shards, and the version of this layout
 
@@ -39,6 +39,7 @@ BUCKETS = 4  # of each list: puts and deletes write there, claims do not
 MOST_HEAD_BYTES = 1024
 CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
 INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for open fires
+LONGEST_SORT_KEY_BYTES = 1024
 MOST_BODY_BYTES = 400 * 1024
 LONGEST_NAME_BYTES = 200  # owner and key of this length fit into any head
 
@@ -85,6 +86,11 @@ def head_sort(id: Id) -> str:
     return f"head{_SEPARATOR}{id.owner}{_SEPARATOR}{id.key}"
 
 
+def can_exist(id: Id) -> bool:
+    """Whether there could be a head for it: DynamoDB takes no longer sort key."""
+    return len(head_sort(id).encode()) <= LONGEST_SORT_KEY_BYTES
+
+
 def owners_heads(owner: str) -> str:
     """What the sort keys of an owner's heads begin with."""
     return f"head{_SEPARATOR}{owner}{_SEPARATOR}"
@@ -98,8 +104,9 @@ def after_all(prefix: str) -> str:
     return prefix + "\U0010ffff"
 
 
-def body_key(id: Id) -> Item:
-    return {"pk": text(f"owner#{id.owner}"), "sk": text(f"body{_SEPARATOR}{id.key}")}
+def body_key(id: Id, revision: Attribute) -> Item:
+    """Every writing of a body has a place of its own: bodies from two regions cannot be mixed up with each other's heads."""
+    return {"pk": text(f"owner#{id.owner}"), "sk": text(f"body{_SEPARATOR}{id.key}{_SEPARATOR}{revision['S']}")}
 
 
 def id_of(item: Mapping[str, Attribute]) -> Id:
@@ -242,7 +249,7 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
             head["body_revision"] = text(apart)
         else:
             head["body_revision"] = text(revision)
-            body_item = {**body_key(id), "body": text(body.decode()), "revision": text(revision)}
+            body_item = {**body_key(id, text(revision)), "body": text(body.decode())}
             _check_body(body_item)
     elif body != b"{}":
         head["body"] = text(body.decode())

@@ -53,8 +53,8 @@ async def move_home(table: Table, home: str, come_from: str | None, say: Say) ->
         await pause(attempt)
         lost, attempt = 0, attempt + 1
         async for page in table.pages({"ConsistentRead": True}):
-            heads = [item for item in page["Items"] if "home" in item and item["home"]["S"] != home]
-            heads = [item for item in heads if come_from in (None, item["home"]["S"])]
+            elsewhere = [item for item in page["Items"] if "home" in item and item["home"]["S"] != home]
+            heads = [item for item in elsewhere if come_from in (None, item["home"]["S"])]
             outcomes = settled(await execute_many(table.client, [_moved(table, head, home, settings) for head in heads]))
             moved += sum(outcome.done for outcome in outcomes)
             lost += sum(not outcome.done for outcome in outcomes)
@@ -64,7 +64,8 @@ async def move_home(table: Table, home: str, come_from: str | None, say: Say) ->
 
 def _moved(table: Table, head: Item, home: str, settings: Settings) -> Statement:
     id = layout.id_of(head)
-    values: Item = {"home": text(home)}
+    # A new revision: a claim, a put or a restore that has seen it in its old home must not bring it back there.
+    values: Item = {"home": text(home), "revision": text(layout.new_revision())}
     if "next_fire_at" in head:
         values["due_shard"] = text(layout.due_shard(id, home, settings.write_shards))
     seen = {"revision": head["revision"], "next_fire_at": head.get("next_fire_at")}

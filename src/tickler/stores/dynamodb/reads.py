@@ -29,27 +29,29 @@ class Known(NamedTuple):
 async def read(table: Table, ids: Iterable[Id]) -> dict[Id, Known]:
     """Heads, and the bodies that belong to them; read again where one was changed in between."""
     known: dict[Id, Known] = {}
-    left = list(ids)
+    left = [id for id in ids if layout.can_exist(id)]
     for attempt in range(1, TRIES + 1):
         found = await get_many(table.client, table.name, [layout.head_key(id) for id in left])
         heads = {layout.id_of(head): head for head in sorted(found, key=layout.place)}
-        apart = [layout.body_key(id) for id, head in heads.items() if "body_revision" in head]
-        bodies = {layout.place(item): item for item in await get_many(table.client, table.name, apart)}
+        apart = {id: layout.body_key(id, head["body_revision"]) for id, head in heads.items() if "body_revision" in head}
+        bodies = {layout.place(item): item for item in await get_many(table.client, table.name, list(apart.values()))}
         left = []
         for id, head in heads.items():
-            body = bodies.get(layout.place(layout.body_key(id)))
-            if "body_revision" in head and (body is None or body["revision"] != head["body_revision"]):
+            body = bodies.get(layout.place(apart[id])) if id in apart else None
+            if id in apart and body is None:
                 left.append(id)
             else:
                 known[id] = _known(head, body)
         if not left:
             return known
         await pause(attempt)
-    raise StoreUnavailable(f"{table.label}: the body of {left[0]} is not that of its head: put it again, or delete it")
+    raise StoreUnavailable(f"{table.label}: the body of {left[0]} is missing: it may still be on its way; try again")
 
 
 async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: int | None = None) -> list[Id]:
     """Ids of an owner's schedules, consistently; rows of the index alone are not among them."""
+    if after is not None and after.owner > owner:
+        return []
     condition, values = _range(owner, after)
     request: dict[str, object] = {
         "KeyConditionExpression": f"pk = :owner AND {condition}",
@@ -68,6 +70,8 @@ async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: i
 
 async def listed_ids(table: Table, states: Iterable[str], owner: str | None, after: Id | None, limit: int) -> list[Id]:
     """The first ids after `after` in some states, of one owner or all; the index may be behind by a moment."""
+    if owner is not None and after is not None and after.owner > owner:
+        return []
 
     async def of(partition: str) -> list[Id]:
         condition, values = _range(owner, after)

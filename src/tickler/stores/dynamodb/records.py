@@ -55,10 +55,10 @@ class DynamodbRecords:
 
     async def delete(self, kind: str, name: str) -> bool:
         while (item := await self._read(kind, name)) is not None:
-            statement = self._table.delete(record_key(kind, name), {"revision": item["revision"]})
+            statement = self._table.delete(record_key(kind, name), {"revision": item["revision"]}, old=True)
             (outcome,) = settled(await execute_many(self._table.client, [statement]))
             if outcome.done:
-                return True
+                return outcome.item is not None  # to delete what is gone succeeds as well
         return False
 
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
@@ -91,10 +91,11 @@ class DynamodbRecords:
             if len(expired) >= limit:
                 break
         statements = [
-            self._table.delete({"pk": item["pk"], "sk": item["sk"]}, {"next_fire_at": item["next_fire_at"]})
+            self._table.delete({"pk": item["pk"], "sk": item["sk"]}, {"next_fire_at": item["next_fire_at"]}, old=True)
             for item in expired[:limit]
         ]
-        return sum(outcome.done for outcome in settled(await execute_many(self._table.client, statements)))
+        outcomes = settled(await execute_many(self._table.client, statements))
+        return sum(outcome.done and outcome.item is not None for outcome in outcomes)
 
     async def remember_zones(self, zones: Iterable[str]) -> None:
         """As read by this machine, and so readable: before a row with one is written."""

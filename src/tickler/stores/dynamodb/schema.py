@@ -67,13 +67,13 @@ async def make(client: Client, table: str, label: str, settings: Settings) -> No
         except RequestRefused as error:
             if error.code != "ResourceInUse":
                 raise
-        description = await until_active(client, table)
+    description = await until_active(client, table)
     check_keys(label, description, missing_is_fine=True)
     present = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])}
     for index in INDEX_KEYS:  # one at a time, as DynamoDB wants it
         if index not in present:
             await _add_index(client, table, index)
-    await _turn_on_ttl(client, table)
+    await _turn_on_ttl(client, table, label)
     condition = {"ConditionExpression": "attribute_not_exists(pk)"}
     with suppress(ConditionFailed):  # they were there, or somebody else has made them in the meantime
         await client.call("PutItem", {"TableName": table, "Item": settings.item(), **condition})
@@ -139,15 +139,21 @@ async def until_active(client: Client, table: str) -> dict[str, Any]:
 async def _add_index(client: Client, table: str, index: str) -> None:
     attributes = [{"AttributeName": key, "AttributeType": KEY_TYPES[key]} for key in INDEX_KEYS[index]]
     updates = [{"Create": index_definition(index)}]
-    await client.call(
-        "UpdateTable", {"TableName": table, "AttributeDefinitions": attributes, "GlobalSecondaryIndexUpdates": updates}
-    )
+    request = {"TableName": table, "AttributeDefinitions": attributes, "GlobalSecondaryIndexUpdates": updates}
+    try:
+        await client.call("UpdateTable", request)
+    except RequestRefused as error:
+        if error.code != "ResourceInUse":  # somebody else adds it right now
+            raise
     await until_active(client, table)
 
 
-async def _turn_on_ttl(client: Client, table: str) -> None:
+async def _turn_on_ttl(client: Client, table: str, label: str) -> None:
     answer = await client.call("DescribeTimeToLive", {"TableName": table})
-    if answer["TimeToLiveDescription"].get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
+    description = answer["TimeToLiveDescription"]
+    if description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
+        if (attribute := description.get("AttributeName", TTL)) != TTL:
+            raise SchemaMismatch(label, f"the time to live is in {attribute!r}, and it must be {TTL!r}", TTL)
         return
     specification = {"AttributeName": TTL, "Enabled": True}
     try:

@@ -42,8 +42,8 @@ class Table:
     def update(self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = ()) -> Statement:
         return statements.update(self.name, key, values, condition, remove)
 
-    def delete(self, key: Item, condition: Condition) -> Statement:
-        return statements.delete(self.name, key, condition)
+    def delete(self, key: Item, condition: Condition, *, old: bool = False) -> Statement:
+        return statements.delete(self.name, key, condition, old=old)
 
     async def pages(self, request: Mapping[str, object]) -> AsyncIterator[dict[str, Any]]:
         """The answers to a query or, where it has no key condition, a scan; until there is no more."""

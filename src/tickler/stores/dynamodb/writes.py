@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.changes import Change, Removal
@@ -10,7 +10,7 @@ from tickler.dynamo import Condition, Item, Outcome, Statement, TransactionCance
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import worth_another_try
-from tickler.errors import PartlyWritten, StoreUnavailable
+from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.schedule import Id
 from tickler.schedules import Decide
 from tickler.stores.dynamodb import layout
@@ -22,7 +22,7 @@ CHUNK = 1000  # schedules that are written together before the next
 
 
 class Plan(NamedTuple):
-    """What is to be said to write one change: one statement, or two in a transaction."""
+    """What is to be said to write one change: one statement, or more in a transaction."""
 
     id: Id
     statements: list[Statement]
@@ -42,19 +42,29 @@ class Writer:
         undone: set[Id] | None = None  # all of them
         written = 0
         for attempt in range(1, TRIES + 1):
-            changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
-            if undone is not None:
-                changes = [change for change in changes if _id(change) in undone]
-            settings = await self._table.settings.get()
-            plans = [self._plan(change, known.get(_id(change)), settings.write_shards) for change in changes]
-            await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, Change)})
-            lost = await self._write(plans, written)
-            written += len(plans) - len(lost)
-            undone = await self._still_undone(lost, known)
+            try:
+                changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
+                if undone is not None:
+                    changes = [change for change in changes if _id(change) in undone]
+                plans = await self._plan_all(changes, known)
+                lost = await self._write(plans, written)
+                written += len(plans) - len(lost)
+                undone = await self._still_undone(lost, known)
+            except PartlyWritten:
+                raise
+            except TicklerError as error:
+                raise self._cut_short(error, written, written + len(undone or ())) from error
             if not undone:
                 return
             await pause(attempt)
-        raise StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
+        failure = StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
+        raise self._cut_short(failure, written, written + len(undone or ()))
+
+    async def _plan_all(self, changes: Sequence[Change | Removal], known: Mapping[Id, Known]) -> list[Plan]:
+        settings = await self._table.settings.get()
+        plans = [self._plan(change, known.get(_id(change)), settings.write_shards) for change in changes]
+        await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, Change)})
+        return plans
 
     async def _still_undone(self, lost: Sequence[Plan], known: dict[Id, Known]) -> set[Id]:
         """Those whose write was lost to somebody else, with `known` brought up to date."""
@@ -78,7 +88,7 @@ class Writer:
             assert before is not None
             statements = [self._table.delete(layout.head_key(id), _unchanged(before.head))]
             if "body_revision" in before.head:
-                statements.append(self._table.delete(layout.body_key(id), {"revision": before.head["body_revision"]}))
+                statements.append(self._table.delete(layout.body_key(id, before.head["body_revision"]), {}))
             return Plan(id, statements, None)
         head_before = None if before is None else before.head
         home = self._table.home if head_before is None else head_before["home"]["S"]
@@ -92,15 +102,11 @@ class Writer:
         return Plan(id, statements, new.head["revision"]["S"])
 
     def _plan_body(self, id: Id, new: layout.Written, head_before: Item | None) -> list[Statement]:
+        statements = [] if new.body is None else [self._table.insert(new.body)]
         apart = None if head_before is None else head_before.get("body_revision")
-        if new.body is not None and apart is not None:
-            values = {"body": new.body["body"], "revision": new.body["revision"]}
-            return [self._table.update(layout.body_key(id), values, {"revision": apart})]
-        if new.body is not None:
-            return [self._table.insert(new.body)]
-        if new.body_goes and apart is not None:
-            return [self._table.delete(layout.body_key(id), {"revision": apart})]
-        return []
+        if apart is not None and (new.body is not None or new.body_goes):
+            statements.append(self._table.delete(layout.body_key(id, apart), {}))
+        return statements
 
     async def _write(self, plans: Sequence[Plan], written_before: int) -> list[Plan]:
         """Write, some at a time; those that were lost to somebody else. `PartlyWritten` says how far it came."""
