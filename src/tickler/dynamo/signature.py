@@ -1,6 +1,7 @@
 """AWS's Signature Version 4 of a POST to `/`, which is all that DynamoDB is ever asked with.
 
-By hand, since botocore's general one took 63% of a request's processor time; the tests compare the two (docs/decisions/0007).
+By hand, since botocore's general one was the largest part of a request in a profile; the tests compare the two
+(docs/decisions/0007).
 """
 
 from __future__ import annotations
