@@ -250,21 +250,20 @@ async def test_ghosts_in_a_stale_index_do_not_hide_what_is_due_behind_them(table
     assert second.index.claimer.races_lost > 0
 
 
-async def test_four_processes_claim_5000_rows_through_stale_reads_without_duplicate_or_loss(
-    tables: Tables, proxy: FaultProxy
-) -> None:
+@pytest.mark.parametrize("stale", [False, True], ids=["as it is", "stale on every query"])
+async def test_four_processes_claim_5000_rows_without_duplicate_or_loss(tables: Tables, proxy: FaultProxy, stale: bool) -> None:
     store = await tables.open(shards=8)
     due = rows(5000)
     puts = [{"PutRequest": {"Item": layout.row_head(row, "eu-west-1", 8)}} for row in due]
     await write_many(store.client, store.table_name, puts)
-    proxy.stale = True
+    proxy.stale = stale
     async with Claimers(f"dynamodb://{store.table_name}?region=eu-west-1&endpoint={proxy.endpoint}") as claimers:
         await claimers.start(4, NOW_MS, limit=200)
         claimers.go()
         returned = await claimers.finish()
     while claimed := await store.index.claim_due(NOW_MS, 1000):  # what a stale index never showed anyone is still due
         returned += occurrences(claimed)
-    assert proxy.served["stale"] > 0
+    assert (proxy.served["stale"] > 0) is stale
     assert returned == occurrences(due)
     assert await store.index.count() == 5000
 
@@ -572,9 +571,15 @@ async def test_workers_that_start_together_start_at_different_shards(tables: Tab
 # Home regions.
 
 
-async def test_a_worker_claims_only_what_is_at_home_in_its_region(tables: Tables, dynamodb_server: DynamodbServer) -> None:
+@pytest.fixture
+def regions_of_one_table(dynamodb_server: DynamodbServer) -> None:
+    """DynamoDB Local shows the same table in every region, as a global table does once it has caught up."""
     if not dynamodb_server.is_judge:
         pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
+
+
+@pytest.mark.usefixtures("regions_of_one_table")
+async def test_a_worker_claims_only_what_is_at_home_in_its_region(tables: Tables) -> None:
     paris = await tables.open(region="eu-west-3")
     oregon = await tables.open(paris.table_name, region="us-west-2")
     await paris.index.upsert_many(rows(20, name="paris"))
@@ -584,11 +589,8 @@ async def test_a_worker_claims_only_what_is_at_home_in_its_region(tables: Tables
     assert (await paris.index.count(), await oregon.index.count()) == (20, 10)
 
 
-async def test_a_schedule_keeps_its_home_wherever_it_is_changed(
-    tables: Tables, dynamodb_server: DynamodbServer, clock: ManualClock
-) -> None:
-    if not dynamodb_server.is_judge:
-        pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
+@pytest.mark.usefixtures("regions_of_one_table")
+async def test_a_schedule_keeps_its_home_wherever_it_is_changed(tables: Tables, clock: ManualClock) -> None:
     paris = await tables.open(region="eu-west-3")
     oregon = await tables.open(paris.table_name, region="us-west-2")
     await Schedules(paris.schedules, clock).put(Schedule(owner="u1", key="digest", when=HOURLY))
@@ -597,11 +599,8 @@ async def test_a_schedule_keeps_its_home_wherever_it_is_changed(
     assert len(await paris.index.claim_due(NOW_MS + HOUR_MS)) == 1
 
 
-async def test_a_region_that_failed_is_moved_to_another_one(
-    tables: Tables, dynamodb_server: DynamodbServer, clock: ManualClock
-) -> None:
-    if not dynamodb_server.is_judge:
-        pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
+@pytest.mark.usefixtures("regions_of_one_table")
+async def test_a_region_that_failed_is_moved_to_another_one(tables: Tables, clock: ManualClock) -> None:
     paris = await tables.open(region="eu-west-3")
     oregon = await tables.open(paris.table_name, region="us-west-2")
     schedules = Schedules(paris.schedules, clock)
@@ -620,11 +619,10 @@ async def test_a_region_that_failed_is_moved_to_another_one(
     assert (await head(oregon, "u1", "k0"))["due_shard"]["S"].startswith("us-west-2#")
 
 
+@pytest.mark.usefixtures("regions_of_one_table")
 async def test_a_claim_that_saw_a_row_in_its_old_home_does_not_bring_it_back(
-    tables: Tables, dynamodb_server: DynamodbServer, monkeypatch: pytest.MonkeyPatch
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not dynamodb_server.is_judge:
-        pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
     paris = await tables.open(region="eu-west-3")
     oregon = await tables.open(paris.table_name, region="us-west-2")
     await paris.index.upsert_many(rows(5))
