@@ -48,13 +48,18 @@ class Claimers:
                 self._count(line)
 
     async def kill_one_at_work(self) -> None:
-        """Kill a process right after a claim of its has come back; whatever it does by then is cut off."""
+        """Kill a process right after a claim of its has come back; whatever it does by then is cut off.
+
+        One that the others left nothing for waits already: it was not at work, and does not count as killed.
+        """
         process = self._processes.pop()
-        self._count(await self._line(process))
+        at_work = (line := await self._line(process)) != READY
+        if at_work:
+            self._count(line)
         process.kill()
         await self._drain(process)
         assert process.returncode is not None
-        if process.returncode < 0:
+        if at_work and process.returncode < 0:
             self.killed += 1
 
     async def finish(self) -> Counter[Occurrence]:
