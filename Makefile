@@ -45,6 +45,7 @@ format: $(READY) ## Put the code into shape
 	$(BIN)/ruff format .
 
 bench: $(READY) ## Measure, beside peers and the raw limit
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group peers
 	$(BIN)/python bench/run.py
 
 soak: $(READY) ## The long tests: every zone and transition, many processes killed

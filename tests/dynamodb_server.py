@@ -1,4 +1,7 @@
-"""A real DynamoDB engine on a port of its own: DynamoDB Local, which is the judge, or ministack where that cannot run."""
+"""A real DynamoDB engine on a port of its own: DynamoDB Local, which is the judge, or ministack where that cannot run.
+
+And ministack for other services of AWS, for which there is no judge.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,7 +45,6 @@ LOCAL_FLAGS = ["-inMemory", "-sharedDb", "-disableTelemetry"]
 
 MINISTACK_SETTINGS = {
     "BIND_HOST": "127.0.0.1",
-    "SERVICES": "dynamodb",
     "LOG_LEVEL": "WARNING",
     "IOT_MTLS_ENABLED": "0",
     "SFTP_ENABLED": "0",
@@ -62,13 +65,16 @@ class _Engine(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
 
-class DynamodbServer:
+class _Server(ABC):
     """Started on entering, killed on leaving, and when this process dies. Skips the test where there is no engine at all."""
+
+    @abstractmethod
+    def _find_engine(self, port: int) -> _Engine: ...
 
     def __enter__(self) -> Self:
         self._port = _free_port()
-        self._engine = _find_engine(self._port)
-        self._temporary = tempfile.TemporaryDirectory(prefix="tickler-dynamodb-")
+        self._engine = self._find_engine(self._port)
+        self._temporary = tempfile.TemporaryDirectory(prefix="tickler-aws-")
         output = Path(self._temporary.name) / "output"
         with output.open("wb") as stdout:
             self._process = subprocess.Popen(
@@ -94,6 +100,18 @@ class DynamodbServer:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self._port}"
 
+    def _stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._temporary.cleanup()
+
+
+class DynamodbServer(_Server):
+    """The engine that TICKLER_DYNAMODB chooses, or the best there is."""
+
     @property
     def engine(self) -> str:
         """Name and version, for people."""
@@ -109,13 +127,20 @@ class DynamodbServer:
         """Whether what it does counts as what DynamoDB does."""
         return self._engine.is_judge
 
-    def _stop(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._temporary.cleanup()
+    def _find_engine(self, port: int) -> _Engine:
+        return _find_engine(port)
+
+
+class AwsServer(_Server):
+    """ministack with some services, which checks signatures and policies of all keys but those of the root user, `test`."""
+
+    def __init__(self, services: str) -> None:
+        self._services = services
+
+    def _find_engine(self, port: int) -> _Engine:
+        if importlib.util.find_spec("ministack") is None:
+            pytest.skip(f"NOT TESTED on {self._services}: there is no ministack: pip install ministack")
+        return _ministack(port, "there is no other", {"SERVICES": self._services, "AUTH": "true"})
 
 
 def engine_line() -> str:
@@ -173,13 +198,17 @@ def _find_engine(port: int) -> _Engine:
             return _Engine(LOCAL, "it is the judge", is_judge=True, command=command, folder=folder)
     why_not_ministack = reason_why_not_ministack()
     if why_not_ministack is None:
-        command = [sys.executable, "-m", "ministack"]
-        settings = {**MINISTACK_SETTINGS, "GATEWAY_PORT": str(port)}
-        return _Engine(f"ministack {_ministack_version()}", why_not_local, is_judge=False, command=command, settings=settings)
+        return _ministack(port, why_not_local, {"SERVICES": "dynamodb"})
     message = f"NOT TESTED on DynamoDB: {why_not_local}; {why_not_ministack}"
     if _wanted() is not None:
         raise RuntimeError(message)
     pytest.skip(message)
+
+
+def _ministack(port: int, reason: str, settings: dict[str, str]) -> _Engine:
+    command = [sys.executable, "-m", "ministack"]
+    settings = {**MINISTACK_SETTINGS, **settings, "GATEWAY_PORT": str(port)}
+    return _Engine(f"ministack {_ministack_version()}", reason, is_judge=False, command=command, settings=settings)
 
 
 def _java_version() -> int | None:

@@ -68,35 +68,36 @@ MUTANTS = [
                f"return when, when.next_after({WALL_CLOCK})", GIVEN_NOW.format(store=store))
         for store in ("memory", "sqlite", "postgres", "dynamodb")
     ),
-    of_store(
-        "memory", "leave the bad row in place", "for problem in result.problems:", "for problem in result.problems[:0]:", BAD_ROWS
-    ),
+    of_store("memory", "leave the bad row in place", "for problem in problems:", "for problem in problems[:0]:", BAD_ROWS),
     *(
         of_store(store, "leave the bad row in place", "result = advance(due, now_ms)",
                  "result = advance(due, now_ms); result.problems.clear()", BAD_ROWS)
         for store in ("sqlite", "postgres")
     ),
     of_store(
-        "memory", "read the clock inside the store", "        index = self._tables.index\n",
-        f"        index = self._tables.index\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT,
+        "memory", "read the clock inside the store", "        due = [id for id, entry in index.items()",
+        f"        now_ms = {WALL_CLOCK}\n        due = [id for id, entry in index.items()", VERY_INSTANT,
     ),
     *(
         of_store(store, "read the clock inside the store", "        claimed: list[IndexRow] = []\n",
                  f"        claimed: list[IndexRow] = []\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT)
         for store in ("sqlite", "postgres")
     ),
-    of_store("dynamodb", "skip the advance", "number(moved_to[sort])", "number(next_fire_at)", NOTHING_LEFT, "claim"),
+    of_store(
+        "dynamodb", "skip the advance", "return self.to(row, self._moved_to[sort])", "return self.to(row, row.next_fire_at)",
+        NOTHING_LEFT, "steps",
+    ),
     of_store(
         "dynamodb", "no condition on next_fire_at", '"next_fire_at": number(next_fire_at), "revision"', '"revision"',
-        "tests/stores/test_dynamodb.py::test_a_row_seen_in_a_stale_index_is_not_claimed_again", "claim",
+        "tests/stores/test_dynamodb.py::test_a_row_seen_in_a_stale_index_is_not_claimed_again", "steps",
     ),
     of_store(
         "dynamodb", "no condition on the revision", 'number(next_fire_at), "revision": text(revision)}', "number(next_fire_at)}",
-        "tests/stores/test_dynamodb.py::test_a_schedule_changed_behind_a_stale_index_is_not_advanced_by_its_old_self", "claim",
+        "tests/stores/test_dynamodb.py::test_a_schedule_changed_behind_a_stale_index_is_not_advanced_by_its_old_self", "steps",
     ),
     of_store(
         "dynamodb", "take a repeated claim for a lost one", "return outcome.done or (", "return outcome.done and (",
-        "tests/stores/test_dynamodb.py::test_no_fault_on_the_way_loses_or_repeats_a_claim", "claim",
+        "tests/stores/test_dynamodb.py::test_no_fault_on_the_way_loses_or_repeats_a_claim", "steps",
     ),
     of_store(
         "dynamodb", "leave the bad row in place", "result = advance(due, now_ms)",
@@ -104,9 +105,30 @@ MUTANTS = [
         BAD_ROWS, "claim",
     ),
     of_store(
-        "dynamodb", "read the clock inside the store", "        newer_is_due = False\n",
-        f"        newer_is_due = False\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT, "claim",
+        "dynamodb", "read the clock inside the store", "        reader = DueReader(self._table.label)\n",
+        f"        reader = DueReader(self._table.label)\n        now_ms = {WALL_CLOCK}\n", VERY_INSTANT, "claim",
     ),
+    of_store(
+        "dynamodb", "open a second fire over the first", 'condition["fire_nominal"] = None', "pass",
+        "tests/stores/test_dynamodb_fires.py::test_a_fire_lies_on_the_head_and_others_of_its_schedule_beside_it", "fire_claim",
+    ),
+    Mutant("lease again at most once", "leasing.py", 'if schedule.policy.delivery == "at-most-once":', "if False:",
+           "tests/conformance/test_memory.py::TestFires"),
+    Mutant("never say that a lease expired", "leasing.py", "if fire.worker is not None:", "if False:",
+           "tests/conformance/test_memory.py::TestFires"),
+    Mutant("forget the last instant when late", "occurrences.py", 'return Occurrences([last_at], _skipped("missed"',
+           'return Occurrences([nominal_at], _skipped("missed"', "tests/conformance/test_memory.py::TestFires"),
+    Mutant("skip silently", "owed.py", "for skip in occurrences.skips:", "for skip in occurrences.skips[:0]:",
+           "tests/conformance/test_memory.py::TestFires"),
+    of_store("sqlite", "settle what is another's", "AND worker = ? AND attempt = ?", "AND (worker = ? OR attempt = ? OR true)",
+             "tests/conformance/test_sqlite.py::TestFires", "fires"),
+    of_store("postgres", "settle what is another's", "AND f.worker = lease.worker AND f.attempt = lease.attempt", "",
+             "tests/conformance/test_postgres.py::TestFires", "fires"),
+    of_store("postgres", "wake without waiting for a claim", "ORDER BY i.owner, i.key FOR UPDATE OF i", "LIMIT 0",
+             "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
+             "fires"),
+    Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
+           "tests/deliver/test_guard.py"),
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tickler.blocking import Blocking
 from tickler.clock import ManualClock
-from tickler.connect import Tickler, connect, connect_sync
+from tickler.connect import connect, connect_sync
 from tickler.errors import (
     InvalidInput,
     NeverFires,
@@ -32,6 +32,7 @@ from tickler.index import Index, IndexRow
 from tickler.records import Records
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
+from tickler.tickler import Tickler
 from tickler.when import At, Cron
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -112,7 +112,6 @@ def test_a_put_that_reads_mends_one_that_does_not(current: StoredSchedule) -> No
 
 NOT_THE_TIMES: list[dict[str, object]] = [
     {"payload": "new"},
-    {"target": "https://example.org/"},
     {"policy": Policy(missed="all", attempts=3)},
     {"delete_after": True},
 ]
@@ -135,6 +134,20 @@ def test_a_put_that_does_not_change_the_times_keeps_the_next_fire_due_or_not(
     assert change.move == "keep"
     after = change.stored(current)
     assert (after.state, after.next_fire_at, after.declared()) == ("active", next_fire_at, declared)
+
+
+@pytest.mark.parametrize("next_fire_at", [NOW_MS + HOUR_MS, NOW_MS + 1, NOW_MS, NOW_MS - DAY_MS])
+def test_a_put_that_gives_or_takes_a_target_keeps_the_next_fire_and_tells_the_index(next_fire_at: int) -> None:
+    """Whether a runner delivers it is written in its row."""
+    aimless, aimed = schedule(), schedule(target="https://example.org/")
+    for current, declared in ((aimless, aimed), (aimed, aimless)):
+        before = stored(current, next_fire_at=next_fire_at)
+        change = checked(put(declared, before, NOW_MS), declared, before)
+        assert (change.move, change.has_target) == ("enter", declared is aimed)
+        assert change.row == IndexRow("u1", "digest", HOURLY, next_fire_at, managed=True)
+    elsewhere = schedule(target="https://example.com/")
+    before = stored(aimed, next_fire_at=next_fire_at)
+    assert checked(put(elsewhere, before, NOW_MS), elsewhere, before).move == "keep"
 
 
 @pytest.mark.parametrize("fields", THE_TIMES, ids=str)

@@ -16,10 +16,11 @@ import pytest
 
 from postgres_server import PostgresServer
 from tickler.clock import ManualClock, SystemClock
-from tickler.connect import BACKENDS, Tickler, connect, connect_sync, parse_url, store_for_url
+from tickler.connect import BACKENDS, connect, connect_sync, parse_url, store_for_url
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable, TicklerError
 from tickler.index import IndexRow
 from tickler.schedule import Schedule
+from tickler.tickler import Tickler
 from tickler.when import Cron, tzdata_version
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.connect import Tickler, connect
+from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
 from tickler.index import MOST_CLAIMED, IndexRow
 from tickler.schedule import Schedule
+from tickler.tickler import Tickler
 from tickler.when import Cron, Unreadable
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

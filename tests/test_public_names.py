@@ -17,25 +17,36 @@ from tickler.errors import TicklerError
 
 PUBLIC = {
     "At",
+    "Claim",
     "Clock",
     "Cron",
     "Declared",
+    "Delivery",
     "DueItem",
     "DynamoIndex",
+    "Entry",
     "Every",
+    "Fire",
+    "FireNotFound",
+    "GiveUp",
     "HttpTarget",
     "IndexRow",
     "InvalidInput",
     "InvalidSchedule",
+    "InvalidSignature",
     "InvalidWhen",
+    "LambdaTarget",
     "ManagedRow",
     "ManualClock",
     "NeverFires",
+    "Outcome",
     "Page",
     "PartlyWritten",
     "Policy",
     "PythonTarget",
+    "Received",
     "Record",
+    "RunOptions",
     "Schedule",
     "ScheduleNotFound",
     "SchemaError",
@@ -44,8 +55,12 @@ PUBLIC = {
     "SchemaOutdated",
     "SchemaTooNew",
     "SetAside",
+    "Settlement",
+    "SqsTarget",
     "StoreUnavailable",
     "StoredSchedule",
+    "Summary",
+    "Target",
     "Tickler",
     "TicklerError",
     "UnknownTimezone",
@@ -56,10 +71,20 @@ PUBLIC = {
     "__version__",
     "connect",
     "connect_sync",
+    "new_key",
+    "new_secret",
     "parse_when",
+    "verify",
 }
-FOR_TESTS = {"ManualClock", "RecordStoreContract", "ScheduleIndexContract", "ScheduleStoreContract", "StoreContract"}
-NOT_NEEDED = ("asyncpg", "typer", "rich", "pytest")
+FOR_TESTS = {
+    "FireStoreContract",
+    "ManualClock",
+    "RecordStoreContract",
+    "ScheduleIndexContract",
+    "ScheduleStoreContract",
+    "StoreContract",
+}
+NOT_NEEDED = ("aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest")
 
 DRAWN = re.compile(r"(?P<branches>[│├└─ ]*)(?P<name>[A-Z]\w+)  .*?(?:\(also an? (?P<also>\w+)\))?")
 
@@ -71,7 +96,9 @@ ERRORS: list[TicklerError] = [
     errors.InvalidSchedule("payload", "is too large", 3),
     errors.NeverFires("u1", "digest", "it is over", 3),
     errors.ManagedRow("u1", "digest"),
+    errors.InvalidSignature("x", "y"),
     errors.ScheduleNotFound("u1", "digest"),
+    errors.FireNotFound("fire_1", "it is not dead"),
     errors.VersionConflict("u1/digest", 1, 2),
     errors.StoreUnavailable("x"),
     errors.PartlyWritten("dynamodb://t", 25, 100, errors.StoreUnavailable("x")),
@@ -81,6 +108,7 @@ ERRORS: list[TicklerError] = [
     errors.SchemaOutdated("sqlite://", 1, 2),
     errors.SchemaTooNew("sqlite://", 3, 1),
     errors.WorkerUnfit(["Mars/Olympus_Mons"]),
+    errors.GiveUp("x"),
 ]
 
 

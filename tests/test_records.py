@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.connect import Tickler, connect
+from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, VersionConflict
 from tickler.records import LARGEST_VALUE_BYTES, Record
+from tickler.tickler import Tickler
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 NOW = datetime(2030, 11, 20, 12, tzinfo=UTC)

@@ -11,10 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.connect import Tickler, connect
+from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, TicklerError, VersionConflict
 from tickler.schedule import Schedule
 from tickler.schedules import MOST_LISTED
+from tickler.tickler import Tickler
 from tickler.when import At, Cron, Every
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -6,7 +6,23 @@ import msgspec
 import pytest
 
 from tickler.errors import InvalidSchedule
-from tickler.target import LONGEST_HANDLER, LONGEST_URL, HttpTarget, PythonTarget, Target, read_target
+from tickler.target import (
+    LONGEST_HANDLER,
+    LONGEST_HEADERS,
+    LONGEST_URL,
+    MOST_HEADERS,
+    REDACTED,
+    HttpTarget,
+    LambdaTarget,
+    PythonTarget,
+    SqsTarget,
+    Target,
+    read_target,
+)
+
+URL = "https://example.org/hook"
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:jobs"
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:digest"
 
 
 def http(url: object) -> HttpTarget:
@@ -162,6 +178,9 @@ def test_a_handlers_name_that_is_none_is_refused(handler: object) -> None:
         ("https://example.org/", HttpTarget("https://example.org/")),
         ({"type": "http", "url": "https://example.org/"}, HttpTarget("https://example.org/")),
         ({"type": "python", "handler": "digest"}, PythonTarget("digest")),
+        ({"type": "http", "url": URL, "headers": {"X-Team": "blue"}}, HttpTarget(URL, headers={"x-team": "blue"})),
+        ({"type": "sqs", "arn": QUEUE}, SqsTarget(QUEUE)),
+        ({"type": "lambda", "arn": FUNCTION}, LambdaTarget(FUNCTION)),
     ],
     ids=str,
 )
@@ -180,7 +199,18 @@ def test_a_target_is_a_value_a_url_or_an_object(given: object, target: Target | 
         ({"type": "http", "url": None}, "url"),
         ({"type": "http", "url": 5}, "url"),
         ({"type": "http", "handler": "digest"}, "handler"),
-        ({"type": "http", "url": "https://example.org/", "headers": {"x": "y"}}, "headers"),
+        ({"type": "http", "url": "https://example.org/", "header": {"x": "y"}}, "header"),
+        ({"type": "http", "url": "https://example.org/", "headers": {"host": "y"}}, "host"),
+        ({"type": "http", "url": "https://example.org/", "headers": ["x"]}, "headers"),
+        ({"type": "http", "url": "https://example.org/", "headers": {"x": 5}}, "headers"),
+        ({"type": "http", "url": "https://example.org/", "body": "xml"}, "body"),
+        ({"type": "http", "url": "https://example.org/", "secret": 5}, "secret"),
+        ({"type": "http", "url": "https://example.org/", "sealed": 5}, "sealed"),
+        ({"type": "sqs"}, "arn"),
+        ({"type": "sqs", "arn": FUNCTION}, "arn:aws:sqs:"),
+        ({"type": "sqs", "arn": QUEUE, "url": "https://example.org/"}, "url"),
+        ({"type": "lambda"}, "arn"),
+        ({"type": "lambda", "arn": QUEUE}, "arn:aws:lambda:"),
         ({"type": "http", "url": "file:///etc/passwd"}, "https://host/path"),
         ({"type": "http", "url": "https://user@example.org/"}, "user name"),
         ({"type": "python"}, "handler"),
@@ -204,7 +234,18 @@ def test_anything_else_is_refused_and_what_is_wrong_is_named(given: object, name
     assert named in str(refused.value)
 
 
-@pytest.mark.parametrize("target", [HttpTarget("https://bücher.example/?x=1"), PythonTarget("日本")], ids=str)
+@pytest.mark.parametrize(
+    "target",
+    [
+        HttpTarget("https://bücher.example/?x=1"),
+        HttpTarget(URL, "raw", {"authorization": "Bearer x", "x-empty": ""}, "whsec_x"),
+        HttpTarget(URL, headers={"authorization": REDACTED}, secret=REDACTED, sealed="gAAAA"),
+        PythonTarget("日本"),
+        SqsTarget(QUEUE),
+        LambdaTarget(FUNCTION),
+    ],
+    ids=str,
+)
 def test_a_target_survives_json(target: Target) -> None:
     assert read_target(msgspec.to_builtins(target)) == target
     assert read_target(msgspec.json.decode(msgspec.json.encode(target))) == target
@@ -218,3 +259,163 @@ def test_a_target_is_immutable_and_the_same_as_an_equal_one() -> None:
     assert hash(target) == hash(HttpTarget("https://example.org/"))
     others: list[Target] = [HttpTarget("https://example.com/"), PythonTarget("https://example.org/")]
     assert target not in others
+
+
+# Headers, secrets, and how they are kept from sight.
+
+
+def test_what_is_not_given_is_not_in_the_json() -> None:
+    assert msgspec.to_builtins(HttpTarget(URL)) == {"type": "http", "url": URL}
+
+
+def test_names_of_headers_are_kept_in_lower_case_and_values_as_they_are() -> None:
+    target = HttpTarget(URL, headers={"Authorization": "Bearer ~!\t x", "X-Team_1": ""})
+    assert target.headers == {"authorization": "Bearer ~!\t x", "x-team_1": ""}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {f"x-{number}": "hunter2" for number in range(MOST_HEADERS + 1)},
+        {"x-long": "hunter2" * LONGEST_HEADERS},
+        {"x": "v" * (LONGEST_HEADERS - 1), "y": "v"},
+        # What Tickler or the connection says.
+        *[
+            {name: "hunter2"}
+            for name in (
+                "webhook-id",
+                "Webhook-Signature",
+                "webhook-anything",
+                "tickler-owner",
+                "Host",
+                "content-length",
+                "Transfer-Encoding",
+                "connection",
+                "upgrade",
+                "te",
+                "trailer",
+                "expect",
+                "proxy-authorization",
+            )
+        ],
+        # Names that are none.
+        *[{name: "hunter2"} for name in ("", "a b", "a:b", "ä", "a\r\nb", "a\0", "x" * 201, "\ud800")],
+        {5: "hunter2"},
+        {"X-Team": "hunter2", "x-team": "hunter2"},
+        # Values that are none.
+        *[{"x": value} for value in ("hunter2\r\nx: y", "hunter2\n", "hunter2\0", "hunter2\x7f", "hunter2é", "hunter2\ud800")],
+        *[{"x": value} for value in (None, 5, b"hunter2", ["hunter2"])],
+        # No mapping.
+        [("x", "hunter2")],
+        "x: hunter2",
+        5,
+    ],
+    ids=lambda headers: repr(headers)[:40],
+)
+def test_headers_that_cannot_be_sent_are_refused_and_their_values_not_repeated(headers: object) -> None:
+    with pytest.raises(InvalidSchedule, match=r"^target\.headers: ") as refused:
+        HttpTarget(URL, headers=headers)  # type: ignore[arg-type]  # wrong types are the point
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("body", ["xml", "", "JSON", None, 5], ids=repr)
+def test_a_body_is_json_or_raw(body: object) -> None:
+    assert HttpTarget(URL, "raw").body == "raw"
+    with pytest.raises(InvalidSchedule, match=r"^target\.body: "):
+        HttpTarget(URL, body)  # type: ignore[arg-type]  # wrong types are the point
+
+
+@pytest.mark.parametrize("field", ["secret", "sealed"])
+@pytest.mark.parametrize("value", [5, b"hunter2", ["hunter2"], True], ids=repr)
+def test_a_secret_is_text(field: str, value: object) -> None:
+    with pytest.raises(InvalidSchedule, match=rf"^target\.{field}: ") as refused:
+        HttpTarget(URL, **{field: value})  # type: ignore[arg-type]  # wrong types are the point
+    assert "hunter2" not in str(refused.value)
+
+
+def test_what_was_redacted_is_refused_without_what_it_was_sealed_to() -> None:
+    for fields in ({"headers": {"x": REDACTED}}, {"headers": {"x": "y", "z": REDACTED}}, {"secret": REDACTED}):
+        with pytest.raises(InvalidSchedule, match="redacted: pass their values"):
+            HttpTarget(URL, **fields)
+        assert not HttpTarget(URL, sealed="gAAAA", **fields).has_secrets
+
+
+def test_redacted_it_keeps_the_names_of_headers_and_no_value() -> None:
+    target = HttpTarget(URL, "raw", {"authorization": "hunter2"}, "hunter2")
+    assert target.has_secrets
+    redacted = target.redacted("gAAAA")
+    assert redacted == HttpTarget(URL, "raw", {"authorization": REDACTED}, REDACTED, "gAAAA")
+    assert redacted.redacted() == redacted
+    assert not redacted.has_secrets
+    assert HttpTarget(URL).redacted() == HttpTarget(URL)
+    assert not HttpTarget(URL, headers={}).has_secrets
+
+
+def test_a_target_prints_no_values() -> None:
+    target = HttpTarget(URL, "raw", {"authorization": "hunter2"}, "hunter2")
+    assert repr(target) == f"HttpTarget({URL!r}, body='raw', headers={{'authorization': '{REDACTED}'}}, secret='{REDACTED}')"
+    assert "hunter2" not in f"{target}{[target]}{msgspec.structs.replace(target, secret=None)}"
+
+
+# Queues and functions of AWS.
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        QUEUE,
+        f"{QUEUE}.fifo",
+        "arn:aws-cn:sqs:cn-north-1:123456789012:a_b-C",
+        "arn:aws-us-gov:sqs:us-gov-west-1:000000000000:x",
+        "arn:aws:sqs:eu-west-1:123456789012:" + "x" * 80,
+    ],
+)
+def test_a_queue_is_named_by_its_arn(arn: str) -> None:
+    assert SqsTarget(arn).arn == arn
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        FUNCTION,
+        f"{FUNCTION}:live",
+        f"{FUNCTION}:$LATEST",
+        f"{FUNCTION}:42",
+        "arn:aws-us-gov:lambda:us-gov-west-1:123456789012:function:x",
+    ],
+)
+def test_a_function_is_named_by_its_arn(arn: str) -> None:
+    assert LambdaTarget(arn).arn == arn
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "",
+        "jobs",
+        "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+        "arn:aws:sqs:eu-west-1:12345:jobs",
+        "arn:aws:sqs:eu-west-1::jobs",
+        "arn:aws:sqs::123456789012:jobs",
+        "arn:aws:sqs:eu-west-1:123456789012:",
+        "arn:aws:sqs:eu-west-1:123456789012:" + "x" * 81,
+        "arn:aws:sns:eu-west-1:123456789012:jobs",
+        "arn:aws:sqs:evil.example/:123456789012:jobs",
+        "arn:aws:lambda:evil.example/:123456789012:function:digest",
+        "arn:aws:lambda:eu-west-1:123456789012:layer:digest",
+        "arn:aws:lambda:eu-west-1:123456789012:function:",
+        f"{QUEUE}/../x",
+        f"{QUEUE}\n",
+        f" {QUEUE}",
+        f"{FUNCTION}:a b",
+        f"{FUNCTION}\n",
+        None,
+        5,
+        QUEUE.encode(),
+    ],
+    ids=lambda arn: repr(arn)[-30:],
+)
+@pytest.mark.parametrize("kind", [SqsTarget, LambdaTarget])
+def test_an_arn_of_something_else_is_refused(kind: type[SqsTarget | LambdaTarget], arn: object) -> None:
+    with pytest.raises(InvalidSchedule, match=r"^target\.arn: .*write 'arn:aws:"):
+        kind(arn)  # type: ignore[arg-type]  # wrong types are the point

@@ -3,10 +3,16 @@
 from typing import TYPE_CHECKING
 
 from tickler.clock import Clock, ManualClock
-from tickler.connect import Tickler, connect, connect_sync, needing_extra
+from tickler.connect import connect, connect_sync, needing_extra
+from tickler.deliver.options import RunOptions
+from tickler.deliver.runner import Summary
+from tickler.delivery import Delivery, Outcome
 from tickler.errors import (
+    FireNotFound,
+    GiveUp,
     InvalidInput,
     InvalidSchedule,
+    InvalidSignature,
     InvalidWhen,
     ManagedRow,
     NeverFires,
@@ -23,18 +29,24 @@ from tickler.errors import (
     VersionConflict,
     WorkerUnfit,
 )
+from tickler.fires import Claim, Entry, Fire, Settlement
 from tickler.index import IndexRow, SetAside
 from tickler.policy import Policy
 from tickler.records import Record
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Declared, Page
-from tickler.target import HttpTarget, PythonTarget
+from tickler.seal import new_key
+from tickler.signing import new_secret
+from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
+from tickler.tickler import Tickler
+from tickler.verify import Received, verify
+from tickler.version import VERSION
 from tickler.when import At, Cron, Every, Weekly, When, parse_when
 
 if TYPE_CHECKING:
     from tickler.stores.dynamodb import DueItem, DynamoIndex
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # Names that need an extra: imported when they are asked for.
 _LATER = {"DueItem": "tickler.stores.dynamodb", "DynamoIndex": "tickler.stores.dynamodb"}
@@ -48,25 +60,36 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "At",
+    "Claim",
     "Clock",
     "Cron",
     "Declared",
+    "Delivery",
     "DueItem",
     "DynamoIndex",
+    "Entry",
     "Every",
+    "Fire",
+    "FireNotFound",
+    "GiveUp",
     "HttpTarget",
     "IndexRow",
     "InvalidInput",
     "InvalidSchedule",
+    "InvalidSignature",
     "InvalidWhen",
+    "LambdaTarget",
     "ManagedRow",
     "ManualClock",
     "NeverFires",
+    "Outcome",
     "Page",
     "PartlyWritten",
     "Policy",
     "PythonTarget",
+    "Received",
     "Record",
+    "RunOptions",
     "Schedule",
     "ScheduleNotFound",
     "SchemaError",
@@ -75,8 +98,12 @@ __all__ = [
     "SchemaOutdated",
     "SchemaTooNew",
     "SetAside",
+    "Settlement",
+    "SqsTarget",
     "StoreUnavailable",
     "StoredSchedule",
+    "Summary",
+    "Target",
     "Tickler",
     "TicklerError",
     "UnknownTimezone",
@@ -87,5 +114,8 @@ __all__ = [
     "__version__",
     "connect",
     "connect_sync",
+    "new_key",
+    "new_secret",
     "parse_when",
+    "verify",
 ]

@@ -31,6 +31,12 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     updated_at: int
     move: Move
     row: IndexRow | None = None
+    reason: str | None = None  # why it is paused, where that was not its owner's doing
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it is delivered by a runner, or left to those who claim from the index."""
+        return self.schedule.target is not None
 
     def columns(self) -> tuple[str, str, str, str, bool, int, int, int, str]:
         """The schedule as stores keep it; `stored_schedule` reads it back."""
@@ -54,13 +60,16 @@ class Change(msgspec.Struct, frozen=True, gc=False):
             updated_at=self.updated_at,
             state=kept.state if kept else states[self.move],
             next_fire_at=kept.next_fire_at if kept else (None if self.row is None else self.row.next_fire_at),
+            reason=self.reason,
         )
 
 
 class Removal(NamedTuple):
-    """Delete this schedule and its index row."""
+    """Delete this schedule and its index row, and cancel what it still owes, which the history keeps until `expires_at`."""
 
     id: Id
+    at: int
+    expires_at: int
 
 
 def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False) -> Change | None:
@@ -78,7 +87,8 @@ def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, fini
     if not schedule.enabled:
         return _change(schedule, current, now_ms, "leave")
     if current is not None and current.state in ("active", "finished") and _times(schedule) == _times(current):
-        if _bounds(schedule) == _bounds(current):
+        as_before = current.next_fire_at is None or (schedule.target is None) == (current.target is None)
+        if _bounds(schedule) == _bounds(current) and as_before:
             return _change(schedule, current, now_ms, "keep")
         if (kept := _row_within(schedule, current)) is not None:
             return _change(schedule, current, now_ms, "enter", kept)
@@ -87,11 +97,11 @@ def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, fini
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
 
 
-def pause(current: StoredSchedule, now_ms: int) -> Change | None:
+def pause(current: StoredSchedule, now_ms: int, reason: str | None = None) -> Change | None:
     """Hold new fires. None when it is paused already."""
     if not current.enabled:
         return None
-    return _change(replace(current.declared(), enabled=False), current, now_ms, "leave")
+    return _change(replace(current.declared(), enabled=False), current, now_ms, "leave", reason=reason)
 
 
 def resume(current: StoredSchedule, now_ms: int) -> Change | None:
@@ -114,13 +124,20 @@ def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
     )
 
 
-def _change(schedule: Schedule, current: StoredSchedule | None, now_ms: int, move: Move, row: IndexRow | None = None) -> Change:
+def _change(
+    schedule: Schedule,
+    current: StoredSchedule | None,
+    now_ms: int,
+    move: Move,
+    row: IndexRow | None = None,
+    reason: str | None = None,
+) -> Change:
     if current is not None and current.newer:
         raise InvalidSchedule(
             "schedule", f"{current.id} was written by a newer Tickler, and would lose what only that can read: upgrade"
         )
     version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
-    return Change(schedule, encode_body(schedule), version, created_at, now_ms, move, row)
+    return Change(schedule, encode_body(schedule, reason), version, created_at, now_ms, move, row, reason)
 
 
 def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -> Schedule:

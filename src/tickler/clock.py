@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -14,6 +15,7 @@ EARLIEST_PLAUSIBLE_MS = 100_000_000_000
 LATEST_PLAUSIBLE_MS = 100_000_000_000_000
 
 WARN_OFFSET_MS = 2_000
+MOST_OFFSET_MS = 30_000  # a worker whose machine is further off does not claim
 
 log = logging.getLogger("tickler.clock")
 
@@ -25,28 +27,41 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This machine's clock, corrected by its measured offset to the store's."""
+    """This machine's clock; from the first `follow` on, the store's, carried on by a steady clock that nobody sets.
 
-    def __init__(self) -> None:
-        self.offset_ms = 0
+    So a machine whose time is set while it works, forwards or backwards, claims nothing too early and nothing twice.
+    """
+
+    def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._wall_ns = wall_ns
+        self._steady_ns = steady_ns
+        self._ahead_ns: int | None = None  # the store's time less the steady clock's
+        self.offset_ms = 0  # the store's time less this machine's, when it was last looked at
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self.offset_ms
+        return self._now_ns() // 1_000_000
 
-    def follow(self, store_now_ms: int, asked_at: int, answered_at: int, within_ms: int = 1) -> None:
+    def follow(self, store_now_ms: int, asked_at: int, answered_at: int, within_ms: int = 1) -> int:
         """Take the store's answer as the time half-way between question and answer, both read off this clock.
 
-        A store that tells the time only to `within_ms` cannot correct a clock that agrees with it to that.
+        A store that tells the time only to `within_ms` cannot correct a clock that agrees with it to that, nor can an answer
+        that was so long on its way. By how much this clock was wrong, in milliseconds.
         """
         error_ms = store_now_ms - (asked_at + answered_at) // 2
-        if abs(error_ms) < within_ms:
-            return
-        self.offset_ms += error_ms
+        if abs(error_ms) < max(within_ms, (answered_at - asked_at) / 2):
+            error_ms = 0
+        now_ns = self._now_ns() + error_ms * 1_000_000
+        self._ahead_ns = now_ns - self._steady_ns()
+        self.offset_ms = round((now_ns - self._wall_ns()) / 1_000_000)
         if abs(self.offset_ms) > WARN_OFFSET_MS:
             log.warning(
                 "this machine's clock is %+d ms off the store's; the store's is used: check time synchronisation here",
                 -self.offset_ms,
             )
+        return error_ms
+
+    def _now_ns(self) -> int:
+        return self._wall_ns() if self._ahead_ns is None else self._steady_ns() + self._ahead_ns
 
 
 class ManualClock:

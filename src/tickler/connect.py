@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import entry_points
+from ipaddress import ip_network
 from types import ModuleType
-from typing import Self, cast
+from typing import cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -15,11 +18,12 @@ import msgspec
 from tickler.blocking import Blocking
 from tickler.clock import Clock, SystemClock
 from tickler.errors import InvalidInput
-from tickler.index import Index
-from tickler.records import Records
-from tickler.schedules import Schedules
-from tickler.store import Capabilities, Store, StoreUrl
-from tickler.when import tzdata_version
+from tickler.fires import KEPT_MS
+from tickler.policy import Duration
+from tickler.store import Store, StoreUrl
+from tickler.tickler import Settings, Tickler
+
+LONGEST_KEPT = timedelta(days=3_660)
 
 OpenStore = Callable[[StoreUrl], Store]
 
@@ -34,64 +38,6 @@ BACKENDS = {
 EXTRAS = {"asyncpg": "postgres", "botocore": "dynamodb", "aiohttp": "dynamodb"}
 
 
-class Tickler:
-    """Schedules and the index that finds what is due, on one store. Made by `connect`; use it with `async with`."""
-
-    def __init__(self, store: Store, clock: Clock, *, create: bool) -> None:
-        self._store = store
-        self._clock = clock
-        self._create = create
-        self.schedules = Schedules(store.schedules, clock)
-        self.index = Index(store.index)
-        self.records = Records(store.records, clock)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """How this store differs from others."""
-        return self._store.capabilities
-
-    def now_ms(self) -> int:
-        """The time to claim with: the store's, as far as it is known, so that all workers agree."""
-        return self._clock.now_ms()
-
-    async def open(self) -> Self:
-        """Connect, look at the store's clock, and take back into the index what this worker can read again."""
-        await self._store.open(create=self._create)
-        try:
-            await self._follow_clock()
-            await self._store.index.restore()
-            await self._record_tzdata()
-        except BaseException:
-            await self._store.close()
-            raise
-        return self
-
-    async def close(self) -> None:
-        await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    async def _follow_clock(self) -> None:
-        if isinstance(self._clock, SystemClock):
-            asked_at = self._clock.now_ms()
-            store_now_ms = await self._store.now_ms()
-            if store_now_ms is not None:
-                self._clock.follow(store_now_ms, asked_at, self._clock.now_ms(), self.capabilities.clock_ms)
-
-    async def _record_tzdata(self) -> None:
-        """The newest time zone database that has been used with this store."""
-        recorded = await self.records.get("store", "tzdata")
-        known = recorded.value.get("version", "") if recorded and isinstance(recorded.value, dict) else ""
-        ours = tzdata_version()
-        if re.fullmatch(r"\d{4}[a-z]+", ours) and (ours > known or not re.fullmatch(r"\d{4}[a-z]+", known)):
-            value = msgspec.json.encode({"version": ours})
-            await self._store.records.put("store", "tzdata", value, now_ms=self._clock.now_ms())
-
-
 def connect(
     url: str | None = None,
     *,
@@ -99,29 +45,46 @@ def connect(
     schema: str | None = None,
     create: bool | None = None,
     clock: Clock | None = None,
+    allow_networks: Sequence[str] = (),
+    keep_history: Duration = timedelta(milliseconds=KEPT_MS),
 ) -> Tickler:
     """A Tickler on the store that `url` names; nothing is opened before `async with`.
 
     `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`, `dynamodb://TABLE?region=…`; or `pool=`, an
     asyncpg pool of yours, with `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are
     none: by default yes, on DynamoDB no. Nothing is ever migrated here (`tickler migrate` does that).
+
+    Deliveries go to public addresses, and to those of `allow_networks` (or TICKLER_ALLOW_NETWORKS), such as ("10.0.0.0/8",).
+    `keep_history` is for how long what happened is kept.
     """
     if (url is None) == (pool is None):
         raise InvalidInput("connect: pass a store's URL, such as 'sqlite:///tickler.db', or pool=, and not both")
+    settings = Settings(
+        create=create is not False,
+        environ=os.environ,
+        allow_networks=_networks(allow_networks),
+        keep_history=_kept(keep_history),
+    )
     if url is None:
-        store = _store_for_pool(pool, "public" if schema is None else schema)
-        return Tickler(store, clock or SystemClock(), create=create is not False)
+        return Tickler(_store_for_pool(pool, "public" if schema is None else schema), clock or SystemClock(), settings)
     if schema is not None:
         raise InvalidInput("connect: schema= goes with pool=: in a URL, write ?schema=…")
     parsed = parse_url(url)
     store = _store(parsed)
     wants_tables = _wants_tables(parsed, store.capabilities.makes_tables) if create is None else create
-    return Tickler(store, clock or SystemClock(), create=wants_tables)
+    return Tickler(store, clock or SystemClock(), msgspec.structs.replace(settings, create=wants_tables))
 
 
-def connect_sync(url: str, *, create: bool | None = None, clock: Clock | None = None) -> Blocking:
+def connect_sync(
+    url: str,
+    *,
+    create: bool | None = None,
+    clock: Clock | None = None,
+    allow_networks: Sequence[str] = (),
+    keep_history: Duration = timedelta(milliseconds=KEPT_MS),
+) -> Blocking:
     """The same object without `await`, for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
-    return Blocking(connect(url, create=create, clock=clock))
+    return Blocking(connect(url, create=create, clock=clock, allow_networks=allow_networks, keep_history=keep_history))
 
 
 def store_for_url(url: str) -> Store:
@@ -148,6 +111,26 @@ def parse_url(url: str) -> StoreUrl:
     scheme, _, rest = url.partition("://")
     location, _, query = rest.partition("?")
     return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def _networks(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(network, str) for network in given):
+        raise InvalidInput(f"allow_networks: {given!r} is no list of networks: pass ('10.0.0.0/8',)")
+    for network in given:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise InvalidInput(f"allow_networks: {error}: write '10.0.0.0/8', 'fd00::/8' or one address") from None
+    return tuple(given)
+
+
+def _kept(given: object) -> timedelta:
+    kept = timedelta(seconds=given) if isinstance(given, int | float) and not isinstance(given, bool) else given
+    if not isinstance(kept, timedelta) or not timedelta(0) < kept <= LONGEST_KEPT:
+        raise InvalidInput(
+            f"keep_history: {given!r} is not a duration of up to {LONGEST_KEPT.days} days: pass seconds or a timedelta"
+        )
+    return kept
 
 
 def _wants_tables(url: StoreUrl, by_default: bool) -> bool:

@@ -8,7 +8,9 @@ TicklerError
 │   ├── NeverFires              it reads, but no instant is left at which it would fire
 │   └── ManagedRow              the index row belongs to a schedule; change the schedule
 ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
+├── FireNotFound                no fire has that id, or it is not in the state that was asked for (also a LookupError)
 ├── VersionConflict             somebody else wrote in between
+├── InvalidSignature            what was received is not proven to come from Tickler, or not just now
 ├── StoreUnavailable            the store did not answer or is locked; nothing was half done
 │   └── PartlyWritten           … after some of many schedules were written
 ├── SchemaError                 the store's tables do not fit this version
@@ -16,7 +18,8 @@ TicklerError
 │   ├── SchemaMismatch          … they are keyed differently
 │   ├── SchemaOutdated          … they are older: migrate
 │   └── SchemaTooNew            … they are newer: upgrade this worker
-└── WorkerUnfit                 this worker lacks what others have; it must not claim
+├── WorkerUnfit                 this worker lacks what others have; it must not claim
+└── GiveUp                      raised by a handler: this fire will never work, do not try again
 """
 
 from __future__ import annotations
@@ -112,6 +115,15 @@ class ScheduleNotFound(TicklerError, LookupError):
         self.key = key
 
 
+class FireNotFound(TicklerError, LookupError):
+    """No fire has that id, or it is in no state in which that can be done."""
+
+    def __init__(self, fire_id: str, reason: str) -> None:
+        super().__init__(f"{fire_id[:80]}: {reason}")
+        self.fire_id = fire_id
+        self.reason = reason
+
+
 class VersionConflict(TicklerError):
     """Somebody else wrote in between. `expected` is what the caller had seen, `found` what is there (0: nothing)."""
 
@@ -121,6 +133,15 @@ class VersionConflict(TicklerError):
         self.name = name
         self.expected = expected
         self.found = found
+
+
+class InvalidSignature(TicklerError):
+    """What was received is not proven to come from Tickler, or not just now: answer 401 and do nothing. `reason` says why."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}: {remedy}")
+        self.reason = reason
+        self.remedy = remedy
 
 
 class StoreUnavailable(TicklerError):
@@ -194,3 +215,7 @@ class WorkerUnfit(TicklerError):
             f"this machine lacks the time zones {', '.join(self.zones)}, which schedules here were written with; nothing was "
             "claimed: upgrade the tzdata package or the system's time zone database, then start this worker again"
         )
+
+
+class GiveUp(TicklerError):
+    """For handlers to raise: this fire will never work, so it is dead at once instead of being tried again."""

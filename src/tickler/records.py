@@ -16,7 +16,7 @@ from tickler.index import check_limit
 from tickler.schedule import check_name
 
 LARGEST_VALUE_BYTES = 64 * 1024
-OWN_KINDS = ("store", "zone", "outdated")
+OWN_KINDS = ("store", "zone", "outdated", "secret", "worker")
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -124,6 +124,12 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True):
     reason: str | None = None
     newer: bool = False  # written by a newer version with more in it than is shown here: it can be deleted, not changed
 
+    def __post_init__(self) -> None:
+        """It was checked when it was put; `declared` checks again."""
+        force_setattr(self, "tz", self.when.tz)
+        if self.delete_after is None:
+            force_setattr(self, "delete_after", isinstance(self.when, At))
+
     def declared(self) -> Schedule:
         """Only what the user declared."""
         return Schedule(**{name: getattr(self, name) for name in Schedule.__struct_fields__})
@@ -143,6 +149,12 @@ def check_name(field: str, name: object) -> None:
         raise InvalidSchedule(field, f"has {size} bytes: {LONGEST_NAME_BYTES} are allowed")
     if not name.isprintable() and any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
         raise InvalidSchedule(field, f"{name!r} has control characters in it: leave them out")
+
+
+def checked_id(owner: str, key: str) -> Id:
+    check_name("owner", owner)
+    check_name("key", key)
+    return Id(owner, key)
 
 
 def _read_when(when: object, tz: object) -> When:

@@ -10,6 +10,7 @@ import msgspec
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen
+from tickler.index import IndexRow
 from tickler.policy import DEFAULT_POLICY, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.target import read_target
@@ -20,6 +21,7 @@ MOST_LEVELS = 100
 
 _FIELDS = frozenset(Schedule.__struct_fields__)
 _BODY_FIELDS = ("target", "payload", "policy", "starts_at", "ends_at", "delete_after")
+_PAUSED_BECAUSE = "paused_because"  # in the body only while it is paused, and by whom it was not declared
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -58,9 +60,11 @@ def schedule_from_json(fields: object) -> Schedule:
     return Schedule(**{name: value for name, value in values.items() if value is not None or name == "payload"})
 
 
-def encode_body(schedule: Schedule) -> bytes:
+def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
     """What of a schedule has no column of its own. `InvalidSchedule` when the payload does not survive JSON, or is too large."""
     body = _body(schedule)
+    if paused_because is not None:
+        body[_PAUSED_BECAUSE] = paused_because
     if not body:
         return b"{}"
     if "payload" in body:
@@ -83,7 +87,7 @@ def stored_schedule(
     reason: str | None,
 ) -> StoredSchedule:
     """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
-    fields, newer = _read_body(body)
+    fields, paused_because, newer = _read_body(body)
     return StoredSchedule(
         owner=owner,
         key=key,
@@ -94,31 +98,50 @@ def stored_schedule(
         updated_at=updated_at,
         state=_state(enabled, next_fire_at, aside),
         next_fire_at=next_fire_at,
-        reason=reason,
+        reason=reason if paused_because is None else paused_because,
         newer=newer,
         **fields,
     )
 
 
-def _read_body(body: str | bytes) -> tuple[dict[str, Any], bool]:
-    """The fields that this version knows, and whether there were others."""
+def active_schedule(row: IndexRow, version: int, created_at: int, updated_at: int, body: str | bytes) -> StoredSchedule:
+    """The schedule behind a row of the index, which has been read already."""
+    fields, _, newer = _read_body(body)
+    return StoredSchedule(
+        owner=row.owner,
+        key=row.key,
+        when=row.when,
+        version=version,
+        created_at=created_at,
+        updated_at=updated_at,
+        state="active",
+        next_fire_at=row.next_fire_at,
+        newer=newer,
+        **fields,
+    )
+
+
+def _read_body(body: str | bytes) -> tuple[dict[str, Any], str | None, bool]:
+    """The fields that this version knows, why it is paused if that is known, and whether there were other fields."""
     fields: dict[str, Any] = _decode(body)
+    paused_because = fields.pop(_PAUSED_BECAUSE, None)
     known = {name: fields[name] for name in _BODY_FIELDS if name in fields}
     newer = len(known) < len(fields)
-    readers: dict[str, Callable[[Any], object]] = {
-        "policy": policy_from_json,
-        "target": read_target,
-        "starts_at": partial(to_ms, name="starts_at"),
-        "ends_at": partial(to_ms, name="ends_at"),
-    }
-    for name, read in readers.items():
-        if name in known:
-            try:
-                known[name] = read(known[name])
-            except InvalidInput:
-                del known[name]
-                newer = True
-    return known, newer
+    for name in _READERS.keys() & known.keys():
+        try:
+            known[name] = _READERS[name](known[name])
+        except InvalidInput:
+            del known[name]
+            newer = True
+    return known, paused_because, newer
+
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "policy": policy_from_json,
+    "target": read_target,
+    "starts_at": partial(to_ms, name="starts_at"),
+    "ends_at": partial(to_ms, name="ends_at"),
+}
 
 
 def _state(enabled: bool, next_fire_at: int | None, aside: State | None) -> State:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from tickler import changes
 from tickler.changes import Change, Removal
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
-from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name
+from tickler.fires import KEPT_MS
+from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
+from tickler.seal import Sealer
+from tickler.target import HttpTarget
 
 MOST_LISTED = 1_000
 
@@ -65,14 +70,16 @@ class Schedules:
     Every write takes `using=`: a connection of your own with a transaction open, which the write joins.
     """
 
-    def __init__(self, store: ScheduleStore, clock: Clock) -> None:
+    def __init__(self, store: ScheduleStore, clock: Clock, *, sealer: Sealer | None = None, kept_ms: int = KEPT_MS) -> None:
         self._store = store
         self._clock = clock
+        self._sealer = sealer or Sealer()
+        self._kept_ms = kept_ms  # how long the history keeps what was cancelled
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
         """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
         declared = _checked(schedule)
-        return await self._change_one(declared.id, lambda current, now_ms: changes.put(declared, current, now_ms), using)
+        return await self._change_one(declared.id, lambda current, now_ms: self._put(declared, current, now_ms), using)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
         """Put them all, or none: everything is checked before the first write, and an error names the position.
@@ -85,7 +92,7 @@ class Schedules:
 
         def decide(stored: Stored) -> list[Change]:
             nonlocal written
-            made = [change for change in _puts(declared, ids, stored, self._clock.now_ms()) if change is not None]
+            made = [change for change in self._puts(declared, ids, stored) if change is not None]
             written = len(made)
             return made
 
@@ -105,31 +112,35 @@ class Schedules:
             found = 0 if current is None else current.version
             if found != version:
                 raise VersionConflict(str(declared.id), version, found)
-            return changes.put(declared, current, now_ms)
+            return self._put(declared, current, now_ms)
 
         return await self._change_one(declared.id, decide, using)
 
-    async def pause(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
-        """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule."""
-        return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.pause), using)
+    async def pause(self, owner: str, key: str, *, reason: str | None = None, using: object = None) -> StoredSchedule:
+        """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule.
+
+        The `reason` is kept with it until it is resumed or put again.
+        """
+        pause = partial(changes.pause, reason=reason)
+        return await self._change_one(checked_id(owner, key), _existing(checked_id(owner, key), pause), using)
 
     async def resume(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
         """Fire again, from now: what lay in between was not missed. Nothing happens when it is not paused.
 
         `NeverFires` when nothing lies ahead any more.
         """
-        return await self._change_one(_id(owner, key), _existing(_id(owner, key), changes.resume), using)
+        return await self._change_one(checked_id(owner, key), _existing(checked_id(owner, key), changes.resume), using)
 
     async def delete(self, owner: str, key: str, *, using: object = None) -> bool:
         """Remove it; whether there was one."""
         found = False
 
-        def decide(stored: Stored) -> list[Removal]:
+        def decide(stored: Stored) -> Sequence[Removal]:
             nonlocal found
             found = bool(stored)
-            return [Removal(id) for id in stored]
+            return self._removals(stored)
 
-        await self._store.change([_id(owner, key)], decide, using=using)
+        await self._store.change([checked_id(owner, key)], decide, using=using)
         return found
 
     async def pause_all(self, owner: str, *, using: object = None) -> int:
@@ -143,7 +154,7 @@ class Schedules:
 
     async def delete_all(self, owner: str, *, using: object = None) -> int:
         """Delete every schedule of the owner; how many there were."""
-        return await self._change_owner(owner, lambda stored: [Removal(id) for id in stored], using)
+        return await self._change_owner(owner, self._removals, using)
 
     async def declare(self, owner: str, schedules: Iterable[Schedule], *, using: object = None) -> Declared:
         """Make the owner's schedules exactly these: for static schedules, declared in code and applied at every start.
@@ -162,7 +173,7 @@ class Schedules:
 
         def decide(stored: Stored) -> list[Change | Removal]:
             nonlocal report
-            puts = list(_puts(declared, ids, stored, self._clock.now_ms(), finished_is_fine=True))
+            puts = list(self._puts(declared, ids, stored, finished_is_fine=True))
             gone = [id for id in stored if id not in wanted]
             report = Declared(
                 added=[id.key for id in ids if id not in stored],
@@ -170,13 +181,13 @@ class Schedules:
                 removed=[id.key for id in gone],
                 kept=[id.key for id, change in zip(ids, puts, strict=True) if change is None],
             )
-            return [change for change in puts if change] + [Removal(id) for id in gone]
+            return [*(change for change in puts if change), *self._removals(gone)]
 
         await self._store.change_owner(owner, decide, using=using)
         return report
 
     async def get(self, owner: str, key: str) -> StoredSchedule | None:
-        return await self._store.get(_id(owner, key))
+        return await self._store.get(checked_id(owner, key))
 
     async def list(
         self, *, owner: str | None = None, state: State | None = None, limit: int = 100, after: str | None = None
@@ -192,6 +203,31 @@ class Schedules:
         found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
         items = found[:limit]
         return Page(items, _cursor(items[-1].id) if len(found) > limit else None)
+
+    def _put(
+        self, declared: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False
+    ) -> Change | None:
+        """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
+        if isinstance(declared.target, HttpTarget):
+            before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
+            sealed = self._sealer.seal_target(declared.target, declared.owner, before)
+            declared = declared if sealed is declared.target else replace(declared, target=sealed)
+        return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine)
+
+    def _puts(
+        self, declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, *, finished_is_fine: bool = False
+    ) -> Iterator[Change | None]:
+        now_ms = self._clock.now_ms()
+        position = 0
+        try:
+            for position, schedule in enumerate(declared):
+                yield self._put(schedule, stored.get(ids[position]), now_ms, finished_is_fine=finished_is_fine)
+        except (InvalidSchedule, NeverFires) as error:
+            raise error.at(position) from None
+
+    def _removals(self, ids: Iterable[Id]) -> Sequence[Removal]:
+        now_ms = self._clock.now_ms()
+        return [Removal(id, now_ms, now_ms + self._kept_ms) for id in ids]
 
     async def _change_one(
         self, id: Id, decide_one: Callable[[StoredSchedule | None, int], Change | None], using: object
@@ -223,17 +259,6 @@ class Schedules:
         return count
 
 
-def _puts(
-    declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, now_ms: int, *, finished_is_fine: bool = False
-) -> Iterator[Change | None]:
-    position = 0
-    try:
-        for position, schedule in enumerate(declared):
-            yield changes.put(schedule, stored.get(ids[position]), now_ms, finished_is_fine=finished_is_fine)
-    except (InvalidSchedule, NeverFires) as error:
-        raise error.at(position) from None
-
-
 def _existing(
     id: Id, change: Callable[[StoredSchedule, int], Change | None]
 ) -> Callable[[StoredSchedule | None, int], Change | None]:
@@ -243,12 +268,6 @@ def _existing(
         return change(current, now_ms)
 
     return decide
-
-
-def _id(owner: str, key: str) -> Id:
-    check_name("owner", owner)
-    check_name("key", key)
-    return Id(owner, key)
 
 
 def _checked(schedule: object, position: int | None = None) -> Schedule:
@@ -281,6 +300,6 @@ def _read_cursor(cursor: str) -> Id:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         owner, key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=tuple[str, str])
-        return _id(owner, key)
+        return checked_id(owner, key)
     except (binascii.Error, msgspec.MsgspecError, ValueError, TypeError, AttributeError):
         raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page") from None

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from tickler.errors import InvalidInput
+from tickler.fires import FireStore
 from tickler.index import ScheduleIndex
 from tickler.records import RecordStore
 from tickler.schedules import ScheduleStore
@@ -23,6 +24,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     makes_tables: bool = True  # opening makes what is missing unless it is told not to
     longest_name_bytes: int = 512  # owners and keys of this length always fit
     clock_ms: int = 1  # how exactly it tells the time
+    prunes_itself: bool = False  # the history loses what has expired without being asked, some time after
+    poll_ms: int = 1000  # how often a runner with nothing to do asks whether others put something that is due sooner
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
@@ -109,12 +112,21 @@ class Store(Protocol):
     @property
     def records(self) -> RecordStore: ...
 
+    @property
+    def fires(self) -> FireStore: ...
+
     async def open(self, *, create: bool) -> None: ...
 
     async def close(self) -> None: ...
 
     async def now_ms(self) -> int | None:
         """The time on the store's own machine; None when that is this machine."""
+
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        """Call `wake` when somebody, here or elsewhere, writes a schedule that is due soon: until the connection ends.
+
+        False, and at once, when this store has no way to tell.
+        """
 
     async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
         """On a store that is not open: bring the schema up to this version, and do what is wanted, telling of progress.

@@ -1,46 +1,108 @@
-"""Where a fire goes, as values. Nothing here delivers."""
+"""Where a fire goes, as values. Nothing here delivers.
+
+Other kinds come by the entry point group `tickler.targets`, named after the `type` they have in JSON. Each names a frozen
+msgspec.Struct with `tag_field="type"` and that tag; what delivers to it is registered with `Tickler.deliver_with`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from tickler.errors import InvalidSchedule
 
 LONGEST_URL = 2_048
 LONGEST_HANDLER = 128
+MOST_HEADERS = 50
+LONGEST_HEADERS = 8_192
+REDACTED = "•••"
 
+# What most are like, so that it is not taken apart each time a schedule is read: a plain host, a port, and visible ASCII.
+_PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::[1-9]\d{0,3})?(?:/[!-~]*)?")
+_UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
+_SQS_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
+_LAMBDA_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,140}(:[A-Za-z0-9$_-]{1,128})?")
+# What Tickler says itself, and what belongs to the connection.
+_OUR_HEADERS = ("webhook-", "tickler-")
+_CONNECTION_HEADERS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "proxy-authorization"}
+)
 
 
-class HttpTarget(msgspec.Struct, frozen=True, tag_field="type", tag="http", forbid_unknown_fields=True):
-    """An HTTP endpoint that is sent a POST."""
+class Target(msgspec.Struct, frozen=True, tag_field="type"):
+    """The base of all kinds."""
+
+
+class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, omit_defaults=True):
+    """An HTTP endpoint that is sent a POST.
+
+    `body`: "json" wraps the payload with what there is to know of the fire, "raw" sends the payload alone. `headers` are sent
+    along; `secret` signs instead of the owner's. Both are encrypted before they are stored, need a key (TICKLER_KEY), and are
+    never shown again: what is read back has `sealed`, which may be put again as it is, and the headers' names.
+    """
 
     url: str
+    body: Literal["json", "raw"] = "json"
+    headers: Mapping[str, str] | None = None
+    secret: str | None = None
+    sealed: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            url: str,
+            body: Literal["json", "raw"] = "json",
+            headers: Mapping[str, str] | None = None,
+            secret: str | None = None,
+            sealed: str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.url, str) or len(self.url) > LONGEST_URL:
-            raise InvalidSchedule("target.url", f"give a URL as text, of at most {LONGEST_URL} characters")
-        if any(character <= " " or "\x7f" <= character <= "\xa0" or "\ud800" <= character <= "\udfff" for character in self.url):
-            raise InvalidSchedule(
-                "target.url", "has spaces, control characters or half characters in it: write them as %20 and the like"
-            )
-        try:
-            parts = urlsplit(self.url)
-            plain_host = parts.netloc.rpartition("@")[2]
-            well_formed = parts.hostname and (parts.port is None or parts.port > 0) and _HOST.fullmatch(plain_host)
-        except ValueError:
-            parts, well_formed = urlsplit(""), None
-        if "@" in parts.netloc:  # checked first, so that no message repeats it
-            raise InvalidSchedule("target.url", "has a user name in it, which ends up in logs: send a header instead")
-        if parts.scheme not in ("http", "https") or not well_formed:
-            raise InvalidSchedule("target.url", "is no http or https address: write 'https://host/path'")
+        _check_url(self.url)
+        if self.body not in ("json", "raw"):
+            raise InvalidSchedule("target.body", f"{self.body!r} is neither 'json' nor 'raw'")
+        if self.headers is not None:
+            force_setattr(self, "headers", _checked_headers(self.headers))
+        if self.secret is not None and (not isinstance(self.secret, str) or not self.secret):
+            raise InvalidSchedule("target.secret", "give a signing secret as text, such as tickler.new_secret() makes")
+        if self.sealed is not None and not isinstance(self.sealed, str):
+            raise InvalidSchedule("target.sealed", "is no text: pass what was read from a stored schedule, or leave it out")
+        if self.sealed is None and REDACTED in (self.secret, *(self.headers or {}).values()):
+            raise InvalidSchedule("target.headers", "are redacted: pass their values, or `sealed` as it was read with them")
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is something in it that must be encrypted before it is stored."""
+        return self.sealed is None and bool(self.headers or self.secret)
+
+    def redacted(self, sealed: str | None = None) -> HttpTarget:
+        """Without what must not be seen; `sealed` is what is stored in its place."""
+        headers = None if not self.headers else dict.fromkeys(self.headers, REDACTED)
+        return HttpTarget(self.url, self.body, headers, REDACTED if self.secret else None, sealed or self.sealed)
+
+    def __repr__(self) -> str:
+        shown = [repr(self.url)]
+        shown += [f"body={self.body!r}"] if self.body != "json" else []
+        shown += [f"headers={dict.fromkeys(self.headers, REDACTED)}"] if self.headers else []
+        shown += [f"secret={REDACTED!r}"] if self.secret else []
+        return f"HttpTarget({', '.join(shown)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        headers = [("headers", dict.fromkeys(self.headers, REDACTED))] if self.headers else []
+        return [("url", self.url), *headers]
 
 
-class PythonTarget(msgspec.Struct, frozen=True, tag_field="type", tag="python", forbid_unknown_fields=True):
+class PythonTarget(Target, frozen=True, tag="python", forbid_unknown_fields=True):
     """A handler that the worker registered under this name. Nothing is ever imported from stored text."""
 
     handler: str
@@ -50,18 +112,99 @@ class PythonTarget(msgspec.Struct, frozen=True, tag_field="type", tag="python", 
             raise InvalidSchedule("target.handler", f"give the name of a registered handler, 1 to {LONGEST_HANDLER} characters")
 
 
-Target = HttpTarget | PythonTarget
+class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
+    """A queue of Amazon SQS, by its ARN, which must be on the worker's allow-list."""
+
+    arn: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arn, str) or not _SQS_ARN.fullmatch(self.arn):
+            raise InvalidSchedule("target.arn", "is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'")
+
+
+class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True):
+    """A function of AWS Lambda, by its ARN, which must be on the worker's allow-list."""
+
+    arn: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arn, str) or not _LAMBDA_ARN.fullmatch(self.arn):
+            raise InvalidSchedule("target.arn", "is no function's: write 'arn:aws:lambda:eu-west-1:123456789012:function:name'")
+
+
+OWN_KINDS: tuple[type[Target], ...] = (HttpTarget, PythonTarget, SqsTarget, LambdaTarget)
 
 
 def read_target(value: object) -> Target | None:
     """A target as people pass it: a value, a URL, or an object as it stands in JSON."""
-    if value is None or isinstance(value, HttpTarget | PythonTarget):
+    if value is None or isinstance(value, Target):
         return value
     if isinstance(value, str):
         return HttpTarget(value)
     if isinstance(value, Mapping):
-        try:
-            return msgspec.convert(dict(value), type=Target)  # type: ignore[no-any-return]  # a union is a type to msgspec
-        except msgspec.ValidationError as error:
-            raise InvalidSchedule("target", f"{error}: write {{'type': 'http', 'url': 'https://…'}}") from None
+        return _from_json(dict(value))
     raise InvalidSchedule("target", f"is a {type(value).__name__}: pass a URL, an HttpTarget or a PythonTarget")
+
+
+def _from_json(fields: dict[str, Any]) -> Target:
+    kinds = _kinds()
+    tag = fields.get("type")
+    kind = kinds.get(tag) if isinstance(tag, str) else None
+    if kind is None:
+        raise InvalidSchedule(
+            "target", f"type {tag!r} is not one of {', '.join(kinds)}: write {{'type': 'http', 'url': 'https://…'}}"
+        )
+    try:
+        return msgspec.convert(fields, type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidSchedule("target", f"{error}: write {{'type': 'http', 'url': 'https://…'}}") from None
+
+
+@cache
+def _kinds() -> dict[str, type[Target]]:
+    """By the `type` they have in JSON; those of other packages are named by entry points, never by stored text."""
+    kinds = {str(kind.__struct_config__.tag): kind for kind in OWN_KINDS}
+    for point in entry_points(group="tickler.targets"):
+        kinds.setdefault(point.name, point.load())
+    return kinds
+
+
+def _check_url(url: object) -> None:
+    if not isinstance(url, str) or len(url) > LONGEST_URL:
+        raise InvalidSchedule("target.url", f"give a URL as text, of at most {LONGEST_URL} characters")
+    if _PLAIN_URL.fullmatch(url):
+        return
+    if _UNFIT.search(url):
+        raise InvalidSchedule(
+            "target.url", "has spaces, control characters or half characters in it: write them as %20 and the like"
+        )
+    try:
+        parts = urlsplit(url)
+        plain_host = parts.netloc.rpartition("@")[2]
+        well_formed = parts.hostname and (parts.port is None or parts.port > 0) and _HOST.fullmatch(plain_host)
+    except ValueError:
+        parts, well_formed = urlsplit(""), None
+    if "@" in parts.netloc:  # checked first, so that no message repeats it
+        raise InvalidSchedule("target.url", "has a user name in it, which ends up in logs: send a header instead")
+    if parts.scheme not in ("http", "https") or not well_formed:
+        raise InvalidSchedule("target.url", "is no http or https address: write 'https://host/path'")
+
+
+def _checked_headers(headers: object) -> dict[str, str]:
+    if not isinstance(headers, Mapping) or len(headers) > MOST_HEADERS:
+        raise InvalidSchedule("target.headers", f"give a mapping of at most {MOST_HEADERS} names to values")
+    checked: dict[str, str] = {}
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
+            raise InvalidSchedule("target.headers", "one has no name of a header: use letters, digits and '-'")
+        lower = name.lower()
+        if lower.startswith(_OUR_HEADERS) or lower in _CONNECTION_HEADERS:
+            raise InvalidSchedule("target.headers", f"{name}: Tickler or the connection says that itself: leave it out")
+        if lower in checked:
+            raise InvalidSchedule("target.headers", f"{name} comes twice: leave one of them out")
+        if not isinstance(value, str) or (value != REDACTED and not all(" " <= each <= "~" or each == "\t" for each in value)):
+            raise InvalidSchedule("target.headers", f"{name}: its value is not plain ASCII text without line breaks")
+        checked[lower] = value
+    if sum(len(name) + len(value) for name, value in checked.items()) > LONGEST_HEADERS:
+        raise InvalidSchedule("target.headers", f"are longer than {LONGEST_HEADERS} bytes: send it in the payload")
+    return checked

@@ -1,7 +1,7 @@
 """Every kit over the DynamoDB store."""
 
 from conformance.stores import OnDynamodb
-from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
 
 
 class TestIndex(OnDynamodb, ScheduleIndexContract):
@@ -9,6 +9,10 @@ class TestIndex(OnDynamodb, ScheduleIndexContract):
 
 
 class TestSchedules(OnDynamodb, ScheduleStoreContract):
+    pass
+
+
+class TestFires(OnDynamodb, FireStoreContract):
     pass
 
 

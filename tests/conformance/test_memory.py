@@ -1,7 +1,7 @@
 """Every kit over the memory store."""
 
 from conformance.stores import OnMemory
-from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
 
 
 class TestIndex(OnMemory, ScheduleIndexContract):
@@ -13,4 +13,8 @@ class TestSchedules(OnMemory, ScheduleStoreContract):
 
 
 class TestRecords(OnMemory, RecordStoreContract):
+    pass
+
+
+class TestFires(OnMemory, FireStoreContract):
     pass

@@ -1,7 +1,7 @@
 """Every kit over the PostgreSQL store."""
 
 from conformance.stores import OnPostgres
-from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
 
 
 class TestIndex(OnPostgres, ScheduleIndexContract):
@@ -13,4 +13,8 @@ class TestSchedules(OnPostgres, ScheduleStoreContract):
 
 
 class TestRecords(OnPostgres, RecordStoreContract):
+    pass
+
+
+class TestFires(OnPostgres, FireStoreContract):
     pass

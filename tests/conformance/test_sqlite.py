@@ -1,7 +1,7 @@
 """Every kit over the SQLite store."""
 
 from conformance.stores import OnSqlite
-from tickler.testing import RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
 
 
 class TestIndex(OnSqlite, ScheduleIndexContract):
@@ -13,4 +13,8 @@ class TestSchedules(OnSqlite, ScheduleStoreContract):
 
 
 class TestRecords(OnSqlite, RecordStoreContract):
+    pass
+
+
+class TestFires(OnSqlite, FireStoreContract):
     pass

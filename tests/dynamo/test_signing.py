@@ -20,6 +20,7 @@ from botocore.credentials import ReadOnlyCredentials
 from dynamo.pauses import Pauses
 from dynamo.scripted_service import Asked, ScriptedService, refusal
 from tickler.dynamo import Address, Client, RequestRefused
+from tickler.dynamo.signing import Signer
 from tickler.errors import InvalidInput, StoreUnavailable
 
 EXPIRED = refusal("ExpiredTokenException", "The security token included in the request is expired")
@@ -82,6 +83,28 @@ class TestRegionAndEndpoint:
         assert Client(Address(region=region)).endpoint == endpoint
 
     @pytest.mark.usefixtures("aws")
+    @pytest.mark.parametrize("service", ["sqs", "lambda"])
+    @pytest.mark.parametrize(
+        ("region", "domain"),
+        [
+            ("eu-west-1", "eu-west-1.amazonaws.com"),
+            ("us-east-1", "us-east-1.amazonaws.com"),
+            ("cn-north-1", "cn-north-1.amazonaws.com.cn"),
+            ("us-gov-west-1", "us-gov-west-1.amazonaws.com"),
+        ],
+    )
+    def test_other_services_have_theirs(self, service: str, region: str, domain: str) -> None:
+        assert Signer(Address(region=region), service).endpoint == f"https://{service}.{domain}"
+
+    def test_another_services_endpoint_comes_from_its_own_variable(self, aws: pytest.MonkeyPatch) -> None:
+        aws.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
+        aws.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://localhost:2")
+        aws.setenv("AWS_ENDPOINT_URL_SQS", "http://localhost:3")
+        address = Address(region="eu-west-1")
+        found = [Signer(address, service).endpoint for service in ("sqs", "lambda")]
+        assert found == ["http://localhost:3", "http://localhost:1"]
+
+    @pytest.mark.usefixtures("aws")
     async def test_a_region_that_nobody_knows_is_refused(self) -> None:
         with pytest.raises(InvalidInput, match=r"^region 'nowhere' has no dynamodb that botocore knows of: check its name$"):
             await Client(Address(region="nowhere")).open()
@@ -114,13 +137,13 @@ class TestRegionAndEndpoint:
             await Client(Address()).open()
 
 
-def expected_signature(asked: Asked, credentials: ReadOnlyCredentials) -> str:
+def expected_signature(asked: Asked, credentials: ReadOnlyCredentials, service: str = "dynamodb") -> str:
     """What botocore makes of the request as it arrived."""
     signed = asked.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     url = f"http://{asked.headers['host']}{asked.path}"
     request: Any = AWSRequest(asked.method, url, data=asked.body, headers={name: asked.headers[name] for name in signed})
     request.context["timestamp"] = asked.headers["x-amz-date"]
-    auth: Any = SigV4Auth(credentials, "dynamodb", "eu-west-1")
+    auth: Any = SigV4Auth(credentials, service, "eu-west-1")
     text = auth.string_to_sign(request, auth.canonical_request(request))
     return str(auth.signature(text, request))
 
@@ -148,6 +171,24 @@ class TestSignatures:
         assert must <= set(signed_headers.removeprefix("SignedHeaders=").split(";"))
         assert asked.headers["x-amz-target"] == "DynamoDB_20120810.PutItem"
         assert asked.headers["content-type"] == "application/x-amz-json-1.0"
+
+    async def test_a_path_of_the_endpoint_is_signed_with_the_rest(self, service: ScriptedService) -> None:
+        async with asking(f"{service.endpoint}/behind a/proxy/".replace(" ", "%20")) as client:
+            await client.call("ListTables", {})
+        (asked,) = service.asked
+        assert asked.path == "/behind%20a/proxy/"
+        assert expected_signature(asked, ReadOnlyCredentials("FIRSTKEY", "first secret", None)) in asked.headers["authorization"]
+
+    @pytest.mark.usefixtures("aws")
+    @pytest.mark.parametrize("base", ["", "/behind%20a/proxy"])
+    @pytest.mark.parametrize("path", ["/", "/2015-03-31/functions/arn%3Aaws%3Alambda%3A%24LATEST/invocations"])
+    async def test_any_path_below_it_is_too(self, base: str, path: str) -> None:
+        signer = Signer(Address(region="eu-west-1", endpoint=f"http://localhost:1{base}"), "lambda")
+        await signer.open()
+        headers = await signer.headers({"content-type": "application/json"}, b"{}", path)
+        asked = Asked("POST", base + path, headers, b"{}")
+        expected = expected_signature(asked, ReadOnlyCredentials("FIRSTKEY", "first secret", None), "lambda")
+        assert headers["authorization"].endswith(f"Signature={expected}")
 
     async def test_an_empty_session_token_is_none(
         self, service: ScriptedService, no_aws: pytest.MonkeyPatch, tmp_path: Path
@@ -179,6 +220,12 @@ class TestCredentials:
         for place in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "SSO", "web identity", "container's role", "instance's role"):
             assert place in str(refused.value)
         assert "for DynamoDB Local any" in str(refused.value)
+
+    @pytest.mark.usefixtures("no_aws")
+    async def test_other_services_are_not_told_of_dynamodb(self) -> None:
+        signer = Signer(Address(region="eu-west-1", endpoint="http://localhost:1"), "sqs")
+        with pytest.raises(StoreUnavailable, match=r"^no AWS credentials for http://localhost:1: tried .*; set one of them up$"):
+            await signer.open()
 
     async def test_half_a_key_is_named(self, no_aws: pytest.MonkeyPatch) -> None:
         no_aws.setenv("AWS_ACCESS_KEY_ID", "FIRSTKEY")

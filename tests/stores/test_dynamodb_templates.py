@@ -14,6 +14,8 @@ import yaml
 from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, Schedule, Tickler, connect
 from tickler.advance import ROW_FORMAT
 from tickler.dynamo import Address, Client
+from tickler.fires import Settlement
+from tickler.policy import Policy
 from tickler.schedule import Id
 from tickler.store import Form, Moves
 from tickler.stores.dynamodb import DynamodbStore
@@ -25,6 +27,7 @@ TABLE = "schedules"
 ARN = f"arn:aws:dynamodb:*:*:table/{TABLE}"
 FORMS = [form for form in get_args(Form) if form != "sql"]
 NOW_MS = 1_921_406_400_000
+HOUR_MS = 3_600_000
 HOURLY = Cron("0 * * * *")
 
 Use = tuple[str, str]  # an action, and what it is done to: `table` or the name of an index
@@ -196,10 +199,13 @@ def test_all_forms_have_the_same_policies(role: str) -> None:
 
 def uses(operation: str, request: Mapping[str, Any]) -> Iterator[Use]:
     """What a request asks permission for. Statements are each allowed by what they do, not by how they are sent."""
-    if operation in ("BatchExecuteStatement", "ExecuteTransaction"):
-        for statement in request.get("Statements") or request["TransactStatements"]:
+    if operation == "BatchExecuteStatement":
+        for statement in request["Statements"]:
             verb = statement["Statement"].split()[0].title()
             yield f"PartiQL{verb}", "table"
+    elif operation == "TransactWriteItems":
+        for part in request["TransactItems"]:
+            yield f"{next(iter(part))}Item", "table"
     else:
         yield operation, request.get("IndexName", "table")
 
@@ -253,11 +259,48 @@ def row(key: str) -> IndexRow:
 
 
 async def keep_records(t: Tickler) -> None:
-    await t.records.put("worker", "host:1", {"beats": 1}, expires_at=NOW_MS + 5000)
-    await t.records.put("worker", "host:1", {"beats": 2})
-    await t.records.get("worker", "host:1")
-    await t.records.list("worker")
-    assert await t.records.delete("worker", "host:1")
+    await t.records.put("robot", "host:1", {"beats": 1}, expires_at=NOW_MS + 5000)
+    await t.records.put("robot", "host:1", {"beats": 2})
+    await t.records.get("robot", "host:1")
+    await t.records.list("robot")
+    assert await t.records.delete("robot", "host:1")
+
+
+def delivered(key: str, **fields: object) -> Schedule:
+    """One that has somewhere to go, of an owner whom nothing else here is about."""
+    return Schedule(owner="u2", key=key, when=HOURLY, target="https://example.org", **fields)  # type: ignore[arg-type]  # as above
+
+
+async def deliver(t: Tickler) -> None:
+    """What a runner does: claims, retries, gives up, lets waiting ones have their turn."""
+    now_ms = NOW_MS + 3 * HOUR_MS
+    assert await t.fires.claim(now_ms, worker="w", except_owners=["u2"]) == []
+    fires = {claim.schedule.key: claim.fire for claim in await t.fires.claim(now_ms, worker="w")}
+    first, second = fires["digest"], fires["catches-up"]
+    assert first is not None
+    assert second is not None
+    assert await t.fires.extend([first, second], now_ms + 60_000) == []
+    settlements = [
+        Settlement(Id("u2", "digest"), first, "retry", None, now_ms),
+        Settlement(Id("u2", "catches-up"), second, "dead", None, wakes=True),
+    ]
+    assert await t.fires.settle(settlements) == []
+    claims = await t.fires.lease(now_ms, worker="w")
+    assert sorted(claim.schedule.key for claim in claims) == ["catches-up", "digest"]
+    done = [Settlement(claim.schedule.id, claim.fire, "done", None, delete_schedule=True) for claim in claims]
+    assert await t.fires.settle(done) == []
+
+
+async def look_after(t: Tickler, fire_id: str) -> None:
+    """What people do with fires."""
+    assert [fire.id for fire in (await t.fires.list(state="dead")).items] == [fire_id]
+    assert (await t.fires.list(owner="u2", key="fails")).items == []
+    await t.fires.retry(fire_id)
+    assert await t.fires.get(fire_id) is not None
+    await t.fires.cancel(fire_id)
+    assert len((await t.fires.history("u2", "fails")).items) == 1
+    await t.trigger("u2", "fails")
+    assert await t.schedules.delete("u2", "fails")
 
 
 async def test_a_worker_is_allowed_what_it_asks_for_and_nothing_else(
@@ -267,7 +310,8 @@ async def test_a_worker_is_allowed_what_it_asks_for_and_nothing_else(
     async with connect(dynamodb_url, create=True, clock=clock) as t:
         await t.index.upsert_many([row("bad"), row("newer"), row("elsewhere"), row("plain")])
         await t.schedules.put(Schedule(owner="u1", key="once", when=At("2030-11-20T12:00:01Z"), payload="x" * 2000))
-        await t.records.put("worker", "gone", {}, expires_at=NOW_MS + 1)
+        await t.schedules.put_many([delivered("digest"), delivered("catches-up", policy=Policy(missed="all", overlap="wait"))])
+        await t.records.put("robot", "gone", {}, expires_at=NOW_MS + 1)
     await overwrite(hand, table, "bad", "when_text", {"S": "never"})
     await overwrite(hand, table, "newer", "format", {"N": str(ROW_FORMAT + 1)})
     await overwrite(hand, table, "elsewhere", "tz", {"S": "Mars/Olympus_Mons"})
@@ -285,6 +329,7 @@ async def test_a_worker_is_allowed_what_it_asks_for_and_nothing_else(
         await t.index.remove("u1", "plain")
         await t.schedules.get("u1", "once")
         assert await t.schedules.delete("u1", "once")
+        await deliver(t)
         await keep_records(t)
         assert await t.records.prune() == 1
     assert used == allowed("worker")
@@ -300,6 +345,11 @@ async def test_an_api_process_is_allowed_what_it_asks_for_and_nothing_else(
         await t.index.claim_due(NOW_MS)
         assert await t.index.count_set_aside() == 1
         await overwrite(hand, table, "bad", "when_text", {"S": str(HOURLY)})
+        await t.schedules.put(delivered("fails"))
+        (claim,) = await t.fires.claim(NOW_MS + HOUR_MS, worker="w")
+        dead = claim.fire
+        assert dead is not None
+        await t.fires.settle([Settlement(Id("u2", "fails"), dead, "dead", None)])
     used.clear()
     async with connect(dynamodb_url, create=False, clock=clock) as t:
         assert await t.index.count_set_aside() == 0
@@ -314,10 +364,11 @@ async def test_an_api_process_is_allowed_what_it_asks_for_and_nothing_else(
         await t.schedules.get("u1", "d")
         assert len((await t.schedules.list(owner="u1")).items) == 3
         assert len((await t.schedules.list(state="paused")).items) == 3
-        assert len((await t.schedules.list()).items) == 3
+        assert len((await t.schedules.list()).items) == 4
         assert await t.schedules.delete("u1", "d")
         assert await t.schedules.delete_all("u1") == 2
         await t.index.set_aside()
+        await look_after(t, dead.id)
         await keep_records(t)
     assert used == allowed("api")
 

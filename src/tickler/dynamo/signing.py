@@ -15,7 +15,7 @@ from botocore.regions import EndpointResolver
 
 from tickler.clock import SystemClock, to_datetime
 from tickler.dynamo.address import Address
-from tickler.dynamo.signature import Credentials, Scope, signed
+from tickler.dynamo.signature import Credentials, Scope, canonical_path, signed
 from tickler.errors import InvalidInput, StoreUnavailable
 
 CHAIN = (
@@ -48,16 +48,20 @@ class Signer:
             raise InvalidInput(f"AWS's configuration cannot be used: {error}: check AWS_PROFILE and the config file") from error
         if not self.endpoint.startswith(("http://", "https://")):
             raise InvalidInput(f"endpoint: {self.endpoint!r} does not begin with https:// or http://")
-        self._scope = Scope(self.region, service, urlsplit(self.endpoint).netloc)
+        parts = urlsplit(self.endpoint)
+        self._scope = Scope(self.region, service, parts.netloc)
+        self._base = parts.path
+        self._root = canonical_path(f"{parts.path}/")
 
     async def open(self) -> None:
         """Find credentials; `StoreUnavailable` says where they were looked for."""
         await self._find_credentials()
 
-    async def headers(self, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """The headers, with the signature among them."""
+    async def headers(self, headers: Mapping[str, str], body: bytes, path: str = "/") -> dict[str, str]:
+        """The headers, with the signature among them. `path` is what follows the endpoint, as it is sent."""
         credentials = await self._current_credentials()
-        return signed(headers, body, credentials, self._scope, to_datetime(self._clock.now_ms()))
+        canonical = self._root if path == "/" else canonical_path(self._base + path)
+        return signed(headers, body, credentials, self._scope, to_datetime(self._clock.now_ms()), canonical)
 
     async def renew(self) -> None:
         """Look for credentials anew, after those in hand have expired."""
@@ -83,9 +87,10 @@ class Signer:
         except _LOOKUP_FAILURES as error:
             raise StoreUnavailable(f"no AWS credentials: {str(error).strip()}; tried {CHAIN}") from error
         if found is None:
+            local = " (for DynamoDB Local any AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY will do)"
             raise StoreUnavailable(
-                f"no AWS credentials for {self.endpoint}: tried {CHAIN}; set one of them up "
-                "(for DynamoDB Local any AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY will do)"
+                f"no AWS credentials for {self.endpoint}: tried {CHAIN}; set one of them up"
+                f"{local if self._service == 'dynamodb' else ''}"
             )
         self._credentials = found
 

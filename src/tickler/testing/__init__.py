@@ -8,9 +8,17 @@ Subclass a kit, give it a `store` fixture, and pytest exercises your backend:
 """
 
 from tickler.clock import ManualClock
+from tickler.testing.fire_contract import FireStoreContract
 from tickler.testing.index_contract import ScheduleIndexContract
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
 from tickler.testing.store_contract import StoreContract
 
-__all__ = ["ManualClock", "RecordStoreContract", "ScheduleIndexContract", "ScheduleStoreContract", "StoreContract"]
+__all__ = [
+    "FireStoreContract",
+    "ManualClock",
+    "RecordStoreContract",
+    "ScheduleIndexContract",
+    "ScheduleStoreContract",
+    "StoreContract",
+]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
-from tickler.migrations import check_version
 from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, silent
 from tickler.stores.dynamodb import moves, schema, templates
 from tickler.stores.dynamodb.attached import DueItem, DynamoIndex
+from tickler.stores.dynamodb.fires import DynamodbFires
 from tickler.stores.dynamodb.index import DynamodbIndex
 from tickler.stores.dynamodb.layout import LONGEST_NAME_BYTES
 from tickler.stores.dynamodb.misfits import find_misfits
@@ -31,6 +31,8 @@ class DynamodbStore:
         makes_tables=False,
         longest_name_bytes=LONGEST_NAME_BYTES,
         clock_ms=1000,
+        prunes_itself=True,
+        poll_ms=5000,
     )
 
     def __init__(
@@ -43,6 +45,7 @@ class DynamodbStore:
         self.records = DynamodbRecords(self._table)
         self.index = DynamodbIndex(self._table, self.records)
         self.schedules = DynamodbSchedules(self._table, self.records)
+        self.fires = DynamodbFires(self._table, self.records)
 
     @property
     def client(self) -> Client:
@@ -62,7 +65,7 @@ class DynamodbStore:
                 settings = await read_settings(self._table.client, self._table.name)
             if settings is None:
                 raise SchemaMissing(self._table.label)
-            check_version(self._table.label, settings.schema, schema.NEWEST)
+            schema.check_version(self._table.label, settings.schema)
             self._check_shards(settings)
             description = await schema.describe(self._table.client, self._table.name)
             if description is None:
@@ -83,13 +86,16 @@ class DynamodbStore:
         await read_settings(self._table.client, self._table.name)
         return self._table.client.server_now_ms
 
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        return False
+
     async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
         table = self._table
         await table.client.open()
         try:
             before = await read_settings(table.client, table.name)
             if before is not None:
-                check_version(table.label, before.schema, schema.NEWEST)
+                schema.check_version(table.label, before.schema)
             await schema.make(table.client, table.name, table.label, self._new_settings)
             if wanted.shards is not None:
                 await moves.raise_shards(table, wanted.shards, say)

@@ -37,11 +37,10 @@ from tickler.errors import (
     TicklerError,
 )
 from tickler.index import check_limit
-from tickler.stores.dynamodb.records import TRIES
 from tickler.stores.dynamodb.schema import check_key, describe
 from tickler.stores.dynamodb.search import Route, Search, SparseIndex
 from tickler.stores.dynamodb.shards import shard_of
-from tickler.stores.dynamodb.table import all_of
+from tickler.stores.dynamodb.table import TRIES, all_of
 from tickler.when import KINDS, When, parse_when, when_from_json
 
 log = logging.getLogger("tickler.index")

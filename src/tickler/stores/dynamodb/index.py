@@ -14,8 +14,8 @@ from tickler.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.claim import Claimer
 from tickler.stores.dynamodb.layout import DUE, LISTED, text
-from tickler.stores.dynamodb.records import TRIES, DynamodbRecords
-from tickler.stores.dynamodb.table import Table, all_of, settled
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
 
 _UNREADABLE = layout.listed_partitions("unreadable")
 
@@ -74,11 +74,11 @@ class DynamodbIndex:
             page = await self._table.client.call("Query", request)
             return [int(item["next_fire_at"]["N"]) for item in page["Items"]]
 
-        found = all_of(await gathered(earliest(shard) for shard in await self._table.due_shards()))
+        found = all_of(await gathered(earliest(shard) for shard in await self._table.shards()))
         return min((at for each in found for at in each), default=None)
 
     async def count(self) -> int:
-        return await self._table.count(DUE, "due_shard", await self._table.due_shards())
+        return await self._table.count(DUE, "due_shard", await self._table.shards())
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         heads = await self._unreadable_heads(limit)

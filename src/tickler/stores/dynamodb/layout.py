@@ -6,8 +6,9 @@
     record#worker   host:1                  a record; in `due` under `expires` if it does expire
     tickler         settings                the shards, and the version of this layout
 
-`due` is keyed on `due_shard` and `next_fire_at`, `listed` on the attribute of that name and `sk`. Heads stay under 1 KB: a claim
-then costs one unit for the head and two for its entry in `due`, which moves.
+and what is owed, for which see `fire_layout.py` and `history.py`. `due` is keyed on `due_shard` and `next_fire_at`, `open` on
+`open_shard` and `deliver_after`, `listed` on the attribute of that name and `sk`. Heads stay under 1 KB: a claim then costs one
+unit for the head, two for its entry in `due`, which moves, and one for that in `open`, if there is a fire.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ from tickler.schedule_json import stored_schedule
 from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 DUE = "due"
+OPEN = "open"
 LISTED = "listed"
-# What a claim reads of a due row. `policy` and `version` are there for claims that open fires.
-PROJECTED = ("when_text", "tz", "ends_at", "offset_ms", "format", "revision", "version", "policy")
+# What a claim reads of a due row. `version`, `policy` and `has_target` are there for claims that open fires.
+PROJECTED = ("when_text", "tz", "ends_at", "offset_ms", "format", "revision", "version", "policy", "has_target")
+# What tells whether a fire may be leased, and which it is.
+OPEN_PROJECTED = ("fire_nominal", "fire_id", "fire_worker")
 
 SETTINGS_KEY: Item = {"pk": {"S": "tickler"}, "sk": {"S": "settings"}}
 EXPIRES = "expires"
@@ -38,10 +42,11 @@ BUCKETS = 4  # of each list: puts and deletes write there, claims do not
 
 MOST_HEAD_BYTES = 1024
 CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
-INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for open fires
+FIRE_BYTES = 170  # what an open fire adds to it, for a worker's name of 40 bytes, and without a reason
+INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for an open fire with all that there may be to say
 LONGEST_SORT_KEY_BYTES = 1024
 MOST_BODY_BYTES = 400 * 1024
-LONGEST_NAME_BYTES = 200  # owner and key of this length fit into any head
+LONGEST_NAME_BYTES = 160  # owner and key of this length fit into any head
 
 _SEPARATOR = "\t"  # sorts before all that a name may have in it
 _IN_INDEX = ("next_fire_at", "due_shard")
@@ -171,7 +176,7 @@ def row_head(row: IndexRow, home: str, shards: int) -> Item:
     """The head of a row that no schedule stands behind."""
     id = Id(row.owner, row.key)
     head = {**head_key(id), **_row(row, home, shards), "home": text(home), "revision": text(new_revision())}
-    check_head(head)
+    _check_head(head, CLAIM_BYTES)
     return head
 
 
@@ -229,6 +234,8 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
         "format": number(ROW_FORMAT),
         "home": text(home),
     }
+    if change.has_target:
+        head["has_target"] = {"BOOL": True}
     keeps: tuple[str, ...] = ()
     if change.move == "keep":
         keeps = (*_IN_INDEX, *_ASIDE, "listed", "offset_ms", "format", "claim")
@@ -253,13 +260,14 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
             _check_body(body_item)
     elif body != b"{}":
         head["body"] = text(body.decode())
-    check_head(head)
+    _check_head(head, CLAIM_BYTES + FIRE_BYTES if change.has_target else CLAIM_BYTES)
     removed = [] if before is None else [name for name in _OPTIONAL if name in before and name not in head and name not in keeps]
     return Written(head, removed, body_item, bool(apart) and "body_revision" not in head)
 
 
 # `ttl` and `claim` may be left of a row of the index alone, which a schedule takes over.
-_OPTIONAL = (*_IN_INDEX, *_ASIDE, "listed", "ends_at", "offset_ms", "policy", "body", "body_revision", "ttl", "claim")
+_OF_BODY = ("ends_at", "policy", "has_target", "body", "body_revision")
+_OPTIONAL = (*_IN_INDEX, *_ASIDE, *_OF_BODY, "listed", "offset_ms", "ttl", "claim")
 
 
 def _divided(body: bytes) -> tuple[Item, bytes]:
@@ -302,9 +310,9 @@ def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
     )
 
 
-def check_head(head: Item) -> None:
+def _check_head(head: Item, room: int) -> None:
     """A head that is larger would cost every claim more; `InvalidSchedule` says what to shorten."""
-    size = size_of(head) + CLAIM_BYTES
+    size = size_of(head) + room
     if size <= MOST_HEAD_BYTES:
         return
     parts = {"owner": len(head["pk"]["S"].encode()) * 2, "key": len(id_of(head).key.encode())}

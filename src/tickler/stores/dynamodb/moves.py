@@ -10,6 +10,7 @@ from tickler.dynamo.failures import ConditionFailed
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.store import Say
 from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.fire_layout import fire_of, is_fire, open_shard
 from tickler.stores.dynamodb.layout import SETTINGS_KEY, number, text
 from tickler.stores.dynamodb.schema import MOST_SHARDS
 from tickler.stores.dynamodb.settings import Settings, read_settings
@@ -22,7 +23,7 @@ async def raise_shards(table: Table, shards: int, say: Say) -> None:
     1. Tell readers to search all the new shards; nothing is in them yet.
     2. Wait until every reader has heard of it: two of their refresh periods.
     3. Tell writers to use them. Rows move as they advance; those that sleep for a year stay where they are, and are
-       found there, since the old shards are among the new.
+       found there, since the old shards are among the new. Fires stay where they were opened.
     """
     settings = await _settings(table)
     if shards < settings.read_shards:
@@ -42,7 +43,7 @@ async def raise_shards(table: Table, shards: int, say: Say) -> None:
 
 
 async def move_home(table: Table, home: str, come_from: str | None, say: Say) -> int:
-    """Make `home` the region that claims: all schedules and rows, or those of one region. How many were moved.
+    """Make `home` the region that claims: all schedules, rows and open fires, or those of one region. How many were moved.
 
     Reads the whole table. Each item moves on condition that it was not claimed or changed in between; those that were are
     tried again.
@@ -53,23 +54,38 @@ async def move_home(table: Table, home: str, come_from: str | None, say: Say) ->
         await pause(attempt)
         lost, attempt = 0, attempt + 1
         async for page in table.pages({"ConsistentRead": True}):
-            elsewhere = [item for item in page["Items"] if "home" in item and item["home"]["S"] != home]
-            heads = [item for item in elsewhere if come_from in (None, item["home"]["S"])]
-            outcomes = settled(await execute_many(table.client, [_moved(table, head, home, settings) for head in heads]))
+            homes = [(item, at) for item in page["Items"] if (at := _home(item)) is not None and at != home]
+            elsewhere = [item for item, at in homes if come_from in (None, at)]
+            outcomes = settled(await execute_many(table.client, [_moved(table, item, home, settings) for item in elsewhere]))
             moved += sum(outcome.done for outcome in outcomes)
             lost += sum(not outcome.done for outcome in outcomes)
             say(f"moved {moved} to {home}")
     return moved
 
 
-def _moved(table: Table, head: Item, home: str, settings: Settings) -> Statement:
-    id = layout.id_of(head)
+def _home(item: Item) -> str | None:
+    """Of a head, or of an open fire that is not on it."""
+    if "home" in item:
+        return str(item["home"]["S"])
+    return str(item["open_shard"]["S"]).rpartition("#")[0] if "open_shard" in item else None
+
+
+def _moved(table: Table, item: Item, home: str, settings: Settings) -> Statement:
+    key: Item = {"pk": item["pk"], "sk": item["sk"]}
+    fire = fire_of(item)
+    if is_fire(item):
+        assert fire is not None
+        shard = open_shard(fire, home, settings.write_shards)
+        return table.update(key, {"open_shard": text(shard)}, {"open_shard": item["open_shard"]})
     # A new revision: a claim, a put or a restore that has seen it in its old home must not bring it back there.
     values: Item = {"home": text(home), "revision": text(layout.new_revision())}
-    if "next_fire_at" in head:
-        values["due_shard"] = text(layout.due_shard(id, home, settings.write_shards))
-    seen = {"revision": head["revision"], "next_fire_at": head.get("next_fire_at")}
-    return table.update(layout.head_key(id), values, seen)
+    shard = layout.due_shard(layout.id_of(item), home, settings.write_shards)
+    if "next_fire_at" in item:
+        values["due_shard"] = text(shard)
+    if fire is not None:
+        values["open_shard"] = text(shard)
+    seen = {name: item.get(name) for name in ("revision", "next_fire_at", "open_shard")}
+    return table.update(key, values, seen)
 
 
 async def _settings(table: Table) -> Settings:

@@ -14,8 +14,7 @@ from tickler.errors import StoreUnavailable
 from tickler.schedule import Id, StoredSchedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.layout import LISTED, text
-from tickler.stores.dynamodb.records import TRIES
-from tickler.stores.dynamodb.table import Table, all_of
+from tickler.stores.dynamodb.table import TRIES, Table, all_of
 
 
 class Known(NamedTuple):

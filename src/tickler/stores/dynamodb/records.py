@@ -8,12 +8,10 @@ import msgspec
 
 from tickler.dynamo import Condition, Item, execute_many, get_many
 from tickler.dynamo.client import pause
-from tickler.errors import StoreUnavailable, VersionConflict
+from tickler.errors import VersionConflict
 from tickler.records import Record
 from tickler.stores.dynamodb.layout import DUE, EXPIRES, new_revision, number, record_key, text
-from tickler.stores.dynamodb.table import Table, settled
-
-TRIES = 50
+from tickler.stores.dynamodb.table import TRIES, Table, settled
 
 
 class DynamodbRecords:
@@ -49,9 +47,7 @@ class DynamodbRecords:
             if outcome.done:
                 return found + 1
             await pause(attempt)
-        raise StoreUnavailable(
-            f"{self._table.label}: record {kind}/{name} was changed by others {TRIES} times in a row: try again"
-        )
+        raise self._table.contended(f"record {kind}/{name}")
 
     async def delete(self, kind: str, name: str) -> bool:
         while (item := await self._read(kind, name)) is not None:

@@ -6,13 +6,14 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from tickler import migrations
 from tickler.dynamo import Client, RequestRefused
 from tickler.dynamo.failures import ConditionFailed
 from tickler.errors import SchemaMismatch, StoreUnavailable
-from tickler.stores.dynamodb.layout import DUE, LISTED, PROJECTED
+from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN, OPEN_PROJECTED, PROJECTED
 from tickler.stores.dynamodb.settings import Settings
 
-NEWEST = 1
+NEWEST = 2
 FIRST_MIGRATION = "0001_table"
 DEFAULT_SHARDS = 16
 MOST_SHARDS = 1024
@@ -20,10 +21,19 @@ TTL = "ttl"
 POLL_S = 0.5
 PATIENCE_S = 600.0
 
-KEY_TYPES = {"pk": "S", "sk": "S", "due_shard": "S", "next_fire_at": "N", "listed": "S"}
-INDEX_KEYS = {DUE: ("due_shard", "next_fire_at"), LISTED: ("listed", "sk")}
-INDEX_PROJECTIONS: dict[str, dict[str, object]] = {
+KEY_TYPES = {
+    "pk": "S",
+    "sk": "S",
+    "due_shard": "S",
+    "next_fire_at": "N",
+    "open_shard": "S",
+    "deliver_after": "N",
+    "listed": "S",
+}
+INDEX_KEYS = {DUE: ("due_shard", "next_fire_at"), OPEN: ("open_shard", "deliver_after"), LISTED: ("listed", "sk")}
+INDEX_PROJECTIONS: dict[str, dict[str, Any]] = {
     DUE: {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(PROJECTED)},
+    OPEN: {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(OPEN_PROJECTED)},
     LISTED: {"ProjectionType": "KEYS_ONLY"},
 }
 
@@ -79,6 +89,18 @@ async def make(client: Client, table: str, label: str, settings: Settings) -> No
         await client.call("PutItem", {"TableName": table, "Item": settings.item(), **condition})
 
 
+def check_version(label: str, version: int) -> None:
+    """`SchemaMismatch` when the table cannot be brought up to this version; otherwise as for any store."""
+    if version == 1:
+        raise SchemaMismatch(
+            label,
+            f"its schema is version 1, and this Tickler needs {NEWEST}, whose index 'due' has more in it than DynamoDB can add "
+            "to an index: make another table with `tickler migrate`, and put your schedules there",
+            "has_target",
+        )
+    migrations.check_version(label, version, NEWEST)
+
+
 def check_keys(label: str, description: dict[str, Any], *, missing_is_fine: bool = False) -> None:
     """`SchemaMismatch` names the index and the attribute that are not as they have to be."""
     types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
@@ -108,14 +130,12 @@ def check_key(label: str, what: str, schema: list[dict[str, str]], types: dict[s
 
 
 def _check_projection(label: str, index: str, projection: dict[str, Any]) -> None:
-    wanted = INDEX_PROJECTIONS[index]
-    if projection["ProjectionType"] == "ALL" or wanted["ProjectionType"] == "KEYS_ONLY":
-        return
-    absent = set(PROJECTED) - set(projection.get("NonKeyAttributes", []))
-    if absent:
+    wanted: list[str] = INDEX_PROJECTIONS[index].get("NonKeyAttributes", [])
+    absent = set(wanted) - set(projection.get("NonKeyAttributes", []))
+    if absent and projection["ProjectionType"] != "ALL":
         first = sorted(absent)[0]
         raise SchemaMismatch(
-            label, f"the index {index!r} does not project {first!r}: make it again with {', '.join(PROJECTED)}", first
+            label, f"the index {index!r} does not project {first!r}: make it again with {', '.join(wanted)}", first
         )
 
 

@@ -54,6 +54,7 @@ class Search(Generic[R]):
         self._postponed: list[R] = []
         self._seen: set[Hashable] = set()
         self._waves = 0
+        self._passed_over = 0
 
     def over(self, partitions: Sequence[str], width: int) -> None:
         """Look in these, in this order; at first only in so many of them."""
@@ -87,6 +88,7 @@ class Search(Generic[R]):
         wave, self._places = self._places[:width], self._places[width:]
         self._waves += 1
         limit = wanted if len(wave) == 1 else 2 * -(-wanted // len(wave)) + 8  # they are not equally full
+        limit += self._passed_over // len(wave)  # where much is to be left alone, as much again may follow
         pages = await gathered(self._page(partition, start, limit) for partition, start in wave)
         unfinished: list[tuple[str, Item | None]] = []
         for (partition, _), page in zip(wave, pages, strict=True):
@@ -114,6 +116,7 @@ class Search(Generic[R]):
     def _add(self, item: Item) -> None:
         row = self._read(item)
         if row is None:
+            self._passed_over += 1
             return
         identity = self._identity(row)
         if identity not in self._seen:  # a row that moves while it is looked for may be met twice

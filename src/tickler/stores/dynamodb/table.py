@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from tickler.dynamo import Client, Condition, Item, Outcome, Statement, statements
 from tickler.dynamo.batches import gathered
 from tickler.errors import StoreUnavailable
-from tickler.stores.dynamodb.layout import DUE, shard_name, text
+from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN, shard_name, text
 from tickler.stores.dynamodb.search import SparseIndex
 from tickler.stores.dynamodb.settings import CurrentSettings
 
 T = TypeVar("T")
 
+TRIES = 50  # of a write whose condition others keep from holding
 LOST = frozenset({"ConditionalCheckFailed", "DuplicateItem"})  # somebody else was there first
 
 
@@ -25,6 +26,8 @@ class Table:
         self.name = name
         self.label = label
         self.due = SparseIndex(name, DUE, "due_shard", "next_fire_at")
+        self.open = SparseIndex(name, OPEN, "open_shard", "deliver_after")
+        self.listed = SparseIndex(name, LISTED, "listed", "sk")
         self.settings = CurrentSettings(client, name, label)
 
     @property
@@ -32,18 +35,24 @@ class Table:
         """The region whose rows are claimed here, and where new ones are at home."""
         return self.client.region
 
-    async def due_shards(self) -> list[str]:
+    async def shards(self) -> list[str]:
+        """Of what is due and of what is open, as far as it is at home here."""
         settings = await self.settings.get()
         return [shard_name(self.home, shard) for shard in range(settings.read_shards)]
 
     def insert(self, item: Item) -> Statement:
         return statements.insert(self.name, item)
 
-    def update(self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = ()) -> Statement:
-        return statements.update(self.name, key, values, condition, remove)
+    def update(
+        self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = (), *, old: bool = False
+    ) -> Statement:
+        return statements.update(self.name, key, values, condition, remove, old=old)
 
     def delete(self, key: Item, condition: Condition, *, old: bool = False) -> Statement:
         return statements.delete(self.name, key, condition, old=old)
+
+    def contended(self, what: object) -> StoreUnavailable:
+        return StoreUnavailable(f"{self.label}: {what} was changed by others {TRIES} times in a row: try again")
 
     async def pages(self, request: Mapping[str, object]) -> AsyncIterator[dict[str, Any]]:
         """The answers to a query or, where it has no key condition, a scan; until there is no more."""

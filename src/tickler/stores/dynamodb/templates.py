@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tickler.store import Form, no_such_form
-from tickler.stores.dynamodb.layout import DUE, LISTED
+from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN
 from tickler.stores.dynamodb.schema import KEY_TYPES, TTL, table_definition
 
 STREAM_VIEW = "NEW_AND_OLD_IMAGES"
@@ -26,20 +26,23 @@ class Role(NamedTuple):
     indexes: tuple[str, ...]
 
 
-# Statements in BatchExecuteStatement and ExecuteTransaction are allowed by the three for PartiQL. Opening asks for most of this:
-# it checks the table, takes back what was set aside, and records the time zone database.
+# Statements in a BatchExecuteStatement are allowed by the three for PartiQL, parts of a TransactWriteItems by the three before.
+# Opening asks for most of this: it checks the table, takes back what was set aside, and records the time zone database.
 _ACTIONS = (
     "DescribeTable",
     "GetItem",
     "BatchGetItem",
     "Query",
+    "PutItem",
+    "UpdateItem",
+    "DeleteItem",
     "PartiQLInsert",
     "PartiQLUpdate",
     "PartiQLDelete",
 )
 ROLES = {
-    "worker": Role("A process that claims what is due, and keeps and prunes records", _ACTIONS, (DUE, LISTED)),
-    "api": Role("A process that keeps and lists schedules and records, and claims nothing", _ACTIONS, (LISTED,)),
+    "worker": Role("A process that claims and delivers what is due, and keeps and prunes records", _ACTIONS, (DUE, OPEN, LISTED)),
+    "api": Role("A process that keeps and lists schedules, fires and records, and claims nothing", _ACTIONS, (OPEN, LISTED)),
 }
 
 # What people need who run a command; the later ones of `migrate` in addition to the first.

@@ -6,26 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.changes import Change, Removal
-from tickler.dynamo import Condition, Item, Outcome, Statement, TransactionCancelled, execute_many
+from tickler.dynamo import Item, Outcome
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
-from tickler.dynamo.failures import worth_another_try
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.schedule import Id
 from tickler.schedules import Decide
 from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.cancellation import cancellations, deletable, unchanged
 from tickler.stores.dynamodb.reads import Known, read
-from tickler.stores.dynamodb.records import TRIES, DynamodbRecords
-from tickler.stores.dynamodb.table import LOST, Table, refused
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import LOST, TRIES, Table, all_of, refused
+from tickler.stores.dynamodb.together import Delete, Insert, Update, Write, write_all
 
 CHUNK = 1000  # schedules that are written together before the next
 
 
 class Plan(NamedTuple):
-    """What is to be said to write one change: one statement, or more in a transaction."""
+    """What is to be written for one change: together, if it is more than one thing."""
 
     id: Id
-    statements: list[Statement]
+    writes: list[Write]
     revision: str | None  # None: it is deleted
 
 
@@ -62,7 +63,11 @@ class Writer:
 
     async def _plan_all(self, changes: Sequence[Change | Removal], known: Mapping[Id, Known]) -> list[Plan]:
         settings = await self._table.settings.get()
-        plans = [self._plan(change, known.get(_id(change)), settings.write_shards) for change in changes]
+        plans = [
+            self._plan(change, known.get(_id(change)), settings.write_shards) for change in changes if isinstance(change, Change)
+        ]
+        removals = [change for change in changes if isinstance(change, Removal)]
+        plans += all_of(await in_turns(removals, lambda removal: self._plan_removal(removal, known[removal.id].head)))
         await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, Change)})
         return plans
 
@@ -82,31 +87,28 @@ class Writer:
                 known[plan.id] = now
         return undone
 
-    def _plan(self, change: Change | Removal, before: Known | None, shards: int) -> Plan:
-        id = _id(change)
-        if isinstance(change, Removal):
-            assert before is not None
-            statements = [self._table.delete(layout.head_key(id), _unchanged(before.head))]
-            if "body_revision" in before.head:
-                statements.append(self._table.delete(layout.body_key(id, before.head["body_revision"]), {}))
-            return Plan(id, statements, None)
+    async def _plan_removal(self, removal: Removal, head: Item) -> Plan:
+        """A schedule goes with its body and with all that it owes."""
+        writes: list[Write] = [Delete(layout.head_key(removal.id), deletable(head))]
+        if "body_revision" in head:
+            writes.append(Delete(layout.body_key(removal.id, head["body_revision"]), {}))
+        return Plan(removal.id, [*writes, *await cancellations(self._table, removal, head)], None)
+
+    def _plan(self, change: Change, before: Known | None, shards: int) -> Plan:
+        id = change.schedule.id
         head_before = None if before is None else before.head
         home = self._table.home if head_before is None else head_before["home"]["S"]
         new = layout.written(change, head_before, None if before is None else before.body, home, shards)
-        if head_before is None:
-            statements = [self._table.insert(new.head)]
-        else:
+        writes: list[Write] = [Insert(new.head)]
+        if head_before is not None:
             values = {name: value for name, value in new.head.items() if name not in ("pk", "sk")}
-            statements = [self._table.update(layout.head_key(id), values, _unchanged(head_before), new.removed)]
-        statements += self._plan_body(id, new, head_before)
-        return Plan(id, statements, new.head["revision"]["S"])
-
-    def _plan_body(self, id: Id, new: layout.Written, head_before: Item | None) -> list[Statement]:
-        statements = [] if new.body is None else [self._table.insert(new.body)]
+            writes = [Update(layout.head_key(id), values, unchanged(head_before), new.removed)]
+        if new.body is not None:
+            writes.append(Insert(new.body))
         apart = None if head_before is None else head_before.get("body_revision")
         if apart is not None and (new.body is not None or new.body_goes):
-            statements.append(self._table.delete(layout.body_key(id, apart), {}))
-        return statements
+            writes.append(Delete(layout.body_key(id, apart), {}))
+        return Plan(id, writes, new.head["revision"]["S"])
 
     async def _write(self, plans: Sequence[Plan], written_before: int) -> list[Plan]:
         """Write, some at a time; those that were lost to somebody else. `PartlyWritten` says how far it came."""
@@ -114,13 +116,9 @@ class Writer:
         done = written_before
         for start in range(0, len(plans), CHUNK):
             chunk = plans[start : start + CHUNK]
-            single = [plan for plan in chunk if len(plan.statements) == 1]
-            double = [plan for plan in chunk if len(plan.statements) > 1]
-            outcomes = await execute_many(self._table.client, [plan.statements[0] for plan in single])
-            outcomes += await in_turns(double, self._transact)
-            results = [_done(outcome) for outcome in outcomes]
+            results = [_done(outcome) for outcome in await write_all(self._table, [plan.writes for plan in chunk])]
             done += sum(result is True for result in results)
-            lost += [plan for plan, result in zip([*single, *double], results, strict=True) if result is False]
+            lost += [plan for plan, result in zip(chunk, results, strict=True) if result is False]
             for result in results:
                 if isinstance(result, Exception):
                     raise self._cut_short(result, done, written_before + len(plans))
@@ -131,33 +129,9 @@ class Writer:
             return failure
         return PartlyWritten(self._table.label, done, total, failure)
 
-    async def _transact(self, plan: Plan) -> Outcome:
-        """A head and its body, both or neither. A transaction in the way of another one is tried again."""
-        token = layout.new_revision()  # the same for every attempt: what was done is not done twice
-        request = {
-            "TransactStatements": [{"Statement": each.text, "Parameters": each.parameters} for each in plan.statements],
-            "ClientRequestToken": token,
-        }
-        for attempt in range(1, TRIES + 1):
-            try:
-                await self._table.client.call("ExecuteTransaction", request)
-            except TransactionCancelled as cancelled:
-                codes = {code for code, _ in cancelled.reasons if code is not None}
-                if not codes or not all(map(worth_another_try, codes)):
-                    return Outcome("ConditionalCheckFailed" if codes & LOST else f"{sorted(codes)}", None)
-                await pause(attempt)
-            else:
-                return Outcome(None, None)
-        raise StoreUnavailable(f"{self._table.label}: {plan.id} was written by others {TRIES} times in a row: try again")
-
 
 def _id(change: Change | Removal) -> Id:
     return change.id if isinstance(change, Removal) else change.schedule.id
-
-
-def _unchanged(head: Item) -> Condition:
-    """The condition that a head is as it was read: not written, not claimed, not set aside."""
-    return {"revision": head["revision"], "next_fire_at": head.get("next_fire_at")}
 
 
 def _done(outcome: Outcome | Exception) -> bool | Exception:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, silent
+from tickler.stores.memory.fires import MemoryFires
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.records import MemoryRecords
 from tickler.stores.memory.schedules import MemorySchedules
@@ -14,13 +15,14 @@ from tickler.stores.memory.tables import Tables
 class MemoryStore:
     """Forgets everything when it is closed. One process, one event loop: what does not await is atomic."""
 
-    capabilities = Capabilities(shared=False, joins_transactions=False, order="total")
+    capabilities = Capabilities(shared=False, joins_transactions=False, order="total", poll_ms=500)
 
     def __init__(self) -> None:
         self._tables = tables = Tables()
         self.schedules = MemorySchedules(tables)
         self.index = MemoryIndex(tables)
         self.records = MemoryRecords(tables)
+        self.fires = MemoryFires(tables, self.schedules, self.index)
 
     async def open(self, *, create: bool) -> None:
         """Nothing to make."""
@@ -30,6 +32,9 @@ class MemoryStore:
 
     async def now_ms(self) -> int | None:
         return None
+
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        return False
 
     async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
         wanted.refuse("memory://")

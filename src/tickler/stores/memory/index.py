@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tickler.advance import ROW_FORMAT, advance, lacking_zones, reads, unreadable
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads, unreadable
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, SetAside
 from tickler.reports import KIND, OutdatedReport, say_set_aside
@@ -32,25 +32,34 @@ class MemoryIndex:
 
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
         index = self._tables.index
-        due = sorted((entry.next_fire_at, id) for id, entry in index.items() if entry.next_fire_at <= now_ms)
-        known = [id for _, id in due if index[id].format <= ROW_FORMAT]
-        result = advance(((id, *id, *_columns(index[id])) for id in known), now_ms)
-        lacking = {zone for zone in lacking_zones(result.problems) if ("zone", zone) in self._tables.records}
+        result = advance(((id, *id, *columns(index[id])) for id in self.due(now_ms)[:limit]), now_ms)
+        self.apply(result)
+        return result.claimed
+
+    def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True) -> list[Id]:
+        """Rows that are due and read, earliest first; the others are set aside, or reported."""
+        index = self._tables.index
+        due = [id for id, entry in index.items() if entry.next_fire_at <= now_ms and wanted(id)]
+        due.sort(key=lambda id: (index[id].next_fire_at, id))
+        known = [id for id in due if index[id].format <= ROW_FORMAT]
+        problems = advance(((id, *id, *columns(index[id])) for id in known), now_ms).problems
+        lacking = {zone for zone in lacking_zones(problems) if ("zone", zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
-        say_set_aside(result.problems)
-        for problem in result.problems:
+        say_set_aside(problems)
+        for problem in problems:
             self._tables.put_aside(unreadable(problem))
-        result = advance(((id, *id, *_columns(index[id])) for id in [id for id in known if id in index][:limit]), now_ms)
+        if len(known) < len(due):
+            self._report_outdated(now_ms)
+        return [id for id in known if id in index]
+
+    def apply(self, result: Advance) -> None:
         for moved, next_fire_at in zip(result.moved, result.moved_to, strict=True):
-            index[moved].next_fire_at = next_fire_at
+            self._tables.index[moved].next_fire_at = next_fire_at
         for row in result.finished:
             self._tables.leave(row[0])
         for row in result.aside():
             self._tables.put_aside(row)
-        if len(known) < len(due):
-            self._report_outdated(now_ms)
-        return result.claimed
 
     async def next_due(self) -> int | None:
         return min((entry.next_fire_at for entry in self._tables.index.values()), default=None)
@@ -88,5 +97,5 @@ class MemoryIndex:
             self._tables.records[KIND, self._outdated.name] = RecordEntry(value, 1, expires_at)
 
 
-def _columns(entry: IndexEntry) -> tuple[object, ...]:
+def columns(entry: IndexEntry) -> tuple[object, ...]:
     return entry.when_text, entry.tz, entry.next_fire_at, entry.ends_at, entry.offset_ms, entry.managed

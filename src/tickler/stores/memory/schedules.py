@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tickler.changes import Change, Removal
 from tickler.errors import InvalidInput
+from tickler.fires import cancelled
+from tickler.leasing import SCHEDULE_GONE
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide
@@ -18,21 +20,21 @@ class MemorySchedules:
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
         refuse_using(using)
-        found = {id: stored for id in ids if (stored := self._read(id)) is not None}
+        found = {id: stored for id in ids if (stored := self.read(id)) is not None}
         self._apply(decide(found))
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         await self.change(sorted(id for id in self._tables.schedules if id.owner == owner), decide, using=using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
-        return self._read(id)
+        return self.read(id)
 
     async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
         ids = sorted(id for id in self._tables.schedules if owner in (None, id.owner) and (after is None or id > after))
-        every = (stored for id in ids if (stored := self._read(id)) is not None)
+        every = (stored for id in ids if (stored := self.read(id)) is not None)
         return [stored for stored in every if state in (None, stored.state)][:limit]
 
-    def _read(self, id: Id) -> StoredSchedule | None:
+    def read(self, id: Id) -> StoredSchedule | None:
         entry = self._tables.schedules.get(id)
         if entry is None:
             return None
@@ -56,8 +58,7 @@ class MemorySchedules:
         tables = self._tables
         for change in changes:
             if isinstance(change, Removal):
-                del tables.schedules[change.id]
-                tables.leave(change.id)
+                self._remove(change)
                 continue
             id = change.schedule.id
             tables.schedules[id] = ScheduleEntry(*change.columns()[2:])
@@ -67,6 +68,15 @@ class MemorySchedules:
                 tables.enter(change.row, managed=True)
             if change.move == "finish":
                 tables.put_aside(change.finished())
+
+    def _remove(self, removal: Removal) -> None:
+        tables = self._tables
+        del tables.schedules[removal.id]
+        tables.leave(removal.id)
+        owed = [fire for fire in tables.fires.values() if (fire.owner, fire.key) == removal.id]
+        tables.remember([cancelled(fire, removal.at, SCHEDULE_GONE) for fire in owed], removal.expires_at)
+        for fire in owed:
+            del tables.fires[fire.id]
 
 
 def refuse_using(using: object) -> None:

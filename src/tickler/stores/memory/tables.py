@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tickler.advance import ROW_FORMAT
+from tickler.fires import Entry, Fire
 from tickler.index import IndexRow
 from tickler.schedule import Id, State
 
@@ -43,15 +45,23 @@ class RecordEntry(msgspec.Struct):
     expires_at: int | None
 
 
+class HistoryEntry(NamedTuple):
+    number: int
+    entry: Entry
+    expires_at: int
+
+
 class Tables:
     def __init__(self) -> None:
+        self.fires: dict[str, Fire] = {}
+        self.history: list[HistoryEntry] = []
         self.schedules: dict[Id, ScheduleEntry] = {}
         self.index: dict[Id, IndexEntry] = {}
         self.aside: dict[Id, AsideEntry] = {}
         self.records: dict[tuple[str, str], RecordEntry] = {}
 
     def clear(self) -> None:
-        for table in (self.schedules, self.index, self.aside, self.records):
+        for table in (self.schedules, self.index, self.aside, self.records, self.fires, self.history):
             table.clear()
 
     def enter(self, row: IndexRow, *, managed: bool) -> None:
@@ -66,6 +76,10 @@ class Tables:
         owner, key, state, reason, *columns = row
         self.leave(Id(owner, key))
         self.aside[Id(owner, key)] = AsideEntry(IndexEntry(*columns), state, reason)
+
+    def remember(self, entries: Iterable[Entry], expires_at: int) -> None:
+        first = self.history[-1].number + 1 if self.history else 1
+        self.history += [HistoryEntry(number, entry, expires_at) for number, entry in enumerate(entries, first)]
 
     def leave(self, id: Id) -> None:
         self.index.pop(id, None)

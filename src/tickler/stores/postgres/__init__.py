@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlencode
 
 import asyncpg
@@ -12,19 +12,21 @@ from tickler.migrations import check_version, script
 from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
 from tickler.stores.postgres import schema
 from tickler.stores.postgres.database import Database
+from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
 
 
 class PostgresStore:
-    capabilities = Capabilities(shared=True, joins_transactions=True, order="total")
+    capabilities = Capabilities(shared=True, joins_transactions=True, order="total", poll_ms=5000)
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.schedules = PostgresSchedules(database)
         self.index = PostgresIndex(database)
         self.records = PostgresRecords(database)
+        self.fires = PostgresFires(database, self.index)
 
     async def open(self, *, create: bool) -> None:
         await self._database.open()
@@ -44,6 +46,9 @@ class PostgresStore:
     async def now_ms(self) -> int | None:
         sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
         return int(await self._database.read(lambda connection: connection.fetchval(sql)))
+
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        return await self._database.listen(wake)
 
     async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
         wanted.refuse(self._database.name)

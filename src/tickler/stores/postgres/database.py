@@ -73,6 +73,8 @@ class Database:
         self._dsn = dsn
         self._pool = pool
         self._owns_pool = pool is None
+        self._pooled = False  # by a pooler that shares sessions
+        self._channel = f"tickler {schema}"
 
     async def open(self) -> None:
         if self._pool is None:
@@ -106,8 +108,31 @@ class Database:
             return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
 
     async def claim(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run `work` in a transaction that is planned for claims."""
+        """Run `work` in a transaction that is planned for claims; again if it loses a race."""
+        async with self._errors():
+            return await _with_tries(lambda: self._claim_once(work), _TRY_AGAIN)
+
+    async def notify(self, connection: Connection) -> None:
+        """Call those who listen, when the transaction commits."""
+        await connection.execute("SELECT pg_notify($1, '')", self._channel)
+
+    async def listen(self, wake: Callable[[], None]) -> bool:
+        """Call `wake` for each notification, until the connection ends; False where a pooler would swallow them."""
+        if self._pooled:
+            return False
+        ended = asyncio.Event()
         async with self._errors(), self._connection() as connection:
+            connection.add_termination_listener(lambda _: ended.set())
+            await connection.add_listener(self._channel, lambda *_: wake())
+            try:
+                await ended.wait()
+            finally:
+                if not connection.is_closed():
+                    connection.terminate()  # it is worth less than the round trips to make it an ordinary one again
+        return True
+
+    async def _claim_once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._connection() as connection:
             await connection.execute(BEGIN_CLAIM)
             try:
                 result = await work(connection)
@@ -140,7 +165,7 @@ class Database:
         except ValueError as error:
             raise InvalidInput(f"{self.name} does not read as a URL: {error}") from None
         try:
-            pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
+            self._pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
         finally:
             await connection.close(timeout=CONNECT_TIMEOUT_S)
         return await asyncpg.create_pool(
@@ -150,7 +175,7 @@ class Database:
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=COMMAND_TIMEOUT_S,
             reset=_nothing_to_reset,
-            statement_cache_size=0 if pooled else KEPT_STATEMENTS,
+            statement_cache_size=0 if self._pooled else KEPT_STATEMENTS,
         )
 
     @asynccontextmanager

@@ -51,8 +51,11 @@ _UNREADABLE = """
 """
 _COUNT_SET_ASIDE = "SELECT count(*) FROM {schema}.tickler_aside WHERE state = 'unreadable'"
 _RESTORE = """
-    INSERT INTO {schema}.tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
-    SELECT a.owner, a.key, a.when_text, a.tz, a.next_fire_at, a.ends_at, a.offset_ms, a.managed, a.format
+    INSERT INTO {schema}.tickler_index
+        (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
+    SELECT a.owner, a.key, a.when_text, a.tz, a.next_fire_at, a.ends_at, a.offset_ms, a.managed, a.format, EXISTS (
+        SELECT FROM {schema}.tickler_schedules s WHERE s.owner = a.owner AND s.key = a.key AND s.body::jsonb ? 'target'
+    )
     FROM {schema}.tickler_aside a JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
     ON a.owner = wanted.owner AND a.key = wanted.key
     ON CONFLICT DO NOTHING
@@ -70,7 +73,7 @@ class PostgresIndex:
         async def work(connection: Connection) -> None:
             ids = [Id(row.owner, row.key) for row in in_order]
             await self._refuse_managed(connection, ids)
-            await rows.enter(connection, self._database, in_order)
+            await rows.enter(connection, self._database, [(row, False) for row in in_order])
             await self._refuse_managed(connection, ids)  # one may have been put while this waited for its row
 
         await self._database.write(work, using)
@@ -127,15 +130,15 @@ class PostgresIndex:
             wanted = limit - len(claimed)
             due = await connection.fetch(self._database.sql(SELECT_DUE), now_ms, ROW_FORMAT, wanted)
             result = advance(due, now_ms)
-            await self._apply(connection, result)
+            await self.apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
                 break
         if len(claimed) < limit and await connection.fetchval(self._database.sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
-            await self._report_outdated(connection, now_ms)
+            await self.report_outdated(connection, now_ms)
         return claimed
 
-    async def _apply(self, connection: Connection, result: Advance) -> None:
+    async def apply(self, connection: Connection, result: Advance) -> None:
         if result.moved:
             await connection.execute(self._database.sql(ADVANCE), result.moved, result.moved_to)
         if result.finished or result.problems:
@@ -155,7 +158,7 @@ class PostgresIndex:
         if managed is not None:
             raise ManagedRow(*managed)
 
-    async def _report_outdated(self, connection: Connection, now_ms: int) -> None:
+    async def report_outdated(self, connection: Connection, now_ms: int) -> None:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report

@@ -13,16 +13,18 @@ from tickler.stores.postgres.database import Connection, Database, LostRace
 
 COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
 
-COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format")
+COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format", "has_target")
 
 _ENTER = """
-    INSERT INTO {schema}.tickler_index AS i (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
+    INSERT INTO {schema}.tickler_index AS i
+        (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[]
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
+        $10::boolean[]
     )
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
-        offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
+        offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format, has_target = excluded.has_target
     WHERE excluded.managed OR NOT i.managed
 """
 _REMEMBER_ZONES = """
@@ -48,7 +50,10 @@ _PUT_ASIDE = """
 """
 
 
-async def enter(connection: Connection, database: Database, rows: Sequence[IndexRow], *, new: bool = False) -> None:
+Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
+
+
+async def enter(connection: Connection, database: Database, rows: Entering, *, new: bool = False) -> None:
     """Put rows into the index, wherever they were before, and remember their zones as readable.
 
     `new` ones are likely not to be there. `LostRace` when a schedule took an unmanaged row over in between.
@@ -59,12 +64,12 @@ async def enter(connection: Connection, database: Database, rows: Sequence[Index
         status = await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
         if status != f"INSERT 0 {len(rows)}":
             raise LostRace
-    await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row in rows}))
+    await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row, _ in rows}))
     # A statement of its own, after the rows are held: it has to see what a claim that was waited for has just set aside.
     if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
         database.sql("SELECT EXISTS (SELECT FROM {schema}.tickler_aside)")
     ):
-        await take_back(connection, database, [Id(row.owner, row.key) for row in rows])
+        await take_back(connection, database, [Id(row.owner, row.key) for row, _ in rows])
 
 
 async def leave(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
@@ -116,6 +121,8 @@ def transposed(records: Sequence[Sequence[object]]) -> list[list[object]]:
     return [list(column) for column in zip(*records, strict=True)]
 
 
-def _columns(row: IndexRow) -> tuple[object, ...]:
+def _columns(entering: tuple[IndexRow, bool]) -> tuple[object, ...]:
+    row, has_target = entering
     when = row.when
-    return (row.owner, row.key, str(when), when.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed, ROW_FORMAT)
+    place = (row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
+    return (row.owner, row.key, str(when), when.tz, *place, ROW_FORMAT, has_target)

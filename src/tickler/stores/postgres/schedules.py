@@ -16,7 +16,7 @@ from tickler.errors import InvalidInput
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide, Stored
-from tickler.stores.postgres import rows
+from tickler.stores.postgres import fire_rows, rows
 from tickler.stores.postgres.database import Connection, Database, LostRace
 
 _COLUMNS = """
@@ -85,7 +85,15 @@ _DELETE = """
 """
 
 
+SOON_MS = 60_000  # before runners that sleep would have looked again by themselves
+
 _ID = attrgetter("schedule.owner", "schedule.key")
+
+
+async def read(connection: Connection, database: Database, ids: Sequence[Id]) -> Stored:
+    """Those of `ids` that exist."""
+    found = await connection.fetch(database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
+    return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
 
 
 class PostgresSchedules:
@@ -147,11 +155,11 @@ class PostgresSchedules:
             return {}
         ids = [Id(*row) for row in locked]
         await connection.execute(self._database.sql(_LOCK_INDEX), *rows.transposed(ids))
-        found = await connection.fetch(self._database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
-        return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
+        return await read(connection, self._database, ids)
 
     async def _apply(self, connection: Connection, changes: Sequence[Change | Removal]) -> None:
-        removed = [change.id for change in changes if isinstance(change, Removal)]
+        removals = [change for change in changes if isinstance(change, Removal)]
+        removed = [removal.id for removal in removals]
         written = sorted((change for change in changes if type(change) is Change), key=_ID)
         if removed:
             await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
@@ -162,10 +170,16 @@ class PostgresSchedules:
         left = [change.schedule.id for change in written if change.move in ("leave", "finish")]
         await rows.leave(connection, self._database, [*removed, *left])
         for new in (True, False):
-            entering = [change.row for change in written if change.row is not None and (change.version == 1) is new]
+            entering = [
+                (change.row, change.has_target) for change in written if change.row is not None and (change.version == 1) is new
+            ]
             await rows.enter(connection, self._database, entering, new=new)
         finished = [change.finished() for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
+        if removals:
+            await fire_rows.cancel(connection, self._database, removals)
+        if any(change.row is not None and change.row.next_fire_at < change.updated_at + SOON_MS for change in written):
+            await self._database.notify(connection)
 
     async def _insert(self, connection: Connection, new: Sequence[Change]) -> None:
         """`LostRace` when one of them exists after all: there was no row to lock when they were read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import unquote
 
 from tickler.errors import InvalidInput
@@ -10,6 +10,7 @@ from tickler.migrations import check_version, script
 from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
 from tickler.stores.sqlite import schema
 from tickler.stores.sqlite.connection import Connection
+from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
@@ -20,10 +21,13 @@ BUSY_TIMEOUT_S = 5.0
 class SqliteStore:
     def __init__(self, path: str, *, name: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         self._connection = Connection(path, name, busy_timeout_s)
-        self.capabilities = Capabilities(shared=path != ":memory:", joins_transactions=path != ":memory:", order="total")
+        self.capabilities = Capabilities(
+            shared=path != ":memory:", joins_transactions=path != ":memory:", order="total", poll_ms=500
+        )
         self.schedules = SqliteSchedules(self._connection)
         self.index = SqliteIndex(self._connection)
         self.records = SqliteRecords(self._connection)
+        self.fires = SqliteFires(self._connection, self.index)
 
     async def open(self, *, create: bool) -> None:
         connection = self._connection
@@ -43,6 +47,9 @@ class SqliteStore:
 
     async def now_ms(self) -> int | None:
         return None
+
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        return False
 
     async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
         wanted.refuse(self._connection.name)

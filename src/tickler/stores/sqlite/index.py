@@ -30,9 +30,12 @@ _SET_ASIDE = """
 """
 _COUNT_SET_ASIDE = "SELECT count(*) FROM tickler_aside WHERE state = 'unreadable'"
 _RESTORE = """
-    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
-    SELECT owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format
-    FROM tickler_aside WHERE owner = ? AND key = ?
+    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
+    SELECT owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, EXISTS (
+        SELECT 1 FROM tickler_schedules s
+        WHERE s.owner = a.owner AND s.key = a.key AND json_type(s.body, '$.target') IS NOT NULL
+    )
+    FROM tickler_aside a WHERE owner = ? AND key = ?
     ON CONFLICT DO NOTHING
 """
 
@@ -45,7 +48,7 @@ class SqliteIndex:
     async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
             _refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
-            rows.enter(connection, index_rows)
+            rows.enter(connection, [(row, False) for row in index_rows])
 
         await self._connection.write(work, using)
 
@@ -99,22 +102,22 @@ class SqliteIndex:
             wanted = limit - len(claimed)
             due = connection.execute(SELECT_DUE, (now_ms, ROW_FORMAT, wanted)).fetchall()
             result = advance(due, now_ms)
-            _apply(connection, result)
+            apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
                 break
         if len(claimed) < limit and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
-            self._report_outdated(connection, now_ms)
+            self.report_outdated(connection, now_ms)
         return claimed
 
-    def _report_outdated(self, connection: sqlite3.Connection, now_ms: int) -> None:
+    def report_outdated(self, connection: sqlite3.Connection, now_ms: int) -> None:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
             records.write(connection, KIND, self._outdated.name, value, expires_at)
 
 
-def _apply(connection: sqlite3.Connection, result: Advance) -> None:
+def apply(connection: sqlite3.Connection, result: Advance) -> None:
     # In the order of their new places, so that neighbours are written together.
     connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
     if result.finished or result.problems:

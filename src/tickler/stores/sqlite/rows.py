@@ -12,13 +12,14 @@ from tickler.index import IndexRow
 from tickler.schedule import Id
 
 _INSERT = """
-    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _OR_REPLACE = """
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
-        offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format
+        offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format,
+        has_target = excluded.has_target
 """
 _PUT_ASIDE = f"""
     INSERT OR REPLACE INTO tickler_aside
@@ -36,7 +37,10 @@ def as_json(ids: Sequence[Id]) -> str:
     return msgspec.json.encode(ids).decode()
 
 
-def enter(connection: sqlite3.Connection, rows: Sequence[IndexRow], *, new: bool = False) -> None:
+Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
+
+
+def enter(connection: sqlite3.Connection, rows: Entering, *, new: bool = False) -> None:
     """Put rows into the index, wherever they were before, and remember their zones as readable.
 
     `new` ones are likely not to be there.
@@ -45,8 +49,8 @@ def enter(connection: sqlite3.Connection, rows: Sequence[IndexRow], *, new: bool
         return
     if not new or not _inserted(connection, rows):
         connection.executemany(f"{_INSERT} {_OR_REPLACE}", map(_columns, rows))
-    take_back(connection, [Id(row.owner, row.key) for row in rows])
-    connection.executemany(_REMEMBER_ZONE, [(zone,) for zone in {row.when.tz for row in rows}])
+    take_back(connection, [Id(row.owner, row.key) for row, _ in rows])
+    connection.executemany(_REMEMBER_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
 
 
 def leave(connection: sqlite3.Connection, ids: Iterable[Id]) -> None:
@@ -67,7 +71,7 @@ def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]
     connection.executemany(_PUT_ASIDE, rows)
 
 
-def _inserted(connection: sqlite3.Connection, rows: Sequence[IndexRow]) -> bool:
+def _inserted(connection: sqlite3.Connection, rows: Entering) -> bool:
     """Plainly, which is faster. False, and nothing written, if one of them is there."""
     connection.execute("SAVEPOINT entering")
     try:
@@ -80,6 +84,8 @@ def _inserted(connection: sqlite3.Connection, rows: Sequence[IndexRow]) -> bool:
     return inserted
 
 
-def _columns(row: IndexRow) -> tuple[object, ...]:
+def _columns(entering: tuple[IndexRow, bool]) -> tuple[object, ...]:
+    row, has_target = entering
     when = row.when
-    return (row.owner, row.key, str(when), when.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed, ROW_FORMAT)
+    place = (row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
+    return (row.owner, row.key, str(when), when.tz, *place, ROW_FORMAT, has_target)

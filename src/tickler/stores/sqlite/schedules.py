@@ -10,7 +10,7 @@ from tickler.changes import Change, Removal
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide, Stored
-from tickler.stores.sqlite import rows
+from tickler.stores.sqlite import fire_rows, rows
 from tickler.stores.sqlite.connection import Connection
 
 _COLUMNS = """
@@ -63,7 +63,7 @@ class SqliteSchedules:
         self._connection = connection
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        await self._connection.write(lambda connection: _apply(connection, decide(_read(connection, ids))), using)
+        await self._connection.write(lambda connection: _apply(connection, decide(read(connection, ids))), using)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -73,7 +73,7 @@ class SqliteSchedules:
         await self._connection.write(work, using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
-        return (await self._connection.read(lambda connection: _read(connection, [id]))).get(id)
+        return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)
 
     async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
         by = _ORDERED_BY.get(state, "s") if state else "s"
@@ -88,21 +88,26 @@ class SqliteSchedules:
         ]
 
 
-def _read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
+def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
     found = connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),)).fetchall()
     return {schedule.id: schedule for schedule in map(_stored, found)}
 
 
 def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:
-    removed = [change.id for change in changes if isinstance(change, Removal)]
+    removals = [change for change in changes if isinstance(change, Removal)]
+    removed = [removal.id for removal in removals]
     written = [change for change in changes if isinstance(change, Change)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
     connection.executemany(_INSERT, (change.columns() for change in written if change.version == 1))
     connection.executemany(_UPDATE, (change.columns() for change in written if change.version > 1))
     rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
     for new in (True, False):
-        entering = [change.row for change in written if change.row is not None and (change.version == 1) is new]
+        entering = [
+            (change.row, change.has_target) for change in written if change.row is not None and (change.version == 1) is new
+        ]
         rows.enter(connection, entering, new=new)
+    for removal in removals:
+        fire_rows.cancel(connection, *removal)
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 

@@ -1,0 +1,1 @@
+"""DO: hand fires to their targets."""

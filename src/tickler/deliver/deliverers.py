@@ -1,0 +1,50 @@
+"""What this worker can deliver to: Tickler's own kinds of target, as far as their packages are installed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from tickler.clock import Clock
+from tickler.delivery import Deliverer
+from tickler.records import RecordStore
+from tickler.seal import Sealer
+from tickler.secrets import SecretCache
+from tickler.target import HttpTarget, LambdaTarget, SqsTarget, Target
+
+log = logging.getLogger("tickler.deliver")
+
+
+def own_deliverers(
+    records: RecordStore, sealer: Sealer, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
+) -> dict[type[Target], Deliverer[Any]]:
+    """Those whose packages are missing are left out: fires that go there fail, and say why."""
+
+    def http() -> Deliverer[Any]:
+        guard = import_module("tickler.deliver.guard").AddressGuard.from_environment(environ, allow_networks)
+        cache = SecretCache(records, sealer, clock, environ)
+        deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.http").HttpDeliverer(
+            guard, cache.secrets_of, sealer.unseal_target, clock
+        )
+        return deliverer
+
+    def sqs() -> Deliverer[Any]:
+        allowed = import_module("tickler.deliver.aws").AllowedArns.from_environment(environ)
+        deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.sqs").SqsDeliverer(allowed)
+        return deliverer
+
+    def aws_lambda() -> Deliverer[Any]:
+        allowed = import_module("tickler.deliver.aws").AllowedArns.from_environment(environ)
+        deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.aws_lambda").LambdaDeliverer(allowed)
+        return deliverer
+
+    makers: dict[type[Target], Callable[[], Deliverer[Any]]] = {HttpTarget: http, SqsTarget: sqs, LambdaTarget: aws_lambda}
+    found: dict[type[Target], Deliverer[Any]] = {}
+    for kind, make in makers.items():
+        try:
+            found[kind] = make()
+        except ModuleNotFoundError as error:
+            log.info("nothing is delivered to %s here: the package %s is not installed", kind.__name__, error.name)
+    return found

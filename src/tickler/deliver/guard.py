@@ -1,0 +1,232 @@
+"""Which addresses may be delivered to: public ones, and those the operator allows. URLs are written by users, and not trusted.
+
+What is checked is what is connected to: a literal address when its URL is read, the addresses of a name when they are looked
+up, and either again when the socket is made. Between a check and a connection a name may change its mind; an address cannot.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Self
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from tickler.errors import InvalidInput
+
+DEFAULT_PORTS = (80, 443)
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+# As aiohttp has it: family, type, protocol, canonical name, address.
+AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[str, int] | tuple[str, int, int, int]]
+
+# Listed, because what `is_global` says changed from one Python to the next, and never knew Azure's.
+_NOT_PUBLIC: tuple[tuple[Network, str], ...] = tuple(
+    (ip_network(network), what)
+    for network, what in (
+        ("0.0.0.0/8", "no host"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "behind a carrier's NAT, or a cloud's metadata"),
+        ("127.0.0.0/8", "the worker itself"),
+        ("168.63.129.16/32", "a cloud's metadata"),  # Azure's: public by its number, and only there for its own machines
+        ("169.254.0.0/16", "link-local, such as a cloud's metadata"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved for protocols"),
+        ("192.0.2.0/24", "for documentation"),
+        ("192.88.99.0/24", "a relay to IPv6"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "for benchmarks"),
+        ("198.51.100.0/24", "for documentation"),
+        ("203.0.113.0/24", "for documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved, or broadcast"),
+        ("::/128", "no host"),
+        ("::1/128", "the worker itself"),
+        ("::/96", "IPv4 in disguise"),
+        ("64:ff9b::/96", "IPv4 behind a translator"),
+        ("64:ff9b:1::/48", "IPv4 behind a translator"),
+        ("100::/64", "for discarding"),
+        ("2001::/23", "reserved for protocols, Teredo among them"),
+        ("2001:db8::/32", "for documentation"),
+        ("2002::/16", "IPv4 in disguise (6to4)"),
+        ("3fff::/20", "for documentation"),
+        ("5f00::/16", "for segment routing"),
+        ("fc00::/7", "private"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "site-local"),
+        ("ff00::/8", "multicast"),
+    )
+)
+# All that IPv6 has given out to be reached from everywhere; whatever else there is, is not public.
+_PUBLIC_V6 = IPv6Network("2000::/3")
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_COMPATIBLE = IPv6Network("::/96")
+
+_HOST_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+# Such a name is read as IPv4 by somebody on the way: 127.1, 0x7f.1, 2130706433, 127.0.0.1.
+_ENDS_IN_A_NUMBER = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)\.?")
+_REMEDY = "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
+
+
+class AddressRefused(Exception):
+    """An address that nothing is sent to. The message says what it is, and what to do if it should be reached after all."""
+
+
+class AddressGuard:
+    """Knows the addresses that may be connected to: those of `allow_networks` on any port, public ones on `allow_ports`."""
+
+    def __init__(self, allow_networks: Sequence[str] = (), allow_ports: Collection[int] = DEFAULT_PORTS) -> None:
+        if isinstance(allow_networks, str):
+            raise InvalidInput(f"allow_networks: {allow_networks!r} is one text: pass a list, such as ['10.0.0.0/8']")
+        self._networks = [_read_network(network) for network in allow_networks]
+        self._ports = frozenset(_checked_port(port) for port in allow_ports)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], allow_networks: Sequence[str] = ()) -> Self:
+        """As TICKLER_ALLOW_NETWORKS and TICKLER_ALLOW_PORTS say, each a list with commas; and these networks as well."""
+        ports = [_read_port(port) for port in _listed(environ, "TICKLER_ALLOW_PORTS")]
+        return cls([*allow_networks, *_listed(environ, "TICKLER_ALLOW_NETWORKS")], ports or DEFAULT_PORTS)
+
+    def check_url(self, url: str) -> URL:
+        """The URL to ask for, with path and query as they were written; `AddressRefused` where no answer of a DNS could help."""
+        try:
+            # What is ASCII is sent as it stands: signed URLs do not survive being quoted anew.
+            parsed = URL(url, encoded=url.isascii())
+            host, port = parsed.raw_host, parsed.port
+            readable = bool(parsed.host) and not any(character <= " " or character == "\x7f" for character in url)
+        except ValueError:
+            parsed, host, port, readable = URL(), None, None, False
+        if not readable or not host or parsed.scheme not in ("http", "https"):
+            raise AddressRefused("that is no http or https address: write 'https://host/path'")
+        if "@" in parsed.raw_authority:
+            raise AddressRefused("the address has a user name in it, which ends up in logs: send a header instead")
+        self._check_host(host.lower(), port or 0)
+        return parsed
+
+    def check_address(self, address: str, port: int) -> None:
+        """`AddressRefused` for an address, as text, that nothing is sent to at this port."""
+        read = _read_address(address)
+        inner = _embedded(read)
+        if any(read in network for network in self._networks):
+            if inner is not None:
+                self.check_address(str(inner), port)
+            return
+        for network, what in _NOT_PUBLIC:
+            if read in network:
+                disguise = "" if inner is None else f", standing for {inner}"
+                raise AddressRefused(f"{read} is {what} ({network}){disguise}: {_REMEDY}")
+        if isinstance(read, IPv6Address) and read not in _PUBLIC_V6:
+            raise AddressRefused(f"{read} is no public address: {_REMEDY}")
+        self._check_port(port)
+
+    def socket_to(self, info: AddressInfo, make: type[socket.socket] = socket.socket) -> socket.socket:
+        """A socket for aiohttp to connect to that address: the last check, made once a connection."""
+        family, kind, protocol, _, address = info
+        try:
+            self.check_address(address[0], address[1])
+        except AddressRefused as refused:
+            raise PermissionError(errno.EACCES, str(refused)) from refused
+        return make(family, kind, protocol)
+
+    def _check_host(self, host: str, port: int) -> None:
+        if ":" in host:
+            return self.check_address(host, port)
+        if _ENDS_IN_A_NUMBER.fullmatch(host):
+            try:
+                plain = str(IPv4Address(host))
+            except ValueError:
+                raise AddressRefused(f"{host[:100]} looks like an IPv4 address and is none: write four decimal numbers") from None
+            return self.check_address(plain, port)
+        if len(host) > 254 or not _HOST_NAME.fullmatch(host):
+            raise AddressRefused(f"{host[:100]!r} is no host's name: use letters, digits, '-' and '.'")
+        if not self._networks:  # otherwise it depends on the addresses it has
+            self._check_port(port)
+        return None
+
+    def _check_port(self, port: int) -> None:
+        if port not in self._ports:
+            allowed = ", ".join(str(port) for port in sorted(self._ports)) or "none"
+            raise AddressRefused(f"port {port} is not allowed ({allowed}): add it to allow_ports= or TICKLER_ALLOW_PORTS")
+
+
+class GuardedResolver(AbstractResolver):
+    """Asks another resolver, and gives what the guard allows of its answers; `AddressRefused` if that is nothing.
+
+    What is not allowed is left out rather than refused as a whole: where a network translates IPv6 to IPv4, its DNS puts a
+    translated address beside the good ones.
+    """
+
+    def __init__(self, guard: AddressGuard, resolver: AbstractResolver) -> None:
+        self._guard = guard
+        self._resolver = resolver
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        allowed: list[ResolveResult] = []
+        refusal: AddressRefused | None = None
+        for answer in await self._resolver.resolve(host, port, family):
+            try:
+                self._guard.check_address(answer["host"], answer["port"])
+                allowed.append(answer)
+            except AddressRefused as refused:
+                refusal = refusal or refused
+        if allowed:
+            return allowed
+        if refusal is not None:
+            raise AddressRefused(f"{host} leads to an address that is refused: {refusal}")
+        raise OSError(errno.EADDRNOTAVAIL, "it has no address")
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+def _read_address(text: str) -> Address:
+    """Without its scope, and as IPv4 where it is IPv4 written as IPv6 (::ffff:…)."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        raise AddressRefused(f"{text[:100]!r} is no address: write '203.0.113.7' or '[2001:db8::7]'") from None
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
+
+
+def _embedded(address: Address) -> IPv4Address | None:
+    """The IPv4 address that packets to this IPv6 address end up at."""
+    if isinstance(address, IPv4Address) or address.is_loopback or address.is_unspecified:
+        return None
+    if any(address in network for network in (*_TRANSLATED, _COMPATIBLE)):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.sixtofour or (address.teredo[1] if address.teredo else None)
+
+
+def _listed(environ: Mapping[str, str], name: str) -> list[str]:
+    return [item.strip() for item in environ.get(name, "").split(",") if item.strip()]
+
+
+def _read_network(text: str) -> Network:
+    try:
+        network = ip_network(text) if isinstance(text, str) else None
+    except ValueError:
+        network = None
+    if network is None:
+        raise InvalidInput(
+            f"allow_networks: {text!r} is no network: write '10.0.0.0/8' or 'fd00::/8', with no bits set after the prefix"
+        )
+    if isinstance(network, IPv6Network) and network.subnet_of(IPv6Network("::ffff:0:0/96")):
+        raise InvalidInput(f"allow_networks: {text!r} is IPv4 written as IPv6: write it as IPv4, such as '10.0.0.0/8'")
+    return network
+
+
+def _read_port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 5):
+        raise InvalidInput(f"TICKLER_ALLOW_PORTS: {text!r} is no port: write numbers with commas, such as 80,443,8443")
+    return int(text)
+
+
+def _checked_port(port: int) -> int:
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536:
+        raise InvalidInput(f"allow_ports: {port!r} is no port: pass whole numbers from 1 to 65535")
+    return port

@@ -1,0 +1,87 @@
+"""A sign of life every 20 seconds, whatever the rounds do, and a look at the store's clock with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
+from tickler.deliver.runner import Runner
+from tickler.errors import TicklerError
+from tickler.records import RecordStore
+
+KIND = "worker"
+EVERY_S = 20.0
+KEPT_MS = 24 * 3_600_000  # so that people see who is missing
+
+log = logging.getLogger("tickler.deliver")
+
+
+class Heartbeat:
+    """Keeps the record of one worker. `follow` measures the clock against the store's."""
+
+    def __init__(
+        self, records: RecordStore, clock: Clock, runner: Runner, worker: str, follow: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._records = records
+        self._clock = clock
+        self._runner = runner
+        self._worker = worker
+        self._follow = follow
+        self._started_at = clock.now_ms()
+
+    async def run(self) -> None:
+        """Until cancelled; then the record says that the worker has stopped."""
+        try:
+            while True:
+                try:
+                    await self.beat()
+                except TicklerError as error:
+                    log.warning("no heartbeat: %s", error)
+                await asyncio.sleep(EVERY_S)
+        finally:
+            await asyncio.shield(self.stopped())
+
+    async def beat(self) -> None:
+        await self._follow()
+        self.check_clock()
+        await self._write("working" if self._runner.may_claim else "not claiming: its clock is off")
+
+    def check_clock(self) -> None:
+        """A clock that is far off was not set by anybody's wish: until it is right, this worker claims nothing."""
+        if not isinstance(self._clock, SystemClock):
+            return
+        fit = abs(self._clock.offset_ms) <= MOST_OFFSET_MS
+        if not fit:
+            log.error(
+                "this machine's clock is %+d ms off the store's: nothing is claimed here until it is set right",
+                -self._clock.offset_ms,
+            )
+        elif not self._runner.may_claim:
+            log.warning("this machine's clock is right again: claiming goes on")
+        self._runner.may_claim = fit
+        self._runner.wake()
+
+    async def _write(self, doing: str) -> None:
+        runner, now_ms = self._runner, self._clock.now_ms()
+        value = {
+            "doing": doing,
+            "started_at": self._started_at,
+            "seen_at": now_ms,
+            "last_round_at": runner.last_round_at,
+            "last_claim_at": runner.last_claim_at,
+            "in_flight": runner.in_flight,
+            "queued": runner.queued,
+            "counts": dict(runner.counts),
+            "clock_offset_ms": self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0,
+        }
+        await self._records.put(KIND, self._worker, msgspec.json.encode(value), now_ms=now_ms, expires_at=now_ms + KEPT_MS)
+
+    async def stopped(self) -> None:
+        try:
+            await self._write("stopped")
+        except TicklerError as error:
+            log.debug("not said that it stopped: %s", error)

@@ -1,0 +1,68 @@
+"""How a runner works: as a value."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from tickler.errors import InvalidInput
+from tickler.policy import Duration
+
+SHORTEST_LEASE = timedelta(seconds=5)
+LONGEST_AHEAD = timedelta(seconds=10)
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Durations are timedeltas, or seconds when passed in; kept as timedeltas.
+
+    With `ahead`, what is due so soon is claimed already and held until its instant: more punctual by what a claim takes. If the
+    worker dies meanwhile, what is delivered at least once is delivered by another when the lease ends; what is delivered at most
+    once is lost, although its instant had not come yet.
+    """
+
+    in_flight: int = 100  # attempts at the same time
+    per_owner: int = 50  # of them, of one owner
+    per_host: int = 50  # of them, to one host
+    queued: int = 2_000  # claimed and not started: so many that one owner's flood does not hide the others
+    lease: timedelta = timedelta(seconds=60)  # how long after a worker's death another takes over
+    drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
+    ahead: timedelta = timedelta(0)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            in_flight: int = 100,
+            per_owner: int = 50,
+            per_host: int = 50,
+            queued: int = 2_000,
+            lease: Duration = 60,
+            drain: Duration = 30,
+            ahead: Duration = 0,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name in ("in_flight", "per_owner", "per_host", "queued"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
+                raise InvalidInput(f"{name}: {value!r} is not a whole number from 1 to 100000")
+        for name in ("lease", "drain", "ahead"):
+            force_setattr(self, name, _duration(name, getattr(self, name)))
+        if self.lease < SHORTEST_LEASE:
+            raise InvalidInput(
+                f"lease: {self.lease} is shorter than {SHORTEST_LEASE.seconds} s: others would take over from the living"
+            )
+        if self.ahead > LONGEST_AHEAD:
+            raise InvalidInput(f"ahead: {self.ahead} is longer than {LONGEST_AHEAD.seconds} s: claim later")
+
+
+def _duration(name: str, value: object) -> timedelta:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400:
+        return timedelta(seconds=value)
+    if isinstance(value, timedelta) and timedelta(0) <= value <= timedelta(days=1):
+        return value
+    raise InvalidInput(f"{name}: {value!r} is not a duration from 0 to a day: pass seconds or a timedelta")

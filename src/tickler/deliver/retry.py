@@ -1,0 +1,37 @@
+"""What follows from an attempt: done, tried again later, or given up. Pure, but for the dice of the jitter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Literal, NamedTuple
+
+from tickler.delivery import Outcome
+from tickler.policy import Policy
+
+_MS = timedelta(milliseconds=1)
+
+
+class Next(NamedTuple):
+    then: Literal["done", "retry", "dead"]
+    deliver_after: int | None = None
+
+
+def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, dice: Callable[[], float] = random.random) -> Next:
+    """For a fire that is open. `dice` rolls from 0 to 1."""
+    if outcome.verdict == "delivered":
+        return Next("done")
+    most = 1 if policy.delivery == "at-most-once" else policy.attempts  # such a fire was opened by hand
+    if outcome.verdict != "retry" or attempt >= most:
+        return Next("dead")
+    return Next("retry", now_ms + delay_ms(policy, attempt, outcome.retry_after_ms, dice))
+
+
+def delay_ms(policy: Policy, attempt: int, asked_for_ms: int | None, dice: Callable[[], float]) -> int:
+    """Full jitter: anything up to the policy's delay, so that many that failed together do not come back together.
+
+    What the target asked for comes on top.
+    """
+    most_ms = policy.backoff[min(attempt, len(policy.backoff)) - 1] // _MS
+    return (asked_for_ms or 0) + int(dice() * most_ms)

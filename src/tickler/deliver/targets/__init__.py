@@ -1,0 +1,1 @@
+"""Where fires go: one file a kind."""

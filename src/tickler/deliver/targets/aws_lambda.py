@@ -1,0 +1,42 @@
+"""AWS Lambda: a fire becomes an invocation."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from urllib.parse import quote
+
+from tickler.deliver.aws import Answer, AwsDeliverer, Request
+from tickler.deliver.envelope import envelope
+from tickler.delivery import Delivery, Outcome
+from tickler.target import LambdaTarget
+
+_HEADERS = {"content-type": "application/json", "x-amz-invocation-type": "RequestResponse"}
+
+
+class LambdaDeliverer(AwsDeliverer[LambdaTarget]):
+    """Calls the function with the envelope as its event, and waits for what it returns.
+
+    Not the invocation type `Event`, with which AWS queues the call and answers at once: a function that fails would be
+    delivered here, and be repeated there, twice, where nobody looks. So it has the schedule's attempts, and what it raised is
+    in the history. A function that runs longer than the schedule's timeout counts as failed and is called again while it
+    runs: make that timeout longer than the function's own.
+    """
+
+    service: ClassVar[str] = "lambda"
+    action: ClassVar[str] = "lambda:InvokeFunction"
+    when_late: ClassVar[str] = "the function may still run: make the schedule's timeout longer than the function's own"
+
+    def _request(self, delivery: Delivery, arn: str, endpoint: str) -> Request:
+        return Request(f"/2015-03-31/functions/{quote(arn, safe='')}/invocations", _HEADERS, envelope(delivery))
+
+    def _read(self, answer: Answer) -> Outcome:
+        failure = answer.headers.get("X-Amz-Function-Error")
+        if failure is None:
+            return Outcome(verdict="delivered", status=answer.status, answer=answer.text)
+        said = ": ".join(filter(None, map(answer.field, ("errorType", "errorMessage")))) or "it did not say why"
+        return Outcome(
+            verdict="retry",
+            status=answer.status,
+            detail=f"the function failed ({failure}): {said}; look at its log",
+            answer=answer.text,
+        )

@@ -1,0 +1,317 @@
+"""Delivers to an HTTP endpoint: a signed POST, bounded in time and size whatever the other side does."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver
+from aiohttp.http_exceptions import LineTooLong
+from yarl import URL
+
+from tickler.clock import Clock
+from tickler.deliver.envelope import envelope, iso
+from tickler.deliver.guard import AddressGuard, AddressRefused, GuardedResolver
+from tickler.deliver.retry_after import read_retry_after
+from tickler.delivery import Delivery, Outcome, Verdict
+from tickler.fires import LONGEST_ANSWER_BYTES
+from tickler.signing import sign
+from tickler.target import REDACTED, HttpTarget
+from tickler.version import VERSION
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+SecretsOf = Callable[[Delivery, HttpTarget], Awaitable[Sequence[str]]]
+Unseal = Callable[[HttpTarget, str], HttpTarget]  # for an owner
+
+CONNECT_S = 10.0
+ANSWER_S = 1.0  # for the rest of an answer, once its status is known
+DNS_CACHE_S = 10
+# Shorter than servers wait before they close (2 s and more): a POST that meets a closing connection is not sent again unasked.
+KEEP_ALIVE_S = 1.5
+READ_AHEAD_BYTES = 16 * 1024  # what may lie unread of an answer; twice that, and the connection is left to wait
+MOST_ANSWER_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
+
+# What an answer other than 2xx means. What is not listed is tried again:
+#   3xx           a redirect is not followed, it could lead anywhere; the receiver may be moving
+#   400           receivers say it of a signature, while a secret is being changed
+#   401 403 404 … are put right by a deploy
+#   408 409 425 429 5xx  say themselves that they pass
+VERDICTS: Mapping[int, Verdict] = {
+    410: "gone",  # the receiver wants no more of these, ever
+    413: "give_up",  # too large, and every attempt is as large
+    414: "give_up",  # the address is too long, and stays so
+    415: "give_up",  # every attempt has the same content type
+    422: "give_up",  # read, understood and refused: the contents stay as they are
+    431: "give_up",  # the headers are too large, and stay so
+}
+
+_encode = msgspec.json.Encoder().encode
+_PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]+")
+_NO_SECRETS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
+_SHORTEST_SECRET = 8
+
+
+class HttpDeliverer:
+    """Sends fires to HTTP endpoints that `guard` allows.
+
+    `unseal` gives a target with its headers readable, and that target is what `secrets_of` gets, to say what to sign with.
+    `resolver` looks names up, and is closed with it; by default the system does. With `most_connections` at 0 there is no
+    limit but the callers'. An attempt ends within its `timeout_s`, the secrets not counted.
+    """
+
+    bounded = True
+
+    def __init__(
+        self,
+        guard: AddressGuard,
+        secrets_of: SecretsOf,
+        unseal: Unseal,
+        clock: Clock,
+        *,
+        most_connections: int = 0,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self._guard = guard
+        self._secrets_of = secrets_of
+        self._unseal = unseal
+        self._clock = clock
+        self._most_connections = most_connections
+        self._resolver = resolver
+        self._checked_url = lru_cache(maxsize=4_096)(guard.check_url)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        connector = aiohttp.TCPConnector(
+            limit=self._most_connections,
+            resolver=GuardedResolver(self._guard, self._resolver or aiohttp.ThreadedResolver()),
+            ttl_dns_cache=DNS_CACHE_S,
+            keepalive_timeout=KEEP_ALIVE_S,
+            socket_factory=partial(self._guard.socket_to, make=_FrugalSocket),
+        )
+        # Nothing is decompressed, so there is no such thing as a zip bomb.
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"user-agent": f"Tickler/{VERSION}", "accept-encoding": "identity"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=READ_AHEAD_BYTES,
+        )
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+            if self._resolver is not None:
+                await self._resolver.close()
+
+    async def deliver(self, delivery: Delivery, target: HttpTarget) -> Outcome:
+        if self._session is None:
+            raise RuntimeError("this deliverer is not open: await open() first")
+        try:
+            url = self._checked_url(target.url)
+        except AddressRefused as refused:
+            return Outcome(verdict="give_up", detail=str(refused))
+        target = self._unseal(target, delivery.owner)
+        body, content_type = _body(delivery, target)
+        headers = {"content-type": content_type, **(target.headers or {})}
+        headers |= _headers(delivery)
+        timestamp_s = self._clock.now_ms() // 1000
+        headers["webhook-timestamp"] = str(timestamp_s)
+        headers["webhook-signature"] = sign(await self._secrets_of(delivery, target), delivery.id, timestamp_s, body)
+        timeout = _timeout(delivery.timeout_s)
+        try:
+            response = await self._session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
+        except (AddressRefused, aiohttp.ClientError, TimeoutError, OSError) as error:
+            return _failed(error, url, delivery.timeout_s)
+        try:
+            answer = await _read_answer(response)
+        finally:
+            if not response.closed:  # more is coming, and it is not waited for
+                response.close()
+        return self._outcome(response, _shown(answer, target.headers))
+
+    def _outcome(self, response: aiohttp.ClientResponse, answer: str | None) -> Outcome:
+        status = response.status
+        if 200 <= status < 300:
+            return Outcome(verdict="delivered", status=status, answer=answer)
+        verdict = VERDICTS.get(status, "retry")
+        detail = f"answered {status} {_phrase(status)}".rstrip()
+        if verdict != "gone" and response.headers.get("webhook-delivery", "").strip().lower() == "abort-message":
+            return Outcome(verdict="give_up", status=status, answer=answer, detail=f"{detail}, and asked for no more attempts")
+        if verdict != "retry":
+            return Outcome(verdict=verdict, status=status, answer=answer, detail=detail)
+        if 300 <= status < 400:
+            detail += ", and redirects are not followed: give the address that it leads to"
+        retry_after_ms = read_retry_after(response.headers.get("retry-after"), self._clock.now_ms())
+        return Outcome(verdict="retry", status=status, answer=answer, detail=detail, retry_after_ms=retry_after_ms)
+
+
+class _FrugalSocket(socket.socket):
+    """Reads little at a time, and not much between two sendings, whatever it is: who sends `100 Continue` for ever, or another
+    thing that is quick to make and slow to read, shall not keep this worker busy. (uvloop reads past it; time is bounded there.)
+    """
+
+    _left = MOST_ANSWER_BYTES
+
+    def send(self, data: ReadableBuffer, flags: int = 0, /) -> int:
+        self._left = MOST_ANSWER_BYTES
+        return super().send(data, flags)
+
+    def sendmsg(self, buffers: Iterable[ReadableBuffer], *rest: Any) -> int:  # asyncio's way from Python 3.12 on
+        self._left = MOST_ANSWER_BYTES
+        return super().sendmsg(buffers, *rest)
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        data = super().recv(min(bufsize, READ_AHEAD_BYTES), flags)
+        self._count(len(data))
+        return data
+
+    def recv_into(self, buffer: WriteableBuffer, nbytes: int = 0, flags: int = 0) -> int:
+        size = super().recv_into(buffer, min(nbytes or len(memoryview(buffer)), READ_AHEAD_BYTES), flags)
+        self._count(size)
+        return size
+
+    def _count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise OSError(errno.EMSGSIZE, "more came than an answer has")
+
+
+def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
+    """What is sent, and its content type."""
+    if target.body == "json":
+        return envelope(delivery), "application/json"
+    if isinstance(delivery.payload, str):
+        return delivery.payload.encode(), "text/plain; charset=utf-8"
+    return _encode(delivery.payload), "application/json"
+
+
+def _headers(delivery: Delivery) -> dict[str, str]:
+    """What a receiver can know without reading the body."""
+    return {
+        "webhook-id": delivery.id,
+        "tickler-owner": _quoted(delivery.owner),
+        "tickler-key": _quoted(delivery.key),
+        "tickler-nominal-at": iso(delivery.nominal_at),
+        "tickler-attempt": str(delivery.attempt),
+    }
+
+
+def _quoted(name: str) -> str:
+    """As in the path of a URL, so that every text survives the way; most are the same as before."""
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="!$&'()*+,;=:@/")
+
+
+@lru_cache(maxsize=256)
+def _timeout(seconds: float) -> aiohttp.ClientTimeout:
+    """A little less: who waits for that long gives up at the same instant, and would not hear of a status that came before it."""
+    total = max(seconds - min(seconds / 10, 0.25), 0.001)  # 0 would be for ever
+    # aiohttp would round up what is longer than its threshold.
+    return aiohttp.ClientTimeout(total=total, sock_connect=min(total, CONNECT_S), ceil_threshold=float("inf"))
+
+
+async def _read_answer(response: aiohttp.ClientResponse) -> bytes:
+    """Its beginning, or as much of that as arrives soon. The verdict stands, whatever happens here."""
+    content = response.content
+    if content.is_eof() and content.exception() is None:
+        return content.read_nowait(LONGEST_ANSWER_BYTES)
+    answer = b""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            while len(answer) < LONGEST_ANSWER_BYTES and not content.at_eof():
+                answer += await content.read(LONGEST_ANSWER_BYTES - len(answer))
+    except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError):  # RuntimeError: the connection was lost just before
+        pass
+    return answer
+
+
+def _shown(answer: bytes, sent: Mapping[str, str] | None) -> str | None:
+    """As text that may be kept: without the headers' values, which some receivers send back."""
+    text = answer.decode(errors="replace").replace("\0", "")
+    if sent:
+        for secret in _secrets_in(sent):
+            text = _without(secret, text)
+    if not text.isascii():  # what replaces a byte has three
+        text = text.encode()[:LONGEST_ANSWER_BYTES].decode(errors="ignore")
+    return text or None
+
+
+def _secrets_in(headers: Mapping[str, str]) -> list[str]:
+    """Whole values and their words, as in 'Bearer …', the longest first."""
+    values = [value for name, value in headers.items() if name not in _NO_SECRETS]
+    words = {word for value in values for word in (value, *value.split()) if len(word) >= _SHORTEST_SECRET}
+    return sorted(words, key=len, reverse=True)
+
+
+def _without(secret: str, text: str) -> str:
+    text = text.replace(secret, REDACTED)
+    for length in range(len(secret) - 1, _SHORTEST_SECRET - 1, -1):  # where the answer was cut off in the middle of it
+        if text.endswith(secret[:length]):
+            return text[:-length] + REDACTED
+    return text
+
+
+def _phrase(status: int) -> str:
+    """Ours, not what was sent: that is anybody's text."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _failed(error: Exception, url: URL, timeout_s: float) -> Outcome:
+    """There was no answer. Sentences are ours: those of the errors have whole URLs in them, and what the other side sent."""
+    cause = error.os_error.__cause__ if isinstance(error, aiohttp.ClientConnectorError) else None
+    for refused in (error, cause):
+        if isinstance(refused, AddressRefused):
+            return Outcome(verdict="give_up", detail=str(refused))
+    return Outcome(verdict="retry", detail=_no_connection(error, url, timeout_s) or _no_answer(error, timeout_s))
+
+
+def _no_connection(error: Exception, url: URL, timeout_s: float) -> str | None:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return f"no connection to {url.raw_host} within {min(timeout_s, CONNECT_S):g} s"
+        case aiohttp.ClientConnectorDNSError():
+            return f"no address was found for {url.raw_host}: {error.os_error.strerror or error.os_error}"
+        case aiohttp.ClientConnectorCertificateError():
+            reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
+            return f"the certificate of {url.raw_host} was not accepted: {reason}"
+        case aiohttp.ClientConnectorSSLError():
+            return f"no TLS with {url.raw_host}: {getattr(error.os_error, 'reason', None) or 'the handshake failed'}"
+        case aiohttp.ClientConnectorError():
+            return f"no connection to {url.raw_host} at port {url.port}: {_why(error.os_error)}"
+    return None
+
+
+def _no_answer(error: Exception, timeout_s: float) -> str:
+    match error:
+        case TimeoutError():
+            return f"no answer within {timeout_s:g} s"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed before an answer came"
+        case aiohttp.ClientResponseError():
+            cause = error.__cause__ and error.__cause__.__cause__
+            return "the answer's headers are too long" if isinstance(cause, LineTooLong) else "what came cannot be read as HTTP"
+        case OSError(errno=errno.EMSGSIZE):
+            return f"more than {MOST_ANSWER_BYTES // 1024} KB came, and no answer among them"
+        case OSError():
+            return f"the connection was lost before an answer came: {_why(error)}"
+    return f"the request failed: {type(error).__name__}"
+
+
+def _why(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else "no reason is known"

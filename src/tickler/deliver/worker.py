@@ -1,0 +1,68 @@
+"""A worker: a runner under a name, with its attempts and its heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+
+from tickler.clock import Clock
+from tickler.deliver.attempt import Attempts
+from tickler.deliver.heartbeat import Heartbeat
+from tickler.deliver.options import RunOptions
+from tickler.deliver.runner import Runner, Summary
+from tickler.schedules import Schedules
+from tickler.store import Store
+
+
+def new_name() -> str:
+    """Of this process, and of no other, before or after."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+class Worker:
+    """Runs or ticks once. `follow` measures the clock against the store's."""
+
+    def __init__(
+        self,
+        store: Store,
+        schedules: Schedules,
+        attempts: Attempts,
+        clock: Clock,
+        follow: Callable[[], Awaitable[None]],
+        options: RunOptions,
+    ) -> None:
+        self._attempts = attempts
+        self._loop = asyncio.get_running_loop()
+        self.runner = Runner(store, schedules, attempts, clock, options)
+        self._heartbeat = Heartbeat(store.records, clock, self.runner, attempts.worker, follow)
+
+    async def run(self) -> None:
+        self._heartbeat.check_clock()  # before anything is claimed
+        await self._attempts.open()
+        beating = asyncio.create_task(self._heartbeat.run())
+        try:
+            await self.runner.run()
+        finally:
+            beating.cancel()
+            await self._attempts.close()
+            await asyncio.wait([beating])
+
+    async def tick(self, budget_ms: int) -> Summary:
+        await self._heartbeat.beat()
+        await self._attempts.open()
+        try:
+            return await self.runner.tick(budget_ms)
+        finally:
+            await self._attempts.close()
+            await self._heartbeat.stopped()
+
+    def wake(self) -> None:
+        """From any thread."""
+        self._loop.call_soon_threadsafe(self.runner.wake)
+
+    def stop(self) -> None:
+        """From any thread, and from a signal handler."""
+        self._loop.call_soon_threadsafe(self.runner.stop)

@@ -1,0 +1,61 @@
+"""The contract of delivering: what is handed to a target, what came of it, and what a kind of target brings."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
+
+from tickler.clock import to_datetime
+from tickler.target import Target
+
+# delivered; retry: it may work later; give_up: it will never; gone: nor will any other fire of this schedule
+Verdict = Literal["delivered", "retry", "give_up", "gone"]
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to hand a fire to its target. `id` is the fire's: the same on every attempt, so dedupe by it."""
+
+    id: str
+    owner: str
+    key: str
+    nominal_at: int  # the instant the schedule named, in milliseconds
+    attempt: int  # counted from 1
+    payload: object
+    target: Target | None
+    timeout_s: float
+    started_at: int
+
+    @property
+    def nominal(self) -> datetime:
+        """The instant the schedule named."""
+        return to_datetime(self.nominal_at)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an attempt. `status` is the target's answer, 0 when there was none."""
+
+    verdict: Verdict
+    status: int = 0
+    detail: str | None = None  # what went wrong, in a sentence
+    answer: str | None = None  # the first 2 KB of what the target said
+    retry_after_ms: int | None = None  # how long the target asked to be left alone
+    duration_ms: int = 0
+
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Deliverer(Protocol[T_contra]):
+    """Hands fires to one kind of target. Made and opened once a worker; `deliver` runs many times at once.
+
+    What `deliver` raises counts as a failure to be retried, so only what is known to be hopeless needs a verdict of its own.
+    It is cancelled after the schedule's timeout, unless it has `bounded = True`: then it ends by itself within `timeout_s`.
+    """
+
+    async def open(self) -> None: ...
+
+    async def deliver(self, delivery: Delivery, target: T_contra) -> Outcome: ...
+
+    async def close(self) -> None: ...

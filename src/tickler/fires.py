@@ -1,0 +1,330 @@
+"""OWE: the contract of fires: claim what is due, lease what is owed, settle what was tried, remember all of it.
+
+A fire is one occurrence of a schedule. It is open from its claim until it is delivered, dead or cancelled:
+
+    claim ──► leased ──delivered──► gone, and in the history
+                │ ▲
+          retry │ │ lease (also when a lease ran out)
+                ▼ │
+               open                    waiting ──► open      (overlap="wait": when the one before it is settled)
+                │
+                └─ given up ──► dead ──retry by a person──► open
+
+A schedule that is delivered at most once has no open fires: what is claimed is in the claimer's hands alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol, get_args
+
+import msgspec
+
+from tickler.clock import Clock, to_ms
+from tickler.errors import FireNotFound, InvalidInput
+from tickler.index import check_limit
+from tickler.schedule import Id, StoredSchedule, check_name, checked_id
+
+FireState = Literal["open", "waiting", "dead"]
+# delivered; failed, and tried again or not; expired: the worker that had it went away; what a policy skipped; what was cancelled
+Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled"]
+# The rule that skipped: too late, more than may be caught up with, or the one before was still open.
+Rule = Literal["missed", "max_catchup", "overlap"]
+
+LONGEST_ANSWER_BYTES = 2_048
+KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
+
+
+class Fire(msgspec.Struct, frozen=True, kw_only=True):
+    """An occurrence that is not settled yet. `attempt` counts leases from 1; 0 before the first."""
+
+    id: str
+    owner: str
+    key: str
+    nominal_at: int
+    opened_at: int
+    attempt: int = 0
+    state: FireState = "open"
+    deliver_after: int | None = None  # not before this instant; while it is leased, the end of the lease
+    worker: str | None = None  # who has it leased
+    reason: str | None = None  # why it is dead, or was not delivered the last time
+
+
+class Claim(NamedTuple):
+    """Something to deliver now. `fire` is None where the schedule is delivered at most once."""
+
+    schedule: StoredSchedule
+    nominal_at: int
+    fire: Fire | None
+    due_at: int  # the nominal instant, plus the offset of the schedule's spread
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened, as the history keeps it. `at` is when it began, `nominal_at` when it should have.
+
+    A skip has the first nominal instant, the last one in `until_at`, and how many there were: at least, if it is 1,000.
+    """
+
+    owner: str
+    key: str
+    nominal_at: int
+    at: int
+    happened: Happened
+    fire_id: str | None = None
+    attempt: int = 0
+    status: int | None = None  # of the target's answer; 0 when there was none
+    duration_ms: int | None = None
+    detail: str | None = None  # what went wrong
+    answer: str | None = None  # its first 2 KB
+    worker: str | None = None
+    rule: Rule | None = None
+    until_at: int | None = None
+    count: int | None = None
+
+    @property
+    def late_ms(self) -> int:
+        return self.at - self.nominal_at
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """What became of an attempt: what to remember of it, and what to do with the fire.
+
+    `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" gives it up; "release" gives the lease
+    back from now on, as if it had never been taken, and leaves no entry. `fire` is None where delivery is at most once.
+    """
+
+    id: Id
+    fire: Fire | None
+    then: Literal["done", "retry", "dead", "release"]
+    entry: Entry | None
+    deliver_after: int | None = None
+    wakes: bool = False  # another fire of this schedule may be waiting for this one
+    delete_schedule: bool = False  # if it is finished, and owes nothing more
+
+
+class FireStore(Protocol):
+    """Keeps fires and their history. `now_ms` is the caller's; a store never looks at a clock.
+
+    `expires_at` is until when entries are kept.
+    """
+
+    async def claim(
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        except_owners: Collection[str] = (),
+    ) -> list[Claim]:
+        """Take up to `limit` due schedules that have a target, earliest first, and advance them, each as its policy says.
+
+        One transaction (where the store is `atomic="call"`) finds them, applies `missed` and `overlap`, advances, opens the
+        fires of those that are delivered at least once and leases them to `worker` until now_ms + lease_ms. What a policy
+        skips is an entry of the history. A second claim at the same `now_ms` gets nothing that this one got. With
+        missed="all" one schedule may give several claims, oldest first; the answer may then be longer than `limit`. An
+        occurrence whose fire is open already is not claimed again.
+        With overlap="wait" only the first of them is returned, and only if none is open; the others wait.
+
+        Rows of `except_owners` are passed over. Rows that do not read, rows of a newer format and zones that this machine
+        lacks are treated as in `ScheduleIndex.claim_due`; rows without a schedule or whose schedule has no target are left
+        to those who claim from the index.
+        """
+
+    async def lease(
+        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+    ) -> list[Claim]:
+        """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
+
+        A fire that is still leased to somebody has run out of its lease: that is an "expired" entry of the history, with the
+        worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
+        attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
+        left alone.
+        """
+
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+        """Make leases last until then; those that are not the caller's any more, being leased by another or settled."""
+
+    async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
+        """Record attempts and change their fires, in one transaction where the store has them.
+
+        Entries are always kept: it did happen. A fire is changed only if worker and attempt are still the caller's; those
+        that are not come back. Where `wakes`, the earliest waiting fire of the schedule becomes open, if none other is.
+        """
+
+    async def open(self, fire: Fire) -> bool:
+        """Open a fire, from its deliver_after on, whose schedule exists; False when the fire or no such schedule is there."""
+
+    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+        """Send a dead fire again from now on, with no attempts counted, or cancel one that is not leased right now.
+
+        The fire as it was; None, and nothing done, when there is none in such a state. Cancelling leaves an entry.
+        """
+
+    async def get(self, fire_id: str) -> Fire | None: ...
+
+    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+        """Entries of a schedule, the latest first, each with the name that, with its `at`, is the cursor for what lies before."""
+
+    async def next_at(self) -> int | None:
+        """The earliest instant at which `claim` or `lease` would find something, or None."""
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        """Remove up to `limit` entries whose time is over; how many. Never holds others up."""
+
+    async def list(
+        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
+    ) -> list[Fire]:
+        """Fires in a state, of a schedule, an owner or all, ordered by nominal instant and id; those after that place."""
+
+
+class FirePage(msgspec.Struct, frozen=True):
+    """Some fires, and the cursor with which the following ones are asked for; None at the end."""
+
+    items: list[Fire]
+    next: str | None
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """Some of a schedule's history, and the cursor with which what lies before it is asked for; None at the end."""
+
+    items: list[Entry]
+    next: str | None
+
+
+class Fires:
+    """What callers use: checks what it is given, knows the time and how long the history is kept; the store does the rest.
+
+    People look at fires, send dead ones again and cancel; a runner claims, leases, extends and settles.
+    """
+
+    def __init__(self, store: FireStore, clock: Clock, *, kept_ms: int = KEPT_MS) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept_ms = kept_ms
+
+    async def claim(
+        self,
+        now_ms: int | datetime,
+        limit: int = 100,
+        *,
+        worker: str,
+        lease_ms: int = 60_000,
+        except_owners: Collection[str] = (),
+    ) -> list[Claim]:
+        """Take up to `limit` due schedules and advance them, each as its policy says; see `FireStore.claim`."""
+        at = to_ms(now_ms, "now_ms")
+        return await self._store.claim(
+            at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms, except_owners=except_owners
+        )
+
+    async def lease(self, now_ms: int | datetime, limit: int = 100, *, worker: str, lease_ms: int = 60_000) -> list[Claim]:
+        """Take up to `limit` open fires for their next attempt; see `FireStore.lease`."""
+        at = to_ms(now_ms, "now_ms")
+        return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)
+
+    async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
+        """Make leases last until then; those that are another's by now come back."""
+        return await self._store.extend(fires, to_ms(until, "until"))
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Fire]:
+        """Record attempts and change their fires; those that are another's by now come back."""
+        now_ms = self._clock.now_ms()
+        return await self._store.settle(settlements, now_ms, expires_at=now_ms + self._kept_ms)
+
+    async def get(self, fire_id: str) -> Fire | None:
+        return await self._store.get(fire_id)
+
+    async def retry(self, fire_id: str) -> Fire:
+        """Send a dead fire again, from now on and with all its attempts. `FireNotFound` when it is not dead."""
+        return await self._change(fire_id, "open", "there is no dead fire of that id: look with fires.list(state='dead')")
+
+    async def cancel(self, fire_id: str) -> Fire:
+        """Never deliver it. `FireNotFound` when there is none, or when a worker has it right now."""
+        return await self._change(
+            fire_id, "cancelled", "there is no fire of that id that could be cancelled: a worker may have it"
+        )
+
+    async def history(self, owner: str, key: str, *, limit: int = 100, after: str | None = None) -> HistoryPage:
+        """What happened to a schedule's fires, the latest first; it outlives the schedule. `after` is a page's `next`."""
+        id, before = checked_id(owner, key), None if after is None else _read_place(after)
+        found = await self._store.history(id=id, before=before, limit=check_limit(limit) + 1)
+        items = found[:limit]
+        following = _place(items[-1][1].at, items[-1][0]) if len(found) > limit else None
+        return HistoryPage([entry for _, entry in items], following)
+
+    async def list(
+        self,
+        *,
+        state: FireState = "open",
+        owner: str | None = None,
+        key: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> FirePage:
+        """Fires that are open, waiting or dead, of one schedule, one owner or all, by nominal instant."""
+        if state not in get_args(FireState):
+            raise InvalidInput(f"state: {state!r} is not one of {', '.join(get_args(FireState))}")
+        if key is not None and owner is None:
+            raise InvalidInput("key: says nothing without an owner: pass both, or the owner alone")
+        id = None if owner is None or key is None else checked_id(owner, key)
+        if owner is not None and id is None:
+            check_name("owner", owner)
+        place = None if after is None else _read_place(after)
+        found = await self._store.list(
+            state=state, id=id, owner=owner if id is None else None, after=place, limit=check_limit(limit) + 1
+        )
+        items = found[:limit]
+        return FirePage(items, _place(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
+
+    async def _change(self, fire_id: str, to: Literal["open", "cancelled"], otherwise: str) -> Fire:
+        if not isinstance(fire_id, str) or not fire_id:
+            raise InvalidInput(f"fire_id: {fire_id!r} is no id: pass that of a fire, as fires.list shows it")
+        now_ms = self._clock.now_ms()
+        fire = await self._store.change(fire_id, to, now_ms, expires_at=now_ms + self._kept_ms)
+        if fire is None:
+            raise FireNotFound(fire_id, otherwise)
+        return fire
+
+
+def _place(at: int, name: str) -> str:
+    return f"{at}-{name}"
+
+
+def _read_place(cursor: str) -> tuple[int, str]:
+    at, _, name = str(cursor).partition("-")
+    if not at.isdecimal() or not name or len(cursor) > 200:
+        raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page")
+    return int(at), name
+
+
+def fire_id(owner: str, key: str, nominal_at: int, *, triggered: bool = False) -> str:
+    """The same for every attempt, and for every worker that meets the occurrence."""
+    identity = f"{owner}\0{key}\0{nominal_at}{chr(0) if triggered else ''}".encode()
+    return f"fire_{hashlib.blake2b(identity, digest_size=16, person=b'tickler-fire').hexdigest()}"
+
+
+def cancelled(fire: Fire, at: int, why: str) -> Entry:
+    return _entry(fire, at, "cancelled", why)
+
+
+def expired(fire: Fire, at: int) -> Entry:
+    """Of a fire whose lease ran out, as it was: the worker that had it did not say what became of it."""
+    return _entry(fire, at, "expired", f"{fire.worker} was not heard of before its lease ended")
+
+
+def _entry(fire: Fire, at: int, happened: Happened, detail: str) -> Entry:
+    return Entry(
+        owner=fire.owner,
+        key=fire.key,
+        nominal_at=fire.nominal_at,
+        at=at,
+        happened=happened,
+        fire_id=fire.id,
+        attempt=fire.attempt,
+        detail=detail,
+        worker=fire.worker,
+    )

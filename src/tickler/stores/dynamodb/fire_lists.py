@@ -1,0 +1,146 @@
+"""Looking at fires: by id, in lists, and when the next one is due. For people; costs what is open, waiting or dead."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+from tickler.dynamo import Item, get_many
+from tickler.dynamo.batches import gathered
+from tickler.fires import Fire, FireState
+from tickler.schedule import Id
+from tickler.stores.dynamodb import fire_layout, layout
+from tickler.stores.dynamodb.fire_layout import fire_of, place_of, schedule_of, which
+from tickler.stores.dynamodb.layout import place, text
+from tickler.stores.dynamodb.owing import own_fires
+from tickler.stores.dynamodb.search import SparseIndex
+from tickler.stores.dynamodb.table import Table, all_of
+
+SOME = 25  # read of a shard at a time, to find the first that has a target
+
+Place = tuple[int, str]  # nominal instant and id
+
+
+class Listed(NamedTuple):
+    """A fire as an index has it."""
+
+    place: Place
+    owner: str
+    key: Item
+
+
+async def find_fire(table: Table, fire_id: str) -> Fire | None:
+    """By its id alone: goes through all that are open, and through one part of the lists."""
+
+    async def walk(entries: AsyncIterator[Listed]) -> list[Item]:
+        return [each.key async for each in entries if each.place[1] == fire_id]
+
+    walks = [_open_in(table, shard) for shard in await table.shards()]
+    walks += [_listed_in(table, state, fire_layout.listed_in(state, fire_id), None) for state in ("waiting", "dead")]
+    keys = [key for found in all_of(await gathered(map(walk, walks))) for key in found]
+    return next((fire for fire in await _read(table, keys) if fire.id == fire_id), None)
+
+
+async def list_fires(
+    table: Table, state: FireState, id: Id | None, owner: str | None, after: Place | None, limit: int
+) -> list[Fire]:
+    """Of one schedule: as it is. Otherwise by way of an index, which may be behind by a moment."""
+    if id is not None:
+        return await _of_schedule(table, id, state, after, limit)
+    found: list[Fire] = []
+    while True:
+        entries = await _entries(table, state, owner, after, limit)
+        fires = {fire.id: fire for fire in await _read(table, [each.key for each in entries]) if fire.state == state}
+        found += [fires[each.place[1]] for each in entries if each.place[1] in fires]
+        if len(entries) < limit or len(found) >= limit:
+            return found[:limit]
+        after = entries[-1].place
+
+
+async def next_at(table: Table) -> int | None:
+    """The earliest instant at which something with a target is due, or an open fire."""
+
+    async def earliest_open(shard: str) -> int | None:
+        page = await table.client.call("Query", {**_partition(table.open, shard), "Limit": 1})
+        return next((int(item["deliver_after"]["N"]) for item in page["Items"]), None)
+
+    async def earliest_due(shard: str) -> int | None:
+        request = {**_partition(table.due, shard), "Limit": SOME}
+        while True:
+            page = await table.client.call("Query", request)
+            for item in page["Items"]:
+                if "has_target" in item:
+                    return int(item["next_fire_at"]["N"])
+            if "LastEvaluatedKey" not in page:
+                return None
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            request.pop("Limit", None)
+
+    shards = await table.shards()
+    found = all_of(await gathered([*map(earliest_open, shards), *map(earliest_due, shards)]))
+    return min((at for at in found if at is not None), default=None)
+
+
+async def _of_schedule(table: Table, id: Id, state: FireState, after: Place | None, limit: int) -> list[Fire]:
+    if not layout.can_exist(id):
+        return []
+    fires = await own_fires(table, id, state, after=after, limit=limit)
+    if state == "open":
+        on_head = filter(None, map(fire_of, await get_many(table.client, table.name, [layout.head_key(id)])))
+        fires += [fire for fire in on_head if after is None or (fire.nominal_at, fire.id) > after]
+    return sorted(fires, key=lambda fire: (fire.nominal_at, fire.id))[:limit]
+
+
+async def _entries(table: Table, state: FireState, owner: str | None, after: Place | None, limit: int) -> list[Listed]:
+    """The first of an owner or all, after a place."""
+
+    async def some(entries: AsyncIterator[Listed], most: int | None) -> list[Listed]:
+        found: list[Listed] = []
+        async for each in entries:
+            if owner in (None, each.owner) and (after is None or each.place > after):
+                found.append(each)
+                if most is not None and len(found) >= most:
+                    break
+        return found
+
+    if state == "open":  # in the order of delivery, and so all of them have to be looked at
+        parts = [some(_open_in(table, shard), None) for shard in await table.shards()]
+    else:
+        parts = [some(_listed_in(table, state, each, after), limit) for each in fire_layout.listed_partitions(state)]
+    found = {each.place: each for part in all_of(await gathered(parts)) for each in part}
+    return sorted(found.values(), key=lambda each: each.place)[:limit]
+
+
+async def _open_in(table: Table, shard: str) -> AsyncIterator[Listed]:
+    async for page in table.pages(_partition(table.open, shard)):
+        for item in page["Items"]:
+            yield Listed((int(item["fire_nominal"]["N"]), which(item)), schedule_of(item).owner, _key(item))
+
+
+async def _listed_in(table: Table, state: FireState, partition: str, after: Place | None) -> AsyncIterator[Listed]:
+    low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
+    request = _partition(table.listed, partition)
+    request["KeyConditionExpression"] += " AND sk BETWEEN :low AND :high"
+    request["ExpressionAttributeValues"] |= {":low": text(low), ":high": text(high)}
+    async for page in table.pages(request):
+        for item in page["Items"]:
+            yield Listed(place_of(item), schedule_of(item).owner, _key(item))
+
+
+async def _read(table: Table, keys: Sequence[Item]) -> list[Fire]:
+    distinct = {place(key): key for key in keys}
+    items = await get_many(table.client, table.name, list(distinct.values()))
+    return [fire for fire in map(fire_of, items) if fire is not None]
+
+
+def _partition(index: SparseIndex, partition: str) -> dict[str, Any]:
+    return {
+        "TableName": index.table,
+        "IndexName": index.name,
+        "KeyConditionExpression": f"{index.partition_key} = :partition",
+        "ExpressionAttributeValues": {":partition": text(partition)},
+    }
+
+
+def _key(item: Item) -> Item:
+    return {"pk": item["pk"], "sk": item["sk"]}

@@ -1,0 +1,64 @@
+"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from tickler.changes import Removal
+from tickler.fires import Entry, Fire, cancelled
+from tickler.leasing import SCHEDULE_GONE
+from tickler.schedule import Id
+from tickler.stores.postgres.database import Connection, Database
+from tickler.stores.postgres.rows import transposed
+
+FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
+
+_REMEMBER = """
+    INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
+    SELECT owner, key, at, happened, $6::bigint, entry
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) AS new (owner, key, at, happened, entry)
+"""
+_CANCEL_ALL = f"""
+    DELETE FROM {{schema}}.tickler_fires f USING unnest($1::text[], $2::text[]) AS gone (owner, key)
+    WHERE f.owner = gone.owner AND f.key = gone.key
+    RETURNING {FIRE}
+"""
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def remember(connection: Connection, database: Database, entries: Sequence[Entry], expires_at: int) -> None:
+    if entries:
+        columns = transposed([(each.owner, each.key, each.at, each.happened, _encode(each).decode()) for each in entries])
+        await connection.execute(database.sql(_REMEMBER), *columns, expires_at)
+
+
+async def cancel(connection: Connection, database: Database, removals: Sequence[Removal]) -> None:
+    """Cancel what schedules owe that go."""
+    found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
+    if found:
+        at, expires_at = removals[0].at, removals[0].expires_at
+        await remember(connection, database, [cancelled(fire_of(row), at, SCHEDULE_GONE) for row in found], expires_at)
+
+
+def fire_of(row: Iterable[Any]) -> Fire:
+    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason = row
+    return Fire(
+        id=id,
+        owner=owner,
+        key=key,
+        nominal_at=nominal_at,
+        opened_at=opened_at,
+        attempt=attempt,
+        state=state,
+        deliver_after=deliver_after,
+        worker=worker,
+        reason=reason,
+    )
+
+
+def id_of(fire: Fire) -> Id:
+    return Id(fire.owner, fire.key)

@@ -1,0 +1,357 @@
+"""Fires and their history in PostgreSQL: FOR UPDATE SKIP LOCKED lets workers pass each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from operator import attrgetter
+from typing import Literal, TypeVar
+
+import msgspec
+
+from tickler.advance import ROW_FORMAT
+from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.leasing import Leased, lease
+from tickler.owed import Batch
+from tickler.schedule import Id
+from tickler.stores.postgres import schedules
+from tickler.stores.postgres.database import Connection, Database
+from tickler.stores.postgres.fire_rows import FIRE, fire_of, id_of, remember
+from tickler.stores.postgres.index import PostgresIndex
+from tickler.stores.postgres.rows import transposed
+
+# As for claims from the index; each row with its schedule, in the same statement.
+SELECT_DUE = """
+    WITH due AS MATERIALIZED (
+        SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
+        FROM {schema}.tickler_index
+        WHERE has_target AND next_fire_at <= $1 AND format <= $2 AND owner <> ALL($4::text[])
+        ORDER BY next_fire_at
+        LIMIT $3
+        FOR UPDATE SKIP LOCKED
+    )
+    SELECT due.*, s.version, s.created_at, s.updated_at, s.body
+    FROM due JOIN {schema}.tickler_schedules s ON s.owner = due.owner AND s.key = due.key
+"""
+_NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
+
+OPEN = """
+    INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+    SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
+        $10::text[]
+    )
+    ON CONFLICT DO NOTHING RETURNING id
+"""
+_BUSY = """
+    SELECT DISTINCT f.owner, f.key FROM {schema}.tickler_fires f
+    JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON f.owner = wanted.owner AND f.key = wanted.key
+    WHERE f.state <> 'dead'
+"""
+_OPEN_SINCE = f"""
+    SELECT {FIRE} FROM {{schema}}.tickler_fires f
+    WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL)
+    ORDER BY f.deliver_after LIMIT $2
+    FOR UPDATE SKIP LOCKED
+"""
+_LEASE = """
+    UPDATE {schema}.tickler_fires f SET
+        attempt = new.attempt, state = new.state, deliver_after = new.deliver_after, worker = new.worker, reason = new.reason
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::bigint[], $7::text[], $8::text[])
+        AS new (owner, key, id, attempt, state, deliver_after, worker, reason)
+    WHERE f.owner = new.owner AND f.key = new.key AND f.id = new.id
+"""
+_CANCEL = """
+    DELETE FROM {schema}.tickler_fires f USING unnest($1::text[], $2::text[], $3::text[]) AS gone (owner, key, id)
+    WHERE f.owner = gone.owner AND f.key = gone.key AND f.id = gone.id
+"""
+_LEASES = """
+    unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::text[])
+        AS lease (owner, key, id, worker, attempt, deliver_after, reason)
+    WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
+        AND f.worker = lease.worker AND f.attempt = lease.attempt
+    RETURNING f.id
+"""
+_SETTLE = {
+    "done": f"DELETE FROM {{schema}}.tickler_fires f USING {_LEASES}",
+    "retry": f"""
+        UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, reason = lease.reason
+        FROM {_LEASES}
+    """,
+    "dead": f"""
+        UPDATE {{schema}}.tickler_fires f SET state = 'dead', deliver_after = NULL, worker = NULL, reason = lease.reason
+        FROM {_LEASES}
+    """,
+    "release": f"""
+        UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1
+        FROM {_LEASES}
+    """,
+    "extend": f"UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM {_LEASES}",
+}
+_WAKE = """
+    UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = $3
+    FROM (
+        SELECT DISTINCT ON (w.owner, w.key) w.owner, w.key, w.id
+        FROM unnest($1::text[], $2::text[]) AS settled (owner, key)
+        JOIN {schema}.tickler_fires w ON w.owner = settled.owner AND w.key = settled.key AND w.state = 'waiting'
+        WHERE NOT EXISTS (
+            SELECT FROM {schema}.tickler_fires o WHERE o.owner = w.owner AND o.key = w.key AND o.state = 'open'
+        )
+        ORDER BY w.owner, w.key, w.nominal_at
+    ) AS first
+    WHERE f.owner = first.owner AND f.key = first.key AND f.id = first.id
+"""
+# Schedules first, as those lock who delete them.
+_LOCK_SCHEDULES = """
+    SELECT FROM {schema}.tickler_schedules s
+    JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
+    ORDER BY s.owner, s.key FOR UPDATE OF s
+"""
+# A claim has the index row locked while it sees whether a fire is open, and lets the next wait: so has who wakes it.
+_LOCK_INDEX = """
+    SELECT FROM {schema}.tickler_index i
+    JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON i.owner = wanted.owner AND i.key = wanted.key
+    ORDER BY i.owner, i.key FOR UPDATE OF i
+"""
+_DELETE_FINISHED = """
+    WITH gone AS (
+        DELETE FROM {schema}.tickler_schedules s USING unnest($1::text[], $2::text[]) AS wanted (owner, key)
+        WHERE s.owner = wanted.owner AND s.key = wanted.key AND s.enabled
+            AND EXISTS (
+                SELECT FROM {schema}.tickler_aside a WHERE a.owner = s.owner AND a.key = s.key AND a.state = 'finished'
+            )
+            AND NOT EXISTS (SELECT FROM {schema}.tickler_index i WHERE i.owner = s.owner AND i.key = s.key)
+            AND NOT EXISTS (SELECT FROM {schema}.tickler_fires f WHERE f.owner = s.owner AND f.key = s.key)
+        RETURNING s.owner, s.key
+    )
+    DELETE FROM {schema}.tickler_aside a USING gone WHERE a.owner = gone.owner AND a.key = gone.key
+"""
+_OPEN_ONE = """
+    INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+    SELECT $1, s.owner, s.key, $4, $5, $6, $7, $8, $9, $10
+    FROM {schema}.tickler_schedules s WHERE s.owner = $2 AND s.key = $3 FOR SHARE
+    ON CONFLICT DO NOTHING
+"""
+_HISTORY = """
+    SELECT number, entry FROM {schema}.tickler_history
+    WHERE owner = $1 AND key = $2 AND (at, number) < ($3, $4) ORDER BY at DESC, number DESC LIMIT $5
+"""
+_NEXT_AT = """
+    SELECT least(
+        (SELECT min(next_fire_at) FROM {schema}.tickler_index WHERE has_target),
+        (SELECT min(deliver_after) FROM {schema}.tickler_fires WHERE deliver_after IS NOT NULL)
+    )
+"""
+_PRUNE = """
+    DELETE FROM {schema}.tickler_history h USING (
+        SELECT owner, key, at, number FROM {schema}.tickler_history
+        WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ) AS over
+    WHERE h.owner = over.owner AND h.key = over.key AND h.at = over.at AND h.number = over.number
+"""
+T = TypeVar("T")
+
+_LAST = ((1 << 63) - 1, (1 << 63) - 1)
+
+_columns = attrgetter(*Fire.__struct_fields__)
+_decode_entry = msgspec.json.Decoder(Entry).decode
+
+
+class PostgresFires:
+    def __init__(self, database: Database, index: PostgresIndex) -> None:
+        self._database = database
+        self._index = index
+
+    async def claim(
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        except_owners: Collection[str] = (),
+    ) -> list[Claim]:
+        sql = self._database.sql
+
+        async def work(connection: Connection) -> list[Claim]:
+            claimed: list[Claim] = []
+            left = limit
+            while left > 0:
+                due = await connection.fetch(sql(SELECT_DUE), now_ms, ROW_FORMAT, left, list(except_owners))
+                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms)
+                await self._index.apply(connection, batch.advance)
+                opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
+                claimed += opened.claimed(await self._open(connection, opened.fires))
+                await remember(connection, self._database, opened.entries, expires_at)
+                left -= len(batch.owed)
+                if not batch.advance.problems:
+                    break
+            if left > 0 and await connection.fetchval(sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
+                await self._index.report_outdated(connection, now_ms)
+            return claimed
+
+        return await self._database.claim(work)
+
+    async def lease(
+        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+    ) -> list[Claim]:
+        async def work(connection: Connection) -> list[Claim]:
+            found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired)
+            due = [fire_of(row) for row in found]
+            if not due:
+                return []
+            stored = await schedules.read(connection, self._database, sorted({id_of(fire) for fire in due}))
+            result = lease(((fire, stored.get(id_of(fire))) for fire in due), now_ms, worker, lease_ms)
+            await self._apply(connection, result, now_ms)
+            await remember(connection, self._database, result.entries, expires_at)
+            return result.claims
+
+        return await self._database.claim(work)
+
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+        leases = [_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])]
+        if not leases:
+            return []
+        found = await self._database.claim(lambda connection: self._settle(connection, "extend", leases))
+        return [fire for fire in fires if fire.id not in found]
+
+    async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
+        entries = [each.entry for each in settlements if each.entry is not None]
+        owed = _in_order([(each.fire, each) for each in settlements if each.fire is not None])
+        woken = sorted({each.id for each in settlements if each.wakes})
+        deleted = sorted({each.id for each in settlements if each.delete_schedule})
+        sql = self._database.sql
+
+        async def work(connection: Connection) -> list[Fire]:
+            if deleted:
+                await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
+            if woken:
+                await connection.execute(sql(_LOCK_INDEX), *transposed(woken))
+            await remember(connection, self._database, entries, expires_at)
+            found: set[str] = set()
+            for then in {each.then for _, each in owed}:
+                leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
+                found |= await self._settle(connection, then, leases)
+            await self._wake(connection, woken, now_ms)
+            if deleted:
+                await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
+            return [fire for fire, _ in owed if fire.id not in found]
+
+        return await self._database.claim(work)
+
+    async def open(self, fire: Fire) -> bool:
+        sql = self._database.sql(_OPEN_ONE)
+        status = await self._database.write(lambda connection: connection.execute(sql, *_columns(fire)))
+        return status == "INSERT 0 1"
+
+    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+        async def work(connection: Connection) -> Fire | None:
+            fire = await self._get(connection, fire_id, "FOR UPDATE")
+            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+                return None
+            place = [[fire.owner], [fire.key], [fire.id]]
+            if to == "open":
+                await connection.execute(self._database.sql(_LEASE), *place, [0], ["open"], [now_ms], [None], [None])
+                return fire
+            await connection.execute(self._database.sql(_CANCEL), *place)
+            await connection.execute(self._database.sql(_LOCK_INDEX), *place[:2])
+            await self._wake(connection, [id_of(fire)], now_ms)
+            await remember(connection, self._database, [cancelled(fire, now_ms, "by hand")], expires_at)
+            return fire
+
+        return await self._database.write(work)
+
+    async def get(self, fire_id: str) -> Fire | None:
+        return await self._database.read(lambda connection: self._get(connection, fire_id))
+
+    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+        place = _LAST if before is None else (before[0], int(before[1]))
+        sql = self._database.sql(_HISTORY)
+        found = await self._database.read(lambda connection: connection.fetch(sql, *id, *place, limit))
+        return [(str(number), _decode_entry(entry)) for number, entry in found]
+
+    async def next_at(self) -> int | None:
+        sql = self._database.sql(_NEXT_AT)
+        earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
+        return earliest
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        sql = self._database.sql(_PRUNE)
+        status = await self._database.write(lambda connection: connection.execute(sql, now_ms, limit))
+        return int(status.rpartition(" ")[2])
+
+    async def list(
+        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
+    ) -> list[Fire]:
+        parameters: list[object] = [limit, state]
+        query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2"
+        if id is not None:
+            parameters += id
+            query += " AND f.owner = $3 AND f.key = $4"
+        if owner is not None:
+            parameters.append(owner)
+            query += f" AND f.owner = ${len(parameters)}"
+        if after is not None:
+            parameters += after
+            query += f" AND (f.nominal_at, f.id) > (${len(parameters) - 1}, ${len(parameters)})"
+        sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
+        return [fire_of(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
+
+    async def _open(self, connection: Connection, fires: Sequence[Fire]) -> set[str]:
+        """Open fires; the ids of those that were not open already."""
+        if not fires:
+            return set()
+        rows = await connection.fetch(self._database.sql(OPEN), *transposed([_columns(fire) for fire in fires]))
+        return {row[0] for row in rows}
+
+    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[str]:
+        """Ids of the fires that were still leased as they were, and are changed."""
+        return {row[0] for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
+
+    async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
+        changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
+        if changed:
+            columns = [
+                (fire.owner, fire.key, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason)
+                for fire in changed
+            ]
+            await connection.execute(self._database.sql(_LEASE), *transposed(columns))
+        if result.cancelled:
+            gone = [(fire.owner, fire.key, fire.id) for fire in result.cancelled]
+            await connection.execute(self._database.sql(_CANCEL), *transposed(gone))
+        if result.dead:
+            ids = sorted({id_of(fire) for fire in result.dead})
+            await connection.execute(self._database.sql(_LOCK_INDEX), *transposed(ids))
+            await self._wake(connection, ids, now_ms)
+
+    async def _wake(self, connection: Connection, ids: Sequence[Id], now_ms: int) -> None:
+        """Open the first that waits of each schedule, unless one is open."""
+        if ids:
+            await connection.execute(self._database.sql(_WAKE), *transposed(ids), now_ms)
+
+    async def _busy(self, connection: Connection, ids: Sequence[Id]) -> set[Id]:
+        """Those of `ids` that have a fire open or waiting."""
+        if not ids:
+            return set()
+        return {Id(*row) for row in await connection.fetch(self._database.sql(_BUSY), *transposed(ids))}
+
+    async def _get(self, connection: Connection, fire_id: str, lock: str = "") -> Fire | None:
+        """By its id alone: reads what is open; for people, not for workers."""
+        sql = self._database.sql(f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.id = $1 {lock}")
+        row = await connection.fetchrow(sql, fire_id)
+        return None if row is None else fire_of(row)
+
+
+def _reason(settlement: Settlement) -> str | None:
+    """Without NULs, which PostgreSQL has no text with."""
+    detail = None if settlement.entry is None else settlement.entry.detail
+    return None if detail is None else detail.replace("\0", "\ufffd")
+
+
+def _lease(fire: Fire, deliver_after: int | None, reason: str | None) -> tuple[object, ...]:
+    return (fire.owner, fire.key, fire.id, fire.worker, fire.attempt, deliver_after, reason)
+
+
+def _in_order(fires: Sequence[tuple[Fire, T]]) -> list[tuple[Fire, T]]:
+    """So that two that change the same ones do not wait for each other."""
+    return sorted(fires, key=lambda each: (each[0].owner, each[0].key, each[0].id))

@@ -1,0 +1,54 @@
+"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tickler.fires import Entry, Fire, cancelled
+from tickler.leasing import SCHEDULE_GONE
+from tickler.schedule import Id
+
+FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
+_REMEMBER = "INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry) VALUES (?, ?, ?, ?, ?, ?)"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def remember(connection: sqlite3.Connection, entries: Iterable[Entry], expires_at: int) -> None:
+    connection.executemany(
+        _REMEMBER,
+        [(each.owner, each.key, each.at, each.happened, expires_at, _encode(each).decode()) for each in entries],
+    )
+
+
+def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
+    """Cancel what a schedule owes that goes."""
+    query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.owner = ? AND f.key = ?"
+    owed = [fire_of(row) for row in connection.execute(query, id).fetchall()]
+    if owed:
+        connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
+        remember(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)
+
+
+def fire_of(row: tuple[Any, ...]) -> Fire:
+    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason = row
+    return Fire(
+        id=id,
+        owner=owner,
+        key=key,
+        nominal_at=nominal_at,
+        opened_at=opened_at,
+        attempt=attempt,
+        state=state,
+        deliver_after=deliver_after,
+        worker=worker,
+        reason=reason,
+    )
+
+
+def id_of(fire: Fire) -> Id:
+    return Id(fire.owner, fire.key)

@@ -1,0 +1,270 @@
+"""Fires and their history in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from operator import attrgetter
+from typing import Literal
+
+import msgspec
+
+from tickler.advance import ROW_FORMAT
+from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.leasing import Leased, lease
+from tickler.owed import Batch
+from tickler.schedule import Id
+from tickler.stores.sqlite import rows, schedules
+from tickler.stores.sqlite.connection import Connection
+from tickler.stores.sqlite.fire_rows import FIRE, fire_of, id_of, remember
+from tickler.stores.sqlite.index import SqliteIndex, apply
+
+SELECT_DUE = """
+    SELECT i.id, i.owner, i.key, i.when_text, i.tz, i.next_fire_at, i.ends_at, i.offset_ms, i.managed,
+           s.version, s.created_at, s.updated_at, s.body
+    FROM tickler_index i CROSS JOIN tickler_schedules s ON s.owner = i.owner AND s.key = i.key
+    WHERE i.has_target = 1 AND i.next_fire_at <= ? AND i.format <= ?
+    {others}
+    ORDER BY i.next_fire_at
+    LIMIT ?
+"""
+_OTHER_OWNERS = "AND i.owner NOT IN (SELECT value FROM json_each(?))"
+_NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
+
+OPEN = """
+    INSERT INTO tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_BUSY = f"""
+    SELECT DISTINCT s.owner, s.key FROM {rows.WANTED}
+    CROSS JOIN tickler_fires s ON {rows.WANTED_ID} WHERE s.state <> 'dead'
+"""
+_OPEN_SINCE = f"SELECT {FIRE} FROM tickler_fires f WHERE f.deliver_after <= ? {{which}} ORDER BY f.deliver_after LIMIT ?"
+_LEASE = """
+    UPDATE tickler_fires SET attempt = ?4, state = ?5, deliver_after = ?6, worker = ?7, reason = ?8
+    WHERE owner = ?1 AND key = ?2 AND id = ?3
+"""
+_OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
+_CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
+_DONE = f"DELETE FROM tickler_fires {_OF_LEASE}"
+_EXTEND = f"UPDATE tickler_fires SET deliver_after = ? {_OF_LEASE}"
+_RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ? {_OF_LEASE}"
+_GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
+_RELEASE = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1 {_OF_LEASE}"
+_WAKE = """
+    UPDATE tickler_fires SET state = 'open', deliver_after = ?3
+    WHERE owner = ?1 AND key = ?2 AND state = 'waiting'
+        AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'waiting')
+        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'open')
+"""
+_DELETE_FINISHED = """
+    DELETE FROM tickler_schedules
+    WHERE owner = ?1 AND key = ?2 AND enabled = 1
+        AND EXISTS (SELECT 1 FROM tickler_aside WHERE owner = ?1 AND key = ?2 AND state = 'finished')
+        AND NOT EXISTS (SELECT 1 FROM tickler_index WHERE owner = ?1 AND key = ?2)
+        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ?1 AND key = ?2)
+"""
+_HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
+_NEXT_AT = """
+    SELECT min(at) FROM (
+        SELECT min(next_fire_at) AS at FROM tickler_index WHERE has_target = 1
+        UNION ALL SELECT min(deliver_after) FROM tickler_fires WHERE deliver_after IS NOT NULL
+    )
+"""
+_PRUNE = """
+    DELETE FROM tickler_history
+    WHERE number IN (SELECT number FROM tickler_history WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
+"""
+
+_decode_entry = msgspec.json.Decoder(Entry).decode
+
+
+_columns = attrgetter(*Fire.__struct_fields__)
+
+
+class SqliteFires:
+    def __init__(self, connection: Connection, index: SqliteIndex) -> None:
+        self._connection = connection
+        self._index = index
+
+    async def claim(
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        except_owners: Collection[str] = (),
+    ) -> list[Claim]:
+        query = SELECT_DUE.format(others=_OTHER_OWNERS if except_owners else "")
+        others = [msgspec.json.encode(list(except_owners)).decode()] if except_owners else []
+
+        def work(connection: sqlite3.Connection) -> list[Claim]:
+            claimed: list[Claim] = []
+            left = limit
+            while left > 0:
+                due = connection.execute(query, (now_ms, ROW_FORMAT, *others, left)).fetchall()
+                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms)
+                apply(connection, batch.advance)
+                busy = _busy(connection, batch.exclusive)
+                opened = batch.open(busy, worker, lease_ms)
+                claimed += opened.claimed(_opened(connection, opened.fires))
+                remember(connection, opened.entries, expires_at)
+                left -= len(batch.owed)
+                if not batch.advance.problems:
+                    break
+            if left > 0 and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
+                self._index.report_outdated(connection, now_ms)
+            return claimed
+
+        return await self._connection.write(work)
+
+    async def lease(
+        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+    ) -> list[Claim]:
+        query = _OPEN_SINCE.format(which="" if expired else "AND f.worker IS NULL")
+
+        def work(connection: sqlite3.Connection) -> list[Claim]:
+            due = [fire_of(row) for row in connection.execute(query, (now_ms, limit)).fetchall()]
+            if not due:
+                return []
+            stored = schedules.read(connection, list({id_of(fire) for fire in due}))
+            result = lease(((fire, stored.get(id_of(fire))) for fire in due), now_ms, worker, lease_ms)
+            _apply_leases(connection, result, now_ms)
+            remember(connection, result.entries, expires_at)
+            return result.claims
+
+        return await self._connection.write(work)
+
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+        def work(connection: sqlite3.Connection) -> list[Fire]:
+            leases = [(fire, (*id_of(fire), fire.id, fire.worker, fire.attempt)) for fire in fires]
+            return [fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount]
+
+        return await self._connection.write(work)
+
+    async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
+        def work(connection: sqlite3.Connection) -> list[Fire]:
+            remember(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
+            lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
+            connection.executemany(_WAKE, [(*each.id, now_ms) for each in settlements if each.wakes])
+            for each in settlements:
+                if each.delete_schedule and connection.execute(_DELETE_FINISHED, each.id).rowcount:
+                    rows.leave(connection, [each.id])
+            return lost
+
+        return await self._connection.write(work)
+
+    async def open(self, fire: Fire) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            known = connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", id_of(fire)).fetchone()
+            return known is not None and connection.execute(OPEN, _columns(fire)).rowcount == 1
+
+        return await self._connection.write(work)
+
+    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+        def work(connection: sqlite3.Connection) -> Fire | None:
+            fire = _get(connection, fire_id)
+            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+                return None
+            if to == "open":
+                connection.execute(_LEASE, (*id_of(fire), fire.id, 0, "open", now_ms, None, None))
+                return fire
+            connection.execute(_CANCEL, (*id_of(fire), fire.id))
+            connection.execute(_WAKE, (*id_of(fire), now_ms))
+            remember(connection, [cancelled(fire, now_ms, "by hand")], expires_at)
+            return fire
+
+        return await self._connection.write(work)
+
+    async def get(self, fire_id: str) -> Fire | None:
+        return await self._connection.read(lambda connection: _get(connection, fire_id))
+
+    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+        query = _HISTORY.format(before="" if before is None else "AND (at, number) < (?, ?)")
+        parameters = (*id, *(() if before is None else (before[0], int(before[1]))), limit)
+        found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchall())
+        return [(str(number), _decode_entry(entry)) for number, entry in found]
+
+    async def next_at(self) -> int | None:
+        found = await self._connection.read(lambda connection: connection.execute(_NEXT_AT).fetchone())
+        earliest: int | None = found[0]
+        return earliest
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
+        if not await self._connection.read(lambda connection: connection.execute(due, (now_ms,)).fetchone()):
+            return 0  # without asking for the write lock
+        return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
+
+    async def list(
+        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
+    ) -> list[Fire]:
+        parameters: list[object] = [state]
+        query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ?"
+        if id is not None:
+            query, parameters = f"{query} AND f.owner = ? AND f.key = ?", [*parameters, *id]
+        if owner is not None:
+            query, parameters = f"{query} AND f.owner = ?", [*parameters, owner]
+        place = after or ()
+        query += " AND (f.nominal_at, f.id) > (?, ?)" if place else ""
+        query += " ORDER BY f.nominal_at, f.id LIMIT ?"
+        bound = (*parameters, *place, limit)
+        return [fire_of(row) for row in await self._connection.read(lambda raw: raw.execute(query, bound).fetchall())]
+
+
+def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
+    """Open fires; the ids of those that were not open already."""
+    if connection.executemany(OPEN, map(_columns, fires)).rowcount == len(fires):
+        return {fire.id for fire in fires}
+    return {fire.id for fire in fires if _get(connection, fire.id) == fire}
+
+
+def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement, Fire]], now_ms: int) -> list[Fire]:
+    """Change fires that are still leased as they were; those that are not come back."""
+    if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
+        connection.execute("SAVEPOINT settling")
+        leases = [(*id_of(fire), fire.id, fire.worker, fire.attempt) for _, fire in owed]
+        if connection.executemany(_DONE, leases).rowcount == len(owed):
+            connection.execute("RELEASE settling")
+            return []
+        connection.execute("ROLLBACK TO settling")
+        connection.execute("RELEASE settling")
+    return [fire for each, fire in owed if not _settle(connection, each, fire, now_ms)]
+
+
+def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
+    """Change a fire if it is still leased as it was."""
+    reason = None if settlement.entry is None else settlement.entry.detail
+    lease = (*id_of(fire), fire.id, fire.worker, fire.attempt)
+    if settlement.then == "done":
+        changed = connection.execute(_DONE, lease)
+    elif settlement.then == "retry":
+        changed = connection.execute(_RETRY, (settlement.deliver_after, reason, *lease))
+    elif settlement.then == "dead":
+        changed = connection.execute(_GIVE_UP, (reason, *lease))
+    else:
+        changed = connection.execute(_RELEASE, (now_ms, *lease))
+    return changed.rowcount == 1
+
+
+def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -> None:
+    changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
+    connection.executemany(
+        _LEASE,
+        [(*id_of(fire), fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason) for fire in changed],
+    )
+    connection.executemany(_CANCEL, [(*id_of(fire), fire.id) for fire in result.cancelled])
+    connection.executemany(_WAKE, [(*id_of(fire), now_ms) for fire in result.dead])
+
+
+def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:
+    """Those of `ids` that have a fire open or waiting."""
+    return {Id(*row) for row in connection.execute(_BUSY, (rows.as_json(ids),))} if ids else set()
+
+
+def _get(connection: sqlite3.Connection, fire_id: str) -> Fire | None:
+    """By its id alone: reads what is open; for people, not for workers."""
+    row = connection.execute(f"SELECT {FIRE} FROM tickler_fires f WHERE f.id = ?", (fire_id,)).fetchone()
+    return None if row is None else fire_of(row)

@@ -1,0 +1,147 @@
+"""The conformance kit of what people do to fires: open, send again, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tickler.fires import FireStore, fire_id
+from tickler.policy import Policy
+from tickler.schedules import Schedules
+from tickler.testing.fire_fixtures import (
+    KEPT_UNTIL,
+    FireFixtures,
+    Skip,
+    Worker,
+    dead,
+    entries,
+    hour,
+    keys,
+    listed,
+    nominals,
+    one_in_every_state,
+    owed,
+    release,
+    retry,
+    schedule,
+    skips,
+    stored,
+    triggered,
+)
+
+
+class ByHandContract(FireFixtures):
+    """What every store must do for people who open, retry and cancel fires. Part of `FireStoreContract`."""
+
+    async def test_a_fire_opened_by_hand_is_another_than_the_scheduled_one_of_that_instant(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        by_hand = triggered(at=hour(1))
+        assert await fires.open(by_hand)
+        assert await fires.get(by_hand.id) == by_hand
+        (scheduled,) = owed(await worker.claim(hour(1)))
+        (leased,) = owed(await worker.lease(hour(1)))
+        assert scheduled.id == fire_id("u1", "digest", hour(1)) != by_hand.id
+        assert (leased.id, leased.attempt, leased.nominal_at) == (by_hand.id, 1, hour(1))
+        assert (await stored(schedules)).next_fire_at == hour(2)
+
+    async def test_a_fire_opened_by_hand_is_leased_from_its_instant_on(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(payload=7))
+        assert await fires.open(triggered(at=hour(0.5)))
+        assert await worker.lease(hour(0.5) - 1) == []
+        (claim,) = await worker.lease(hour(0.5))
+        assert (claim.schedule.payload, claim.nominal_at) == (7, hour(0.5))
+
+    async def test_a_fire_is_opened_once_whoever_asks(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        await schedules.put(schedule())
+        assert sum(await asyncio.gather(*(fires.open(triggered()) for _ in range(5)))) == 1
+        (leased,) = owed(await worker.lease(hour(1)))
+        assert await fires.open(triggered()) is False
+        await worker.settle(hour(1), dead(leased, hour(1)))
+        assert await fires.open(triggered()) is False
+        assert len(await listed(fires, "dead")) == 1
+
+    async def test_no_fire_is_opened_for_a_schedule_that_is_not_there(self, fires: FireStore) -> None:
+        assert await fires.open(triggered("nothing")) is False
+        assert await fires.get(triggered("nothing").id) is None
+
+    async def test_a_fire_can_be_opened_while_its_schedule_is_paused(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(enabled=False))
+        assert await fires.open(triggered())
+        assert keys(await worker.lease(hour(1))) == ["digest"]
+
+    async def test_a_dead_fire_is_sent_again_from_now_on_with_no_attempts_counted(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), dead(fire, hour(1)))
+        before = await fires.get(fire.id)
+        assert await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL) == before
+        after = await fires.get(fire.id)
+        assert after is not None
+        assert (after.state, after.attempt, after.deliver_after, after.worker) == ("open", 0, hour(1.5), None)
+        assert await listed(fires, "dead") == []
+        (leased,) = owed(await worker.lease(hour(1.5)))
+        assert (leased.id, leased.attempt, leased.nominal_at) == (fire.id, 1, hour(1))
+
+    async def test_a_dead_fire_that_is_sent_again_overlaps(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        await schedules.put(schedule(policy=Policy(overlap="skip")))
+        (fire,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), dead(fire, hour(1)))
+        await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL)
+        assert await worker.claim(hour(2)) == []
+        assert await skips(fires) == [Skip("overlap", hour(2), hour(2), 1)]
+
+    async def test_only_a_dead_fire_is_sent_again(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        made = await one_in_every_state(schedules, worker)
+        (waiting,) = await listed(fires, "waiting")
+        for id in (made["leased"].id, waiting.id, "nothing"):
+            before = await fires.get(id)
+            assert await fires.change(id, "open", hour(3), expires_at=KEPT_UNTIL) is None
+            assert await fires.get(id) == before
+        await worker.settle(hour(3), retry(made["leased"], hour(2), hour(9)))
+        assert await fires.change(made["leased"].id, "open", hour(3), expires_at=KEPT_UNTIL) is None
+        assert await worker.lease(hour(3)) == [], "a retry that was due later was not moved"
+
+    async def test_a_fire_is_cancelled_when_it_waits_is_dead_or_open_and_not_leased(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        made = await one_in_every_state(schedules, worker)
+        await worker.settle(hour(3), retry(made["leased"], hour(2), hour(9)))
+        (waiting,) = await listed(fires, "waiting")
+        for id in (waiting.id, made["dead"].id, made["leased"].id):
+            before = await fires.get(id)
+            assert before is not None
+            assert await fires.change(id, "cancelled", hour(3.5), expires_at=KEPT_UNTIL) == before
+            assert await fires.get(id) is None
+            assert await fires.change(id, "cancelled", hour(3.5), expires_at=KEPT_UNTIL) is None
+        cancelled = [entry for entry in await entries(fires) if entry.happened == "cancelled"]
+        assert {(entry.fire_id, entry.nominal_at, entry.at) for entry in cancelled} == {
+            (waiting.id, hour(3), hour(3.5)),
+            (made["dead"].id, hour(1), hour(3.5)),
+            (made["leased"].id, hour(2), hour(3.5)),
+        }
+        assert await worker.lease(hour(9)) == []
+
+    async def test_a_fire_that_is_leased_is_not_cancelled(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        assert await fires.change(fire.id, "cancelled", hour(1) + 1, expires_at=KEPT_UNTIL) is None
+        assert await fires.get(fire.id) == fire
+        assert await entries(fires) == []
+        await worker.settle(hour(1) + 2, release(fire))
+        assert await fires.change(fire.id, "cancelled", hour(1) + 3, expires_at=KEPT_UNTIL) is not None
+
+    async def test_a_cancelled_instant_does_not_come_back(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
+        await fires.change(fire.id, "cancelled", hour(1), expires_at=KEPT_UNTIL)
+        assert await worker.claim(hour(1.5)) == []
+        assert await worker.lease(hour(1.5)) == []
+        assert nominals(await worker.claim(hour(2))) == [hour(2)]

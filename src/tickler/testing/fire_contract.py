@@ -1,0 +1,25 @@
+"""The conformance kit of what keeps fires: all its parts."""
+
+from tickler.testing.bad_row_contract import BadRowContract
+from tickler.testing.by_hand_contract import ByHandContract
+from tickler.testing.claim_contract import ClaimContract
+from tickler.testing.history_contract import HistoryContract
+from tickler.testing.lease_contract import LeaseContract
+from tickler.testing.lifecycle_contract import LifecycleContract
+from tickler.testing.missed_contract import MissedContract
+from tickler.testing.overlap_contract import OverlapContract
+from tickler.testing.settle_contract import SettleContract
+
+
+class FireStoreContract(
+    ClaimContract,
+    BadRowContract,
+    MissedContract,
+    OverlapContract,
+    LeaseContract,
+    SettleContract,
+    ByHandContract,
+    LifecycleContract,
+    HistoryContract,
+):
+    """What everything that keeps fires must do. See `StoreContract` for what to give it."""
