@@ -10,6 +10,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from under_fire.summary import fire_lines
 
 from dynamodb_server import DynamodbServer, engine_line
 from postgres_server import PostgresServer
@@ -19,8 +20,11 @@ _numbers = itertools.count()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what DynamoDB was judged by: it is not the same everywhere."""
+    """Say what DynamoDB was judged by: it is not the same everywhere; and what happened to the fires under fire."""
     terminalreporter.write_line(engine_line())
+    reports = [report for found in terminalreporter.stats.values() for report in found if isinstance(report, pytest.TestReport)]
+    for line in fire_lines(reports, each=os.environ.get("TICKLER_SOAK") == "1"):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

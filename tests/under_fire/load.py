@@ -1,0 +1,57 @@
+"""Schedules that become due while workers are killed and stores go away, and the occurrences they stand for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tickler import At, Every, Policy, Schedule, Tickler
+from tickler.clock import to_datetime
+from under_fire.accounts import Due
+
+SOON_MS = 2_000  # so long after the put the first of them is due: a put must not take longer
+WITHIN_MS = 1_000
+
+Delivery = Literal["at-least-once", "at-most-once"]
+
+
+def policy(delivery: Delivery) -> Policy:
+    """Quick to notice, quick to try again, and slow to give up."""
+    return Policy(delivery=delivery, missed="all", attempts=20, timeout=1, backoff=[0.2])
+
+
+async def put_one_shots(
+    tickler: Tickler, owner: str, number: int, target: str, delivery: Delivery = "at-least-once", in_ms: int = SOON_MS
+) -> list[Due]:
+    """One instant each, spread over a second that begins soon. `owner` is new, so keys are counted from 0."""
+    begins_at = tickler.now_ms() + in_ms
+    due = [Due(owner, f"once-{n:05}", begins_at + n * WITHIN_MS // number) for n in range(number)]
+    await tickler.schedules.put_many(
+        [
+            Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=policy(delivery))
+            for each in due
+        ]
+    )
+    return due
+
+
+async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, target: str) -> list[Due]:
+    """So many that fire every second, so many times."""
+    begins_at = tickler.now_ms() + SOON_MS
+    due: list[Due] = []
+    for n in range(number):
+        start = begins_at + n * WITHIN_MS // number
+        instants = [start + k * 1_000 for k in range(times)]
+        every = Every(seconds=1, start=start)
+        schedule = Schedule(
+            owner=owner, key=f"every-{n:03}", when=every, ends_at=instants[-1], target=target, policy=policy("at-least-once")
+        )
+        await tickler.schedules.put(schedule)
+        due += [Due(owner, schedule.key, instant) for instant in instants]
+    return due
+
+
+async def nothing_is_owed(tickler: Tickler) -> bool:
+    """Nothing will become due any more, and nothing waits to be delivered."""
+    if await tickler.index.next_due() is not None:
+        return False
+    return not any([(await tickler.fires.list(state=state, limit=1)).items for state in ("open", "waiting")])

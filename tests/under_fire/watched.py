@@ -1,0 +1,65 @@
+"""A Tickler in this process whose every claim and lease is counted: to know that a runner has looked, and what it took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from tickler import Claim, Clock, Fire, Tickler
+from tickler.connect import store_for_url
+from tickler.fires import FireStore
+from tickler.store import Store
+from tickler.tickler import Settings
+from under_fire.processes import LOOPBACK
+
+
+class WatchedFires:
+    """Fires as the store keeps them."""
+
+    def __init__(self, fires: FireStore) -> None:
+        self._fires = fires
+        self.looks = 0  # claims, whatever they got
+        self.takeovers = 0  # leases that would have taken over from the dead
+        self.extended = 0
+        self.taken: list[Claim] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._fires, name)
+
+    async def claim(
+        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, except_owners: Collection[str] = ()
+    ) -> list[Claim]:
+        claims = await self._fires.claim(now_ms, limit, worker, lease_ms, expires_at=expires_at, except_owners=except_owners)
+        self.looks += 1
+        self.taken += claims
+        return claims
+
+    async def lease(
+        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+    ) -> list[Claim]:
+        claims = await self._fires.lease(now_ms, limit, worker, lease_ms, expires_at=expires_at, expired=expired)
+        self.takeovers += expired
+        self.taken += claims
+        return claims
+
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+        lost = await self._fires.extend(fires, until_ms)
+        self.extended += len(fires) - len(lost)
+        return lost
+
+
+class _WatchedStore:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.fires = WatchedFires(store.fires)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+def watched(url: str, clock: Clock) -> tuple[Tickler, WatchedFires]:
+    """As `connect`, and what is watched."""
+    store = _WatchedStore(store_for_url(url))
+    settings = Settings(create=True, environ=os.environ, allow_networks=(LOOPBACK,))
+    return Tickler(cast(Store, store), clock, settings), store.fires
