@@ -11,9 +11,8 @@ import asyncpg
 
 from measure import PAIRS, Result, Stopwatch, pairs
 from postgres import bench_server
-from tickler import connect
+from tickler import Tickler, connect
 from tickler.advance import ROW_FORMAT
-from tickler.connect import Tickler
 from tickler.stores.postgres import index as postgres_index
 from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.sqlite import index as sqlite_index

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer as PostgresServer
 
 
 @contextmanager

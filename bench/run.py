@@ -18,7 +18,19 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent))
 from measure import Result
 
-BENCHMARKS = ["cron", "claim", "put_many", "processes", "sleeping", "dynamodb"]
+BENCHMARKS = [
+    "cron",
+    "claim",
+    "put_many",
+    "processes",
+    "sleeping",
+    "dynamodb",
+    "deliveries",
+    "peers",
+    "punctual",
+    "idle",
+    "flood",
+]
 
 progress = Console(stderr=True)
 

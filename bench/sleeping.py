@@ -17,9 +17,8 @@ import asyncpg
 from measure import Result, Stopwatch
 from postgres import bench_server
 from postgres_server import PostgresServer
-from tickler import connect
+from tickler import Tickler, connect
 from tickler.advance import ROW_FORMAT
-from tickler.connect import Tickler
 from workload import NOW_MS, expressions
 
 DUE = 1_000

@@ -1,0 +1,235 @@
+"""Deliveries a second, with history, beside a bare aiohttp loop that posts the same bodies; and claims that open fires."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tempfile
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import aiohttp
+import asyncpg
+
+from measure import Result, Stopwatch, pairs
+from postgres import bench_server
+from sink import SinkProcess
+from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, connect
+from tickler.advance import ROW_FORMAT
+from tickler.deliver.envelope import envelope
+from tickler.delivery import Delivery
+from tickler.fires import fire_id
+from tickler.stores.postgres import fires as postgres_fires
+from tickler.stores.postgres import index as postgres_index
+from tickler.stores.postgres.database import BEGIN_CLAIM
+from tickler.stores.sqlite import fires as sqlite_fires
+from tickler.stores.sqlite import index as sqlite_index
+from tickler.stores.sqlite.connection import PRAGMAS
+from workload import NOW_MS, expressions
+
+FIRES = 4_000
+AT_ONCE = 100
+PAIRS = 5
+BATCH = 500
+CLAIMS = 8
+HOUR_MS = 3_600_000
+OPTIONS = RunOptions(in_flight=AT_ONCE, per_owner=AT_ONCE, per_host=AT_ONCE, queued=FIRES)
+TARGETS = {"at-most-once": {"PostgreSQL": 0.55, "SQLite": 0.45}, "at-least-once": {"PostgreSQL": 0.5, "SQLite": 0.45}}
+POLICIES = {"at-most-once": Policy(delivery="at-most-once"), "at-least-once": Policy()}
+
+
+async def run(say: Callable[[str], None]) -> list[Result]:
+    results: list[Result] = []
+    with bench_server() as server, tempfile.TemporaryDirectory() as folder, SinkProcess() as sink:
+        for store, url in (("PostgreSQL", server.url("{}")), ("SQLite", f"sqlite:///{folder}/{{}}.db")):
+            for kind in POLICIES:
+                say(f"{store}: {FIRES:,} deliveries, {kind}")
+                results.append(await _deliveries(store, kind, url.format(kind.replace("-", "_")), sink))
+        say("claims that open fires")
+        results.append(await _claims_on_postgres(server.url("ours"), server.url("raw"), server.dsn))
+        results.append(await _claims_on_sqlite(Path(folder)))
+    return results
+
+
+async def _deliveries(store: str, kind: str, url: str, sink: SinkProcess) -> Result:
+    clock = ManualClock(NOW_MS)
+    async with connect(url, clock=clock, allow_networks=("127.0.0.0/8",)) as tickler:
+        await tickler.schedules.put_many(
+            Schedule(owner=f"user-{n % 500}", key=f"digest-{n}", when=Cron("0 * * * *"), target=sink.url, payload={"n": n},
+                     policy=POLICIES[kind])
+            for n in range(FIRES)
+        )  # fmt: skip
+        ours = _runner(tickler, clock, sink)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            bare = _bare_loop(session, sink)
+            await ours(), await bare()  # warm up
+            mine, other, ratio = await pairs(ours, bare, PAIRS)
+    return Result(
+        f"{store}: deliveries, {kind}", f"{FIRES / mine:,.0f}/s", f"{FIRES / other:,.0f}/s", "a bare aiohttp loop",
+        ratio, TARGETS[kind][store],
+    )  # fmt: skip
+
+
+def _runner(tickler: Tickler, clock: ManualClock, sink: SinkProcess) -> Callable[[], Awaitable[float]]:
+    dispatched = 0
+    all_dispatched = asyncio.Event()
+
+    @tickler.on_dispatch
+    def count(delivery: object, outcome: object) -> None:
+        nonlocal dispatched
+        dispatched += 1
+        if dispatched == FIRES:
+            all_dispatched.set()
+
+    async def measure() -> float:
+        """From the start of the runner until the last outcome is recorded."""
+        nonlocal dispatched
+        dispatched = 0
+        all_dispatched.clear()
+        clock.advance(timedelta(hours=1))
+        with Stopwatch() as watch:
+            running = asyncio.create_task(tickler.run(OPTIONS))
+            await all_dispatched.wait()
+            tickler.stop()
+            await running
+        assert len({id for id, _, _ in sink.arrived()}) == FIRES
+        assert not (await tickler.fires.list()).items
+        return watch.seconds
+
+    return measure
+
+
+def _bare_loop(session: aiohttp.ClientSession, sink: SinkProcess) -> Callable[[], Awaitable[float]]:
+    bodies = [
+        envelope(
+            Delivery(
+                id=fire_id("user", f"digest-{n}", NOW_MS),
+                owner=f"user-{n % 500}",
+                key=f"digest-{n}",
+                nominal_at=NOW_MS,
+                attempt=1,
+                payload={"n": n},
+                target=None,
+                timeout_s=30,
+                started_at=NOW_MS,
+            )
+        )
+        for n in range(FIRES)
+    ]
+
+    async def measure() -> float:
+        left = iter(bodies)
+
+        async def worker() -> None:
+            for body in left:
+                async with session.post(sink.url, data=body, headers={"content-type": "application/json"}) as response:
+                    await response.read()
+
+        with Stopwatch() as watch:
+            await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+        assert len(sink.arrived()) == FIRES
+        return watch.seconds
+
+    return measure
+
+
+# Claims.
+
+
+async def _load(url: str) -> None:
+    async with connect(url, clock=ManualClock(NOW_MS)) as tickler:
+        whens = expressions(3_000)
+        await tickler.schedules.put_many(
+            Schedule(owner=f"user-{n % 7_000:05}", key=f"digest-{n}", when=whens[n % 3_000], target="https://example.org/hook",
+                     payload={"n": n})
+            for n in range(100_000)
+        )  # fmt: skip
+
+
+Claim = Callable[[int], Awaitable[int]]
+
+
+async def _compare(store: str, ours: Claim, raw: Claim) -> Result:
+    def timed(claim: Claim) -> Callable[[], Awaitable[float]]:
+        now_ms = NOW_MS + 40 * 24 * HOUR_MS  # everything is due
+
+        async def measure() -> float:
+            nonlocal now_ms
+            with Stopwatch() as watch:
+                for _ in range(CLAIMS):
+                    now_ms += 1000
+                    assert await claim(now_ms) == BATCH
+            return watch.seconds
+
+        return measure
+
+    ours_timed, raw_timed = timed(ours), timed(raw)
+    await ours_timed(), await raw_timed()
+    mine, other, ratio = await pairs(ours_timed, raw_timed, 9)
+    rows = CLAIMS * BATCH
+    return Result(
+        f"{store}: fires.claim at batch {BATCH}", f"{rows / mine:,.0f}/s", f"{rows / other:,.0f}/s", "the same SQL without cron",
+        ratio, 0.6,
+    )  # fmt: skip
+
+
+def _ours(tickler: Tickler) -> Claim:
+    async def claim(now_ms: int) -> int:
+        return len(await tickler.fires.claim(now_ms, BATCH, worker="bench"))
+
+    return claim
+
+
+def _fires(rows: list[tuple[str, str, int]], now_ms: int) -> list[tuple[object, ...]]:
+    """As the raw side opens them: with an id that costs nothing."""
+    return [
+        (f"fire_{now_ms}_{owner}_{key}", owner, key, at, now_ms, 1, "open", now_ms + 60_000, "bench", None)
+        for owner, key, at in rows
+    ]
+
+
+async def _claims_on_postgres(ours: str, raw: str, dsn: str) -> Result:
+    await _load(ours)
+    await _load(raw)
+    connection = await asyncpg.connect(dsn)
+    select, advance, open_ = (
+        text.replace("{schema}", "raw") for text in (postgres_fires.SELECT_DUE, postgres_index.ADVANCE, postgres_fires.OPEN)
+    )
+
+    async def claim(now_ms: int) -> int:
+        await connection.execute(BEGIN_CLAIM)
+        rows = await connection.fetch(select, now_ms, ROW_FORMAT, BATCH, [])
+        await connection.execute(advance, [row[0] for row in rows], [now_ms + HOUR_MS for row in rows])
+        fires = _fires([(row[1], row[2], row[5]) for row in rows], now_ms)
+        await connection.fetch(open_, *[list(column) for column in zip(*fires, strict=True)])
+        await connection.execute("COMMIT")
+        return len(rows)
+
+    async with connect(ours) as tickler:
+        await connection.execute("VACUUM ANALYZE")
+        result = await _compare("PostgreSQL", _ours(tickler), claim)
+    await connection.close()
+    return result
+
+
+async def _claims_on_sqlite(folder: Path) -> Result:
+    ours, raw = (f"sqlite:///{folder / name}.db" for name in ("ours", "raw"))
+    await _load(ours)
+    await _load(raw)
+    connection = sqlite3.connect(raw.removeprefix("sqlite:///"), isolation_level=None)
+    for pragma in PRAGMAS:
+        connection.execute(pragma)
+
+    async def claim(now_ms: int) -> int:
+        connection.execute("BEGIN IMMEDIATE")
+        rows = connection.execute(sqlite_fires.SELECT_DUE.format(others=""), (now_ms, ROW_FORMAT, BATCH)).fetchall()
+        connection.executemany(sqlite_index.ADVANCE, [(now_ms + HOUR_MS, row[0]) for row in rows])
+        connection.executemany(sqlite_fires.OPEN, _fires([(row[1], row[2], row[5]) for row in rows], now_ms))
+        connection.execute("COMMIT")
+        return len(rows)
+
+    async with connect(ours) as tickler:
+        result = await _compare("SQLite", _ours(tickler), claim)
+    connection.close()
+    return result
