@@ -14,7 +14,7 @@ from tickler.target import Target
 Verdict = Literal["delivered", "retry", "give_up", "gone"]
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One attempt to hand a fire to its target. `id` is the fire's: the same on every attempt, so dedupe by it."""
 
     id: str
@@ -33,7 +33,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         return to_datetime(self.nominal_at)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What came of an attempt. `status` is the target's answer, 0 when there was none."""
 
     verdict: Verdict

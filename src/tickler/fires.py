@@ -37,7 +37,7 @@ LONGEST_ANSWER_BYTES = 2_048
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 
 
-class Fire(msgspec.Struct, frozen=True, kw_only=True):
+class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An occurrence that is not settled yet. `attempt` counts leases from 1; 0 before the first."""
 
     id: str
@@ -61,7 +61,7 @@ class Claim(NamedTuple):
     due_at: int  # the nominal instant, plus the offset of the schedule's spread
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One thing that happened, as the history keeps it. `at` is when it began, `nominal_at` when it should have.
 
     A skip has the first nominal instant, the last one in `until_at`, and how many there were: at least, if it is 1,000.

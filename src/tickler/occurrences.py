@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -28,8 +29,8 @@ class Skip(msgspec.Struct, frozen=True):
 class Occurrences(NamedTuple):
     """Nominal instants that fire, oldest first, and those that do not."""
 
-    fires: list[int]
-    skips: list[Skip]
+    fires: Sequence[int]
+    skips: Sequence[Skip]
 
 
 def occurrences(when: When, policy: Policy, nominal_at: int, now_at: int, ends_at: int | None) -> Occurrences:
@@ -70,7 +71,7 @@ def _within_grace(when: When, policy: Policy, nominal_at: int, last_at: int, in_
     if first is None or first > last_at:
         return Occurrences([], skips)
     in_time = _caught_up(when, policy.max_catchup, first, last_at)
-    return Occurrences(in_time.fires, skips + in_time.skips)
+    return Occurrences(in_time.fires, [*skips, *in_time.skips])
 
 
 def _skipped(rule: Rule, when: When, from_at: int, until_at: int) -> list[Skip]:

@@ -138,23 +138,21 @@ def _owed(
     known: dict[tuple[object, ...], Occurrences] = {}
     latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
     owed: list[Owed] = []
-    claimed = iter(result.claimed)
-    row = next(claimed, None)
-    for due, (version, created_at, updated_at, body) in zip(rows, bodies, strict=True):
-        _, owner, key, *_ = due
-        if row is None or row.owner != owner or row.key != key:
-            continue  # one that does not read
+    if result.problems:
+        unread = {id(problem.row) for problem in result.problems}
+        bodies = [body for row, body in zip(rows, bodies, strict=True) if id(row) not in unread]
+    for row, (version, created_at, updated_at, body) in zip(result.claimed, bodies, strict=True):
         schedule = active_schedule(row, version, created_at, updated_at, body)
-        now_at = now_ms - row.offset_ms
-        last_at = latest.get((row.when, row.offset_ms))
+        offset_ms = row.offset_ms
+        nominal_at = row.next_fire_at - offset_ms
+        last_at = latest.get((row.when, offset_ms))
         if last_at is None:
-            last_at = latest[row.when, row.offset_ms] = row.when.last_before(now_at) or 0
-        if last_at <= row.nominal_at and schedule.policy.missed != "skip":
-            found = Occurrences([row.nominal_at], [])  # as nearly always: it is in time
+            last_at = latest[row.when, offset_ms] = row.when.last_before(now_ms - offset_ms) or 0
+        if last_at <= nominal_at and schedule.policy.missed != "skip":
+            found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
         else:
-            found = _late(known, row, schedule.policy, now_at)
+            found = _late(known, row, schedule.policy, now_ms - offset_ms)
         owed.append(Owed(row, schedule, found))
-        row = next(claimed, None)
     return owed
 
 

@@ -30,7 +30,7 @@ class Id(NamedTuple):
         return f"{self.owner}/{self.key}"
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A schedule of an owner's. `when` is a When, or text read with `tz`; `target` a value or a URL.
 
     Who claims and dispatches by themselves leaves `target` out. Bounds are inclusive, and given as milliseconds or aware
@@ -109,7 +109,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return int.from_bytes(digest) % spread_ms
 
 
-class StoredSchedule(Schedule, frozen=True, kw_only=True):
+class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False):
     """A schedule as the store has it, with what the store knows of it.
 
     `state`: *active* is in the index; *paused* is not enabled; *finished* has no instant left; *unreadable* was set aside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -11,17 +11,15 @@ import msgspec
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen
 from tickler.index import IndexRow
-from tickler.policy import DEFAULT_POLICY, policy_from_json, policy_to_json
+from tickler.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
-from tickler.target import read_target
+from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
 from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 MOST_LEVELS = 100
 
 _FIELDS = frozenset(Schedule.__struct_fields__)
-_BODY_FIELDS = ("target", "payload", "policy", "starts_at", "ends_at", "delete_after")
-_PAUSED_BECAUSE = "paused_because"  # in the body only while it is paused, and by whom it was not declared
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -64,7 +62,7 @@ def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
     """What of a schedule has no column of its own. `InvalidSchedule` when the payload does not survive JSON, or is too large."""
     body = _body(schedule)
     if paused_because is not None:
-        body[_PAUSED_BECAUSE] = paused_because
+        body["paused_because"] = paused_because
     if not body:
         return b"{}"
     if "payload" in body:
@@ -87,7 +85,7 @@ def stored_schedule(
     reason: str | None,
 ) -> StoredSchedule:
     """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
-    fields, paused_because, newer = _read_body(body)
+    read, policy, newer = _read_body(body)
     return StoredSchedule(
         owner=owner,
         key=key,
@@ -98,15 +96,20 @@ def stored_schedule(
         updated_at=updated_at,
         state=_state(enabled, next_fire_at, aside),
         next_fire_at=next_fire_at,
-        reason=reason if paused_because is None else paused_because,
+        reason=reason if read.paused_because is None else read.paused_because,
         newer=newer,
-        **fields,
+        target=read.target,
+        payload=read.payload,
+        policy=policy,
+        starts_at=read.starts_at,
+        ends_at=read.ends_at,
+        delete_after=read.delete_after,
     )
 
 
 def active_schedule(row: IndexRow, version: int, created_at: int, updated_at: int, body: str | bytes) -> StoredSchedule:
     """The schedule behind a row of the index, which has been read already."""
-    fields, _, newer = _read_body(body)
+    read, policy, newer = _read_body(body)
     return StoredSchedule(
         owner=row.owner,
         key=row.key,
@@ -117,15 +120,48 @@ def active_schedule(row: IndexRow, version: int, created_at: int, updated_at: in
         state="active",
         next_fire_at=row.next_fire_at,
         newer=newer,
-        **fields,
+        target=read.target,
+        payload=read.payload,
+        policy=policy,
+        starts_at=read.starts_at,
+        ends_at=read.ends_at,
+        delete_after=read.delete_after,
     )
 
 
-def _read_body(body: str | bytes) -> tuple[dict[str, Any], str | None, bool]:
-    """The fields that this version knows, why it is paused if that is known, and whether there were other fields."""
-    fields: dict[str, Any] = _decode(body)
-    paused_because = fields.pop(_PAUSED_BECAUSE, None)
-    known = {name: fields[name] for name in _BODY_FIELDS if name in fields}
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    """A body as this version writes it."""
+
+    target: HttpTarget | PythonTarget | SqsTarget | LambdaTarget | None = None
+    payload: Any = None
+    policy: msgspec.Raw = msgspec.Raw(b"")
+    starts_at: int | None = None
+    ends_at: int | None = None
+    delete_after: bool = None  # type: ignore[assignment]  # not given
+    paused_because: str | None = None  # in the body only while it is paused, and by whom it was not declared
+
+
+_decode_body = msgspec.json.Decoder(_Body).decode
+
+
+def _read_body(body: str | bytes) -> tuple[_Body, Policy, bool]:
+    """The fields that this version knows, the policy among them, and whether there was more than is known."""
+    try:
+        read = _decode_body(body)
+        return read, _read_policy(bytes(read.policy)) if read.policy else DEFAULT_POLICY, False
+    except (msgspec.ValidationError, InvalidInput):
+        return _read_newer_body(_decode(body))
+
+
+@lru_cache(maxsize=1024)
+def _read_policy(encoded: bytes) -> Policy:
+    """The same value for the same policy: many schedules have it."""
+    return policy_from_json(_decode(encoded))
+
+
+def _read_newer_body(fields: dict[str, Any]) -> tuple[_Body, Policy, bool]:
+    """Field by field: of kinds that others brought, or a newer version."""
+    known = {name: fields[name] for name in _Body.__struct_fields__ if name in fields}
     newer = len(known) < len(fields)
     for name in _READERS.keys() & known.keys():
         try:
@@ -133,7 +169,8 @@ def _read_body(body: str | bytes) -> tuple[dict[str, Any], str | None, bool]:
         except InvalidInput:
             del known[name]
             newer = True
-    return known, paused_because, newer
+    policy = known.pop("policy", DEFAULT_POLICY)
+    return _Body(**known), policy, newer
 
 
 _READERS: dict[str, Callable[[Any], object]] = {

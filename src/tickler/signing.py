@@ -31,7 +31,8 @@ def sign(secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> str:
 
 
 def _signature(secret: str, content: bytes) -> str:
-    inner, outer = (each.copy() for each in _keyed(secret))
+    keyed_inner, keyed_outer = _keyed(secret)
+    inner, outer = keyed_inner.copy(), keyed_outer.copy()
     inner.update(content)
     outer.update(inner.digest())
     return "v1," + binascii.b2a_base64(outer.digest(), newline=False).decode()

@@ -25,7 +25,7 @@ LONGEST_HEADERS = 8_192
 REDACTED = "•••"
 
 # What most are like, so that it is not taken apart each time a schedule is read: a plain host, a port, and visible ASCII.
-_PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::[1-9]\d{0,3})?(?:/[!-~]*)?")
+_PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::(?:[1-9]\d{0,3}|[1-5]\d{4}))?(?:/[!-~]*)?")
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
@@ -38,7 +38,7 @@ _CONNECTION_HEADERS = frozenset(
 )
 
 
-class Target(msgspec.Struct, frozen=True, tag_field="type"):
+class Target(msgspec.Struct, frozen=True, tag_field="type", gc=False):
     """The base of all kinds."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -69,6 +70,8 @@ def command(
 async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOptions) -> None:
     async with connect(url) as tickler:
         prepare(tickler)
+        gc.collect()
+        gc.freeze()  # what is here now stays: no collection needs to look at it again
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, tickler.stop)

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,9 +27,12 @@ log = logging.getLogger("tickler.deliver")
 
 def host_of(target: Target | None) -> str:
     """What a limit on one host counts: where HTTP goes to; other kinds by their name alone."""
-    if isinstance(target, HttpTarget):
-        return urlsplit(target.url).netloc.lower()
-    return type(target).__name__
+    return _host(target.url) if isinstance(target, HttpTarget) else type(target).__name__
+
+
+@lru_cache(maxsize=4096)
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.lower()
 
 
 class Attempts:
@@ -125,10 +129,13 @@ class Attempts:
         if target is None or deliverer is None:
             kind = "a kind that this worker cannot read" if target is None else type(target).__name__
             return Outcome(verdict="retry", detail=f"this worker has nothing that delivers to {kind}: install or upgrade it here")
-        limit = asyncio.timeout(None if getattr(deliverer, "bounded", False) else delivery.timeout_s)
+        limit: asyncio.Timeout | None = None
         try:
-            async with limit:
+            if getattr(deliverer, "bounded", False):
                 outcome = await deliverer.deliver(delivery, target)
+            else:
+                async with asyncio.timeout(delivery.timeout_s) as limit:
+                    outcome = await deliverer.deliver(delivery, target)
             if not isinstance(outcome, Outcome):
                 raise TypeError(f"{type(deliverer).__name__} returned a {type(outcome).__name__}: return an Outcome")
         except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -136,7 +143,8 @@ class Attempts:
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # it is this worker that was told to stop, not something that the handler waited for
             log.debug("%s: an attempt failed", delivery.id, exc_info=True)
-            detail = f"no answer within {delivery.timeout_s:g} s" if limit.expired() else _said(error)
+            in_vain = limit is not None and limit.expired()
+            detail = f"no answer within {delivery.timeout_s:g} s" if in_vain else _said(error)
             return Outcome(verdict="retry", detail=detail)
         return outcome
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
@@ -33,9 +33,9 @@ class FairQueue(Generic[J]):
         self._in_round: set[str] = set()
         self._waiting_for: dict[str, deque[Lane]] = {}  # lanes that a host has no room for, by host
         self._offers: dict[str, set[Lane]] = {}  # lanes that waited, and whose host has room for them now, by owner
-        self._started_of: Counter[str] = Counter()
-        self._started_to: Counter[str] = Counter()
-        self.queued: Counter[str] = Counter()  # by owner
+        self._started_of: dict[str, int] = {}
+        self._started_to: dict[str, int] = {}
+        self.queued: dict[str, int] = {}  # by owner
         self._size = 0
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class FairQueue(Generic[J]):
 
     def put(self, lane: Lane, job: J) -> None:
         self._size += 1
-        self.queued[lane.owner] += 1
+        self.queued[lane.owner] = self.queued.get(lane.owner, 0) + 1
         jobs = self._lanes.get(lane)
         if jobs is not None:
             jobs.append(job)
@@ -68,7 +68,7 @@ class FairQueue(Generic[J]):
             lanes = self._ready[owner]
             while lanes:
                 lane = lanes.popleft()
-                if self._started_to[lane.host] >= self._per_host:
+                if self._started_to.get(lane.host, 0) >= self._per_host:
                     self._wait(lane)
                     continue
                 return lane, self._start(lane, lanes)
@@ -96,14 +96,14 @@ class FairQueue(Generic[J]):
         job = jobs.popleft()
         self._size -= 1
         _less(self.queued, owner)
-        self._started_of[owner] += 1
-        self._started_to[lane.host] += 1
+        started = self._started_of[owner] = self._started_of.get(owner, 0) + 1
+        self._started_to[lane.host] = self._started_to.get(lane.host, 0) + 1
         self._end_offer(lane)
         if jobs:
             lanes.append(lane)
         else:
             del self._lanes[lane]
-        if lanes and self._started_of[owner] < self._per_owner:
+        if lanes and started < self._per_owner:
             self._round.append(owner)
         else:
             self._leave_round(owner)
@@ -125,7 +125,7 @@ class FairQueue(Generic[J]):
         while waiting:
             lane = waiting.popleft()
             self._ready.setdefault(lane.owner, deque()).appendleft(lane)
-            if self._started_of[lane.owner] < self._per_owner:
+            if self._started_of.get(lane.owner, 0) < self._per_owner:
                 self._enter_round(lane.owner)
                 self._offers.setdefault(lane.owner, set()).add(lane)
                 break
@@ -147,7 +147,7 @@ class FairQueue(Generic[J]):
         self._enter_round(lane.owner)
 
     def _enter_round(self, owner: str) -> None:
-        if owner not in self._in_round and self._started_of[owner] < self._per_owner:
+        if owner not in self._in_round and self._started_of.get(owner, 0) < self._per_owner:
             self._in_round.add(owner)
             self._round.append(owner)
 
@@ -157,7 +157,9 @@ class FairQueue(Generic[J]):
             self._ready.pop(owner, None)
 
 
-def _less(counter: Counter[str], name: str) -> None:
-    counter[name] -= 1
-    if not counter[name]:
+def _less(counter: dict[str, int], name: str) -> None:
+    left = counter[name] - 1
+    if left:
+        counter[name] = left
+    else:
         del counter[name]

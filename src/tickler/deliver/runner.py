@@ -11,7 +11,6 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import NamedTuple
 
 import msgspec
 
@@ -55,11 +54,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
 
 
-class Job(NamedTuple):
-    claim: Claim
-    lane: Lane
-
-
 class Runner:
     """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts."""
 
@@ -74,8 +68,8 @@ class Runner:
         self._lease_ms = options.lease // _MS
         self._low_water = options.queued - min(BATCH, options.queued // 2)
         self._ahead_ms = options.ahead // _MS
-        self._queue: FairQueue[Job] = FairQueue(options.per_owner, options.per_host)
-        self._in_flight: dict[asyncio.Task[None], Job] = {}
+        self._queue: FairQueue[Claim] = FairQueue(options.per_owner, options.per_host)
+        self._in_flight: dict[asyncio.Task[None], Claim] = {}
         self._acknowledgements = Acknowledgements(store.fires, clock, attempts.kept_ms)
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
@@ -190,7 +184,7 @@ class Runner:
         while True:
             self._something.clear()
             if loop.time() >= ends_at:
-                return any(job.claim.fire is not None for job in self._queue) or await self._is_due()
+                return any(claim.fire is not None for claim in self._queue) or await self._is_due()
             room = min(self._options.in_flight - len(self._in_flight), self._queue.room) - len(self._queue)
             written = self._acknowledgements.written
             claimed = await self._round(room) if room > 0 else 0
@@ -225,7 +219,7 @@ class Runner:
             self._vain = 0
         for claim in claims:
             lane = Lane(claim.schedule.owner, host_of(claim.schedule.target))
-            self._queue.put(lane, Job(claim, lane))
+            self._queue.put(lane, claim)
         self._start()
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return len(claims)
@@ -293,7 +287,7 @@ class Runner:
 
     def _start(self) -> None:
         while len(self._in_flight) < self._options.in_flight and (taken := self._queue.take()) is not None:
-            task = asyncio.create_task(self._attempts_from(taken[1]))
+            task = asyncio.create_task(self._attempts_from(*taken))
             self._in_flight[task] = taken[1]
             task.add_done_callback(self._ended)
 
@@ -302,25 +296,26 @@ class Runner:
         self._start()
         self._something.set()
 
-    async def _attempts_from(self, job: Job) -> None:
+    async def _attempts_from(self, lane: Lane, claim: Claim) -> None:
         """This attempt, and then the next that may start: a task for each would cost more than its bookkeeping."""
         task = asyncio.current_task()
         assert task is not None
-        taken: tuple[Lane, Job] | None = (job.lane, job)
-        while taken is not None:
-            lane, job = taken
-            self._in_flight[task] = job
+        while True:
             try:
-                await self._attempt(job)
+                await self._attempt(claim)
             finally:
                 self._queue.done(lane)
             if self._ends_at is not None or len(self._queue) == self._low_water:
                 self._something.set()
             taken = self._queue.take()
+            if taken is None:
+                break
+            lane, claim = taken
+            self._in_flight[task] = claim
             self._start()  # one end may make room in two limits
+        self._start()
 
-    async def _attempt(self, job: Job) -> None:
-        claim = job.claim
+    async def _attempt(self, claim: Claim) -> None:
         if self._ahead_ms and (early_ms := claim.due_at - self._clock.now_ms()) > 0:
             try:
                 await asyncio.sleep(early_ms / 1000)
@@ -367,8 +362,7 @@ class Runner:
     # Leases.
 
     def _held(self) -> list[Fire]:
-        jobs = [*self._in_flight.values(), *self._queue]
-        return [job.claim.fire for job in jobs if job.claim.fire is not None]
+        return [claim.fire for claim in (*self._in_flight.values(), *self._queue) if claim.fire is not None]
 
     async def _keep_leases(self) -> None:
         while True:
@@ -419,16 +413,16 @@ class Runner:
         """Give back what was not started, except what is delivered at most once, which nobody else would deliver."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        for lane, job in self._queue.drain():
-            if job.claim.fire is None:
-                self._queue.put(lane, job)
+        for lane, claim in self._queue.drain():
+            if claim.fire is None:
+                self._queue.put(lane, claim)
             else:
-                self._acknowledgements.put(self._given_back(job.claim))
+                self._acknowledgements.put(self._given_back(claim))
         self._start()
         while self._in_flight and loop.time() < until:
             await asyncio.wait(self._in_flight, timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED)
-        for _, job in self._queue.drain():
-            self._acknowledgements.put(self._given_back(job.claim))
+        for _, claim in self._queue.drain():
+            self._acknowledgements.put(self._given_back(claim))
         await asyncio.sleep(0)  # a task that is cancelled before it began would say nothing of its claim
         for task in list(self._in_flight):
             task.cancel()
