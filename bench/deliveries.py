@@ -28,11 +28,12 @@ from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.sqlite import fires as sqlite_fires
 from tickler.stores.sqlite import index as sqlite_index
 from tickler.stores.sqlite.connection import PRAGMAS
+from tickler.stores.sqlite.rows import as_json
 from workload import NOW_MS, expressions
 
 FIRES = 8_000
 AT_ONCE = 100
-PAIRS = 5
+PAIRS = 7
 BATCH = 500
 CLAIMS = 8
 HOUR_MS = 3_600_000
@@ -245,7 +246,7 @@ async def _claims_on_sqlite(folder: Path) -> Result:
         connection.execute("BEGIN IMMEDIATE")
         rows = connection.execute(sqlite_fires.SELECT_DUE.format(others=""), (now_ms, ROW_FORMAT, BATCH)).fetchall()
         connection.executemany(sqlite_index.ADVANCE, [(row[5] + HOUR_MS, row[0]) for row in rows])
-        connection.executemany(sqlite_fires.OPEN, _fires([(row[1], row[2], row[5]) for row in rows], now_ms))
+        connection.execute(sqlite_fires.OPEN, (as_json(_fires([(row[1], row[2], row[5]) for row in rows], now_ms)),))
         connection.execute("COMMIT")
         return len(rows)
 

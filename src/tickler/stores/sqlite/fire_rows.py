@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from tickler.fires import Entry, Fire, cancelled
 from tickler.leasing import SCHEDULE_GONE
 from tickler.schedule import Id
+from tickler.stores.sqlite import rows
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
-_REMEMBER = "INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry) VALUES (?, ?, ?, ?, ?, ?)"
+_REMEMBER = """
+    INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
+    SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
+           json_extract(value, '$.happened'), ?2, value
+    FROM json_each(?1)
+"""
 
-_encode = msgspec.json.Encoder().encode
 
-
-def remember(connection: sqlite3.Connection, entries: Iterable[Entry], expires_at: int) -> None:
-    connection.executemany(
-        _REMEMBER,
-        [(each.owner, each.key, each.at, each.happened, expires_at, _encode(each).decode()) for each in entries],
-    )
+def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
+    if entries:
+        connection.execute(_REMEMBER, (rows.as_json(entries), expires_at))
 
 
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:

@@ -31,9 +31,9 @@ SELECT_DUE = """
 _OTHER_OWNERS = "AND i.owner NOT IN (SELECT value FROM json_each(?))"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
-OPEN = """
+OPEN = f"""
     INSERT INTO tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+    SELECT {rows.from_json(10)} FROM json_each(?) WHERE true ON CONFLICT DO NOTHING
 """
 _BUSY = f"""
     SELECT DISTINCT s.owner, s.key FROM {rows.WANTED}
@@ -47,6 +47,10 @@ _LEASE = """
 _OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
 _CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
 _DONE = f"DELETE FROM tickler_fires {_OF_LEASE}"
+_ALL_DONE = f"""
+    DELETE FROM tickler_fires
+    WHERE (owner, key, id, worker, attempt) IN (SELECT {rows.from_json(5)} FROM json_each(?))
+"""
 _EXTEND = f"UPDATE tickler_fires SET deliver_after = ? {_OF_LEASE}"
 _RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ? {_OF_LEASE}"
 _GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
@@ -159,7 +163,7 @@ class SqliteFires:
     async def open(self, fire: Fire) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
             known = connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", id_of(fire)).fetchone()
-            return known is not None and connection.execute(OPEN, _columns(fire)).rowcount == 1
+            return known is not None and connection.execute(OPEN, (as_parameter([fire]),)).rowcount == 1
 
         return await self._connection.write(work)
 
@@ -214,19 +218,26 @@ class SqliteFires:
         return [fire_of(row) for row in await self._connection.read(lambda raw: raw.execute(query, bound).fetchall())]
 
 
+def as_parameter(fires: Sequence[Fire]) -> str:
+    """Of `OPEN`."""
+    return rows.as_json([_columns(fire) for fire in fires])
+
+
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
     """Open fires; the ids of those that were not open already."""
-    if connection.executemany(OPEN, map(_columns, fires)).rowcount == len(fires):
+    if not fires or connection.execute(OPEN, (as_parameter(fires),)).rowcount == len(fires):
         return {fire.id for fire in fires}
     return {fire.id for fire in fires if _get(connection, fire.id) == fire}
 
 
 def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement, Fire]], now_ms: int) -> list[Fire]:
     """Change fires that are still leased as they were; those that are not come back."""
+    if not owed:
+        return []
     if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
         connection.execute("SAVEPOINT settling")
-        leases = [(*id_of(fire), fire.id, fire.worker, fire.attempt) for _, fire in owed]
-        if connection.executemany(_DONE, leases).rowcount == len(owed):
+        leases = [(fire.owner, fire.key, fire.id, fire.worker, fire.attempt) for _, fire in owed]
+        if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
             connection.execute("RELEASE settling")
             return []
         connection.execute("ROLLBACK TO settling")

@@ -32,9 +32,16 @@ WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extra
 _REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
 
 
-def as_json(ids: Sequence[Id]) -> str:
-    """The parameter of `WANTED`."""
-    return msgspec.json.encode(ids).decode()
+def as_json(values: Sequence[object]) -> str:
+    """Many rows as one parameter of `json_each`. One statement for all of them leaves the interpreter to others while it runs;
+    one for each would ask for it again after every row, and wait for whoever has it.
+    """
+    return msgspec.json.encode(values).decode()
+
+
+def from_json(columns: int) -> str:
+    """The columns of rows that are arrays, as `json_each` has them in `value`."""
+    return ", ".join(f"json_extract(value, '$[{column}]')" for column in range(columns))
 
 
 Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
