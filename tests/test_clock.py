@@ -202,7 +202,11 @@ def test_the_system_clock_is_this_machines_until_it_follows_a_store() -> None:
     [
         (NOW_MS, 0, 0, 0),
         (NOW_MS + 50, 0, 100, 0),
-        (NOW_MS, 0, 100, -50),
+        (NOW_MS, 0, 100, 0),
+        (NOW_MS - 1, 0, 100, 0),
+        (NOW_MS - 2, 0, 100, -52),
+        (NOW_MS + 101, 0, 100, 0),
+        (NOW_MS + 102, 0, 100, 52),
         (NOW_MS + 1_000, 0, 0, 1_000),
         (NOW_MS - 1_000, 0, 0, -1_000),
         (NOW_MS + 500, 200, 400, 200),

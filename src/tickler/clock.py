@@ -44,12 +44,11 @@ class SystemClock:
     def follow(self, store_now_ms: int, asked_at: int, answered_at: int, within_ms: int = 1) -> int:
         """Take the store's answer as the time half-way between question and answer, both read off this clock.
 
-        A store that tells the time only to `within_ms` cannot correct a clock that agrees with it to that, nor can an answer
-        that was so long on its way. By how much this clock was wrong, in milliseconds.
+        One that may have been given between them corrects nothing: it agrees with this clock, as well as a store that tells the
+        time to `within_ms` can. By how much this clock was wrong, in milliseconds.
         """
-        error_ms = store_now_ms - (asked_at + answered_at) // 2
-        if abs(error_ms) < max(within_ms, (answered_at - asked_at) / 2):
-            error_ms = 0
+        agrees = asked_at - within_ms <= store_now_ms <= answered_at + within_ms
+        error_ms = 0 if agrees else store_now_ms - (asked_at + answered_at) // 2
         now_ns = self._now_ns() + error_ms * 1_000_000
         self._ahead_ns = now_ns - self._steady_ns()
         self.offset_ms = round((now_ns - self._wall_ns()) / 1_000_000)
