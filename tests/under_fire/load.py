@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from tickler import At, Every, Policy, Schedule, Tickler
+from tickler import At, Every, ManualClock, Policy, Schedule, Tickler, connect
 from tickler.clock import to_datetime
+from tickler.policy import DEFAULT_POLICY
+from tickler.target import Target
 from under_fire.accounts import Due
 
 SOON_MS = 2_000  # so long after the put the first of them is due: a put must not take longer
 WITHIN_MS = 1_000
+HOUR_MS = 3_600_000
 
 Delivery = Literal["at-least-once", "at-most-once"]
 
 
-def policy(delivery: Delivery) -> Policy:
+def policy(delivery: Delivery, timeout: float = 1) -> Policy:
     """Quick to notice, quick to try again, and slow to give up."""
-    return Policy(delivery=delivery, missed="all", attempts=20, timeout=1, backoff=[0.2])
+    return Policy(delivery=delivery, missed="all", attempts=20, timeout=timeout, backoff=[0.2])
 
 
 async def put_one_shots(
-    tickler: Tickler, owner: str, number: int, target: str, delivery: Delivery = "at-least-once", in_ms: int = SOON_MS
+    tickler: Tickler,
+    owner: str,
+    number: int,
+    target: str,
+    delivery: Delivery = "at-least-once",
+    *,
+    in_ms: int = SOON_MS,
+    timeout: float = 1,
 ) -> list[Due]:
     """One instant each, spread over a second that begins soon. `owner` is new, so keys are counted from 0."""
+    how = policy(delivery, timeout)
     begins_at = tickler.now_ms() + in_ms
     due = [Due(owner, f"once-{n:05}", begins_at + n * WITHIN_MS // number) for n in range(number)]
     await tickler.schedules.put_many(
-        [
-            Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=policy(delivery))
-            for each in due
-        ]
+        [Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=how) for each in due]
     )
     return due
 
@@ -48,6 +57,13 @@ async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, t
         await tickler.schedules.put(schedule)
         due += [Due(owner, schedule.key, instant) for instant in instants]
     return due
+
+
+async def put_overdue(url: str, owner: str, keys: Sequence[str], target: Target | str, how: Policy = DEFAULT_POLICY) -> None:
+    """Schedules that have been due for a minute: put at a time when they were not, or they would be refused."""
+    async with connect(url) as now, connect(url, clock=ManualClock(now.now_ms() - HOUR_MS)) as before:
+        at = At(to_datetime(now.now_ms() - 60_000))
+        await before.schedules.put_many([Schedule(owner=owner, key=key, when=at, target=target, policy=how) for key in keys])
 
 
 async def nothing_is_owed(tickler: Tickler) -> bool:

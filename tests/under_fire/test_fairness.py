@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tickler import At, ManualClock, Schedule, connect
+from tickler import At, Schedule, connect
 from tickler.clock import to_datetime
 from under_fire.accounts import RecordProperty, tell
-from under_fire.load import SOON_MS
+from under_fire.load import SOON_MS, put_overdue
 from under_fire.processes import until
 from under_fire.sink import Sink
 from under_fire.worker import Options
 from under_fire.workers import Workers
 
-HOUR_MS = 3_600_000
 QUEUED = 2_000
 SOON_ENOUGH_MS = 5_000  # on a busy machine; it should be two seconds at most
 
@@ -23,11 +22,15 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
+def keys(number: int) -> list[str]:
+    return [f"k{n:05}" for n in range(number)]
+
+
 async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
     url: str, soak: bool, record_property: RecordProperty
 ) -> None:
     async with connect(url) as tickler, Sink() as sink, Workers(url, Options(queued=QUEUED)) as workers:
-        await put_due(url, "flood", 50_000 if soak else 5_000, sink.hook(takes_ms=200))
+        await put_overdue(url, "flood", keys(50_000 if soak else 5_000), sink.hook(takes_ms=200))
         await workers.start()
         (worker,) = workers.living
         await until("the flood fills the worker's hands", lambda: len(worker.claimed) >= QUEUED)
@@ -51,7 +54,7 @@ async def test_never_more_at_once_than_an_owner_and_a_host_may_have(url: str) ->
     options = Options(in_flight=50, per_owner=10, per_host=15)
     async with connect(url), Sink() as sink, Workers(url, options) as workers:
         for owner in ("a", "b", "c"):
-            await put_due(url, owner, 50, sink.hook(takes_ms=100))
+            await put_overdue(url, owner, keys(50), sink.hook(takes_ms=100))
         await workers.start()
 
         async def all_arrived() -> bool:
@@ -67,7 +70,7 @@ async def test_never_more_at_once_than_an_owner_and_a_host_may_have(url: str) ->
 async def test_never_more_at_once_of_an_owner_than_it_may_have_alone(url: str) -> None:
     options = Options(in_flight=50, per_owner=10, per_host=15)
     async with connect(url), Sink() as sink, Workers(url, options) as workers:
-        await put_due(url, "alone", 100, sink.hook(takes_ms=100))
+        await put_overdue(url, "alone", keys(100), sink.hook(takes_ms=100))
         await workers.start()
 
         async def all_arrived() -> bool:
@@ -77,10 +80,3 @@ async def test_never_more_at_once_of_an_owner_than_it_may_have_alone(url: str) -
         most = await sink.most()
 
     assert most.of_owner == {"alone": options.per_owner}
-
-
-async def put_due(url: str, owner: str, number: int, target: str) -> None:
-    """Schedules that have been due for a minute: put at a time when they were not, or they would be refused."""
-    async with connect(url) as now, connect(url, clock=ManualClock(now.now_ms() - HOUR_MS)) as before:
-        at = At(to_datetime(now.now_ms() - 60_000))
-        await before.schedules.put_many([Schedule(owner=owner, key=f"k{n:05}", when=at, target=target) for n in range(number)])

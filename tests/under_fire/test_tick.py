@@ -6,25 +6,16 @@ import asyncio
 
 import pytest
 
-from tickler import At, Delivery, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, connect
-from tickler.clock import to_datetime
+from tickler import Delivery, Policy, PythonTarget, RunOptions, Tickler, connect
 from tickler.policy import Delivery as Often
+from under_fire.load import put_overdue
 
-HOUR_MS = 3_600_000
 SLACK_MS = 10_000  # what a busy machine may take on top
 
 
 async def put_due(url: str, number: int, often: Often = "at-least-once") -> None:
-    """Schedules that have been due for a minute: put at a time when they were not, or they would be refused."""
-    async with connect(url) as now, connect(url, clock=ManualClock(now.now_ms() - HOUR_MS)) as before:
-        at = At(to_datetime(now.now_ms() - 60_000))
-        policy = Policy(delivery=often, backoff=[0])
-        await before.schedules.put_many(
-            [
-                Schedule(owner="u1", key=f"{often} {n:05}", when=at, target=PythonTarget("work"), policy=policy)
-                for n in range(number)
-            ]
-        )
+    keys = [f"{often} {n:05}" for n in range(number)]
+    await put_overdue(url, "u1", keys, PythonTarget("work"), Policy(delivery=often, backoff=[0]))
 
 
 async def happened(tickler: Tickler, number: int, often: Often = "at-least-once") -> list[list[tuple[str, int]]]:
