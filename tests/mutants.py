@@ -38,7 +38,7 @@ def of_store(store: str, name: str, old: str, new: str, test: str, module: str =
 
 
 MUTANTS = [
-    of_store("memory", "skip the advance", "index[moved].next_fire_at = next_fire_at", "pass", NOTHING_LEFT),
+    of_store("memory", "skip the advance", "self._tables.index[moved].next_fire_at = next_fire_at", "pass", NOTHING_LEFT),
     of_store("sqlite", "skip the advance", "connection.executemany(ADVANCE", "_ = (ADVANCE", NOTHING_LEFT),
     of_store("postgres", "skip the advance", "if result.moved:", "if False:", NOTHING_LEFT),
     of_store(
