@@ -124,7 +124,7 @@ MUTANTS = [
              "tests/conformance/test_sqlite.py::TestFires", "fires"),
     of_store("postgres", "settle what is another's", "AND f.worker = lease.worker AND f.attempt = lease.attempt", "",
              "tests/conformance/test_postgres.py::TestFires", "fires"),
-    of_store("postgres", "wake without waiting for a claim", "ORDER BY i.owner, i.key FOR UPDATE OF i", "LIMIT 0",
+    of_store("postgres", "let wait for what is being settled", "ORDER BY f.owner, f.key, f.id FOR SHARE OF f", "",
              "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
              "fires"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",

@@ -6,7 +6,7 @@ from tickler.clock import Clock, ManualClock
 from tickler.connect import connect, connect_sync, needing_extra
 from tickler.deliver.options import RunOptions
 from tickler.deliver.runner import Summary
-from tickler.delivery import Delivery, Outcome
+from tickler.delivery import Deliverer, Delivery, Outcome
 from tickler.errors import (
     FireNotFound,
     GiveUp,
@@ -29,7 +29,7 @@ from tickler.errors import (
     VersionConflict,
     WorkerUnfit,
 )
-from tickler.fires import Claim, Entry, Fire, Settlement
+from tickler.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
 from tickler.index import IndexRow, SetAside
 from tickler.policy import Policy
 from tickler.records import Record
@@ -64,6 +64,7 @@ __all__ = [
     "Clock",
     "Cron",
     "Declared",
+    "Deliverer",
     "Delivery",
     "DueItem",
     "DynamoIndex",
@@ -71,7 +72,9 @@ __all__ = [
     "Every",
     "Fire",
     "FireNotFound",
+    "FirePage",
     "GiveUp",
+    "HistoryPage",
     "HttpTarget",
     "IndexRow",
     "InvalidInput",

@@ -55,7 +55,8 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
     """Decide for rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
 
     The handle is whatever finds the row again. The next fire is the first instant that, moved by the row's offset, lies
-    after `now_ms`. Each (expression, zone) is read and computed once.
+    after `now_ms`; of a row that is taken ahead of its time, the one after that. Each (expression, zone) is read and computed
+    once.
     """
     result = Advance()
     claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
@@ -70,7 +71,9 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
             result.problems.append(reading._replace(row=row))
             continue
         when, next_at = reading
-        if offset_ms:
+        if next_fire_at > now_ms:
+            next_at = when.next_after(next_fire_at - offset_ms)
+        elif offset_ms:
             if when not in last_instants:
                 last_instants[when] = when.last_before(now_ms)
             last_at = last_instants[when]

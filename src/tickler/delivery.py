@@ -33,7 +33,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return to_datetime(self.nominal_at)
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """What came of an attempt. `status` is the target's answer, 0 when there was none."""
 
     verdict: Verdict

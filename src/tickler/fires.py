@@ -16,13 +16,14 @@ A schedule that is delivered at most once has no open fires: what is claimed is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import msgspec
+from msgspec.structs import replace
 
-from tickler.clock import Clock, to_ms
+from tickler.clock import Clock, to_datetime, to_ms
 from tickler.errors import FireNotFound, InvalidInput
 from tickler.index import check_limit
 from tickler.schedule import Id, StoredSchedule, check_name, checked_id
@@ -34,10 +35,12 @@ Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled"]
 Rule = Literal["missed", "max_catchup", "overlap"]
 
 LONGEST_ANSWER_BYTES = 2_048
+LONGEST_FIRE_ID = 200
+LONGEST_LEASE_MS = 86_400_000
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 
 
-class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """An occurrence that is not settled yet. `attempt` counts leases from 1; 0 before the first."""
 
     id: str
@@ -51,6 +54,11 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     worker: str | None = None  # who has it leased
     reason: str | None = None  # why it is dead, or was not delivered the last time
 
+    @property
+    def nominal(self) -> datetime:
+        """The instant the schedule named."""
+        return to_datetime(self.nominal_at)
+
 
 class Claim(NamedTuple):
     """Something to deliver now. `fire` is None where the schedule is delivered at most once."""
@@ -61,7 +69,7 @@ class Claim(NamedTuple):
     due_at: int  # the nominal instant, plus the offset of the schedule's spread
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True):
     """One thing that happened, as the history keeps it. `at` is when it began, `nominal_at` when it should have.
 
     A skip has the first nominal instant, the last one in `until_at`, and how many there were: at least, if it is 1,000.
@@ -84,15 +92,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     count: int | None = None
 
     @property
+    def nominal(self) -> datetime:
+        """The instant the schedule named."""
+        return to_datetime(self.nominal_at)
+
+    @property
     def late_ms(self) -> int:
         return self.at - self.nominal_at
 
 
-class Settlement(msgspec.Struct, frozen=True, gc=False):
+class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """What became of an attempt: what to remember of it, and what to do with the fire.
 
     `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" gives it up; "release" gives the lease
-    back from now on, as if it had never been taken, and leaves no entry. `fire` is None where delivery is at most once.
+    back, from `deliver_after` or else from now on, as if it had never been taken, and leaves no entry. `fire` is None where
+    delivery is at most once.
     """
 
     id: Id
@@ -100,7 +114,6 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     then: Literal["done", "retry", "dead", "release"]
     entry: Entry | None
     deliver_after: int | None = None
-    wakes: bool = False  # another fire of this schedule may be waiting for this one
     delete_schedule: bool = False  # if it is finished, and owes nothing more
 
 
@@ -119,30 +132,42 @@ class FireStore(Protocol):
         *,
         expires_at: int,
         except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
     ) -> list[Claim]:
-        """Take up to `limit` due schedules that have a target, earliest first, and advance them, each as its policy says.
+        """Take due schedules that have a target, earliest first, until `limit` occurrences fire, and advance them, each as its
+        policy says.
 
         One transaction (where the store is `atomic="call"`) finds them, applies `missed` and `overlap`, advances, opens the
         fires of those that are delivered at least once and leases them to `worker` until now_ms + lease_ms. What a policy
         skips is an entry of the history. A second claim at the same `now_ms` gets nothing that this one got. With
-        missed="all" one schedule may give several claims, oldest first; the answer may then be longer than `limit`. An
-        occurrence whose fire is open already is not claimed again.
+        missed="all" one schedule may give several claims, oldest first; the answer is then longer than `limit` by those of
+        the last of them at most. An occurrence whose fire is open already is not claimed again.
         With overlap="wait" only the first of them is returned, and only if none is open; the others wait.
 
+        With `ahead_ms`, schedules that come due within that time are taken too, each for the one instant that is its next.
+
         Rows of `except_owners` are passed over. Rows that do not read, rows of a newer format and zones that this machine
-        lacks are treated as in `ScheduleIndex.claim_due`; rows without a schedule or whose schedule has no target are left
-        to those who claim from the index.
+        lacks are treated as in `ScheduleIndex.claim_due`, and so are rows whose schedule does not read; rows without a
+        schedule or whose schedule has no target are left to those who claim from the index.
         """
 
     async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
     ) -> list[Claim]:
         """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
 
         A fire that is still leased to somebody has run out of its lease: that is an "expired" entry of the history, with the
         worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
         attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
-        left alone.
+        left alone; fires of `except_owners` are passed over.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
@@ -152,7 +177,9 @@ class FireStore(Protocol):
         """Record attempts and change their fires, in one transaction where the store has them.
 
         Entries are always kept: it did happen. A fire is changed only if worker and attempt are still the caller's; those
-        that are not come back. Where `wakes`, the earliest waiting fire of the schedule becomes open, if none other is.
+        that are not come back. Where one is done or dead, the earliest waiting fire of its schedule becomes open, if none
+        other is, though not before its instant. It may be called again with what it was called with, when nobody knows
+        whether it succeeded.
         """
 
     async def open(self, fire: Fire) -> bool:
@@ -198,13 +225,17 @@ class HistoryPage(msgspec.Struct, frozen=True):
 class Fires:
     """What callers use: checks what it is given, knows the time and how long the history is kept; the store does the rest.
 
-    People look at fires, send dead ones again and cancel; a runner claims, leases, extends and settles.
+    People look at fires, send dead ones again and cancel; a runner claims, leases, extends and settles. `wake` is called when
+    something may have become due.
     """
 
-    def __init__(self, store: FireStore, clock: Clock, *, kept_ms: int = KEPT_MS) -> None:
+    def __init__(
+        self, store: FireStore, clock: Clock, *, kept_ms: int = KEPT_MS, wake: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._kept_ms = kept_ms
+        self._wake = wake
 
     async def claim(
         self,
@@ -217,6 +248,7 @@ class Fires:
     ) -> list[Claim]:
         """Take up to `limit` due schedules and advance them, each as its policy says; see `FireStore.claim`."""
         at = to_ms(now_ms, "now_ms")
+        _check_lease(worker, lease_ms)
         return await self._store.claim(
             at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms, except_owners=except_owners
         )
@@ -224,6 +256,7 @@ class Fires:
     async def lease(self, now_ms: int | datetime, limit: int = 100, *, worker: str, lease_ms: int = 60_000) -> list[Claim]:
         """Take up to `limit` open fires for their next attempt; see `FireStore.lease`."""
         at = to_ms(now_ms, "now_ms")
+        _check_lease(worker, lease_ms)
         return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)
 
     async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
@@ -236,17 +269,18 @@ class Fires:
         return await self._store.settle(settlements, now_ms, expires_at=now_ms + self._kept_ms)
 
     async def get(self, fire_id: str) -> Fire | None:
-        return await self._store.get(fire_id)
+        return await self._store.get(_checked_fire_id(fire_id))
 
     async def retry(self, fire_id: str) -> Fire:
         """Send a dead fire again, from now on and with all its attempts. `FireNotFound` when it is not dead."""
-        return await self._change(fire_id, "open", "there is no dead fire of that id: look with fires.list(state='dead')")
+        now_ms = self._clock.now_ms()
+        fire = await self._change(fire_id, "open", now_ms, "there is no dead fire of that id: see fires.list(state='dead')")
+        return replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
 
     async def cancel(self, fire_id: str) -> Fire:
         """Never deliver it. `FireNotFound` when there is none, or when a worker has it right now."""
-        return await self._change(
-            fire_id, "cancelled", "there is no fire of that id that could be cancelled: a worker may have it"
-        )
+        refused = "there is no fire of that id that could be cancelled: a worker may have it"
+        return await self._change(fire_id, "cancelled", self._clock.now_ms(), refused)
 
     async def history(self, owner: str, key: str, *, limit: int = 100, after: str | None = None) -> HistoryPage:
         """What happened to a schedule's fires, the latest first; it outlives the schedule. `after` is a page's `next`."""
@@ -280,25 +314,47 @@ class Fires:
         items = found[:limit]
         return FirePage(items, _place(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
 
-    async def _change(self, fire_id: str, to: Literal["open", "cancelled"], otherwise: str) -> Fire:
-        if not isinstance(fire_id, str) or not fire_id:
-            raise InvalidInput(f"fire_id: {fire_id!r} is no id: pass that of a fire, as fires.list shows it")
-        now_ms = self._clock.now_ms()
-        fire = await self._store.change(fire_id, to, now_ms, expires_at=now_ms + self._kept_ms)
+    async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, refused: str) -> Fire:
+        """The fire as it was."""
+        fire = await self._store.change(_checked_fire_id(fire_id), to, now_ms, expires_at=now_ms + self._kept_ms)
         if fire is None:
-            raise FireNotFound(fire_id, otherwise)
+            raise FireNotFound(fire_id, refused)
+        self._wake()
         return fire
+
+
+def _check_lease(worker: object, lease_ms: object) -> None:
+    check_name("worker", worker)
+    if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= LONGEST_LEASE_MS:
+        raise InvalidInput(f"lease_ms: {lease_ms!r} is not a number of milliseconds up to a day: pass 60000 for a minute")
+
+
+def _checked_fire_id(fire_id: object) -> str:
+    if not isinstance(fire_id, str) or not 0 < len(fire_id) <= LONGEST_FIRE_ID or not fire_id.isprintable():
+        raise InvalidInput(f"fire_id: {str(fire_id)[:40]!r} is no id: pass that of a fire, as fires.list shows it")
+    return fire_id
 
 
 def _place(at: int, name: str) -> str:
     return f"{at}-{name}"
 
 
-def _read_place(cursor: str) -> tuple[int, str]:
+def _read_place(cursor: object) -> tuple[int, str]:
     at, _, name = str(cursor).partition("-")
-    if not at.isdecimal() or not name or len(cursor) > 200:
-        raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page")
+    if not (at.isascii() and at.isdecimal() and len(at) < 16 and 0 < len(name) < 200 and name.isprintable()):
+        raise _no_cursor(cursor)
     return int(at), name
+
+
+def entry_number(name: str) -> int:
+    """The name of an entry in a cursor, where a store counts its entries."""
+    if not (name.isascii() and name.isdecimal() and len(name) < 19):
+        raise _no_cursor(name)
+    return int(name)
+
+
+def _no_cursor(cursor: object) -> InvalidInput:
+    return InvalidInput(f"after: {ascii(cursor)[:40]} is not a cursor: pass the `next` of an earlier page of the same list")
 
 
 def fire_id(owner: str, key: str, nominal_at: int, *, triggered: bool = False) -> str:

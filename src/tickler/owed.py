@@ -6,16 +6,17 @@ A store selects and locks what is due, makes a `Batch` of it, looks up which of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from tickler.advance import Advance, advance
+from tickler.advance import Advance, Problem, advance
+from tickler.errors import InvalidSchedule
 from tickler.fires import Claim, Entry, Fire, fire_id
 from tickler.index import IndexRow
 from tickler.occurrences import Occurrences, Skip, occurrences
 from tickler.policy import Policy
 from tickler.schedule import Id, StoredSchedule
-from tickler.schedule_json import active_schedule
+from tickler.schedule_json import ReadBody, active_schedule, read_body
 from tickler.when import When
 
 
@@ -48,14 +49,37 @@ class Owed(NamedTuple):
         return self.schedule.id
 
 
-class Batch:
-    """Rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`, as `advance` takes them, each
-    with its `(version, created_at, updated_at, body)`, in the same order."""
+Row = Sequence[Any]  # (handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed), as `advance` takes it
+Stored = tuple[int, int, int, str | bytes]  # (version, created_at, updated_at, body) of the row's schedule
 
-    def __init__(self, rows: Sequence[Iterable[Any]], bodies: Sequence[tuple[int, int, int, str | bytes]], now_ms: int) -> None:
+
+class Batch:
+    """Due rows, each with what is stored of its schedule, in the same order.
+
+    Rows whose schedule does not read are among the problems of `advance`. Once what is owed comes to `most`, the rows that follow
+    are left as they are.
+    """
+
+    def __init__(self, rows: Sequence[Row], stored: Sequence[Stored], now_ms: int, most: int | None = None) -> None:
         self._now_ms = now_ms
+        read = [_read(row, each) for row, each in zip(rows, stored, strict=True)]
+        unread = [each for each in read if isinstance(each, Problem)]
+        if unread:
+            rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, Problem)]
         self.advance: Advance = advance(rows, now_ms)
-        self.owed = _owed(rows, bodies, self.advance, now_ms)
+        self.owed = _owed(rows, [each for each in read if not isinstance(each, Problem)], self.advance, now_ms)
+        if most is not None and self.size > most and (kept := _first(self.owed, most)) < len(self.owed):
+            self.owed = self.owed[:kept]
+            ids = {owed.id for owed in self.owed}
+            problems = self.advance.problems
+            self.advance = advance([row for row in rows if (row[1], row[2]) in ids], now_ms)
+            self.advance.problems += problems
+        self.advance.problems += unread
+
+    @property
+    def size(self) -> int:
+        """How much is owed: what a schedule fires, or that it does not."""
+        return sum(_weight(owed) for owed in self.owed)
 
     @property
     def exclusive(self) -> list[Id]:
@@ -131,24 +155,43 @@ def _waiting(id: Id, nominal_at: int, now_ms: int) -> Fire:
     return Fire(id=fire_id(*id, nominal_at), owner=id.owner, key=id.key, nominal_at=nominal_at, opened_at=now_ms, state="waiting")
 
 
-def _owed(
-    rows: Sequence[Iterable[Any]], bodies: Sequence[tuple[int, int, int, str | bytes]], result: Advance, now_ms: int
-) -> list[Owed]:
+def _read(row: Row, stored: Stored) -> ReadBody | Problem:
+    try:
+        return read_body(stored)
+    except InvalidSchedule as error:
+        return Problem(row, str(error), None)
+
+
+def _first(owed: Sequence[Owed], most: int) -> int:
+    """How many of them come to `most`, or to a little more."""
+    size = 0
+    for number, each in enumerate(owed, 1):
+        size += _weight(each)
+        if size >= most:
+            return number
+    return len(owed)
+
+
+def _weight(owed: Owed) -> int:
+    return len(owed.occurrences.fires) or 1
+
+
+def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: Advance, now_ms: int) -> list[Owed]:
     """For each claimed row what is owed, computed once for each (expression, zone, instant, policy)."""
     known: dict[tuple[object, ...], Occurrences] = {}
     latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
     owed: list[Owed] = []
     if result.problems:
         unread = {id(problem.row) for problem in result.problems}
-        bodies = [body for row, body in zip(rows, bodies, strict=True) if id(row) not in unread]
-    for row, (version, created_at, updated_at, body) in zip(result.claimed, bodies, strict=True):
-        schedule = active_schedule(row, version, created_at, updated_at, body)
+        read = [each for row, each in zip(rows, read, strict=True) if id(row) not in unread]
+    for row, each in zip(result.claimed, read, strict=True):
+        schedule = active_schedule(row, each)
         offset_ms = row.offset_ms
         nominal_at = row.next_fire_at - offset_ms
         last_at = latest.get((row.when, offset_ms))
         if last_at is None:
             last_at = latest[row.when, offset_ms] = row.when.last_before(now_ms - offset_ms) or 0
-        if last_at <= nominal_at and schedule.policy.missed != "skip":
+        if row.next_fire_at > now_ms or (last_at <= nominal_at and schedule.policy.missed != "skip"):
             found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
         else:
             found = _late(known, row, schedule.policy, now_ms - offset_ms)

@@ -22,7 +22,7 @@ MOST_DELAYS = 100
 DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400))
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Durations are timedeltas, or seconds when passed in; kept as timedeltas."""
 
     delivery: Delivery = "at-least-once"

@@ -30,7 +30,7 @@ class Id(NamedTuple):
         return f"{self.owner}/{self.key}"
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """A schedule of an owner's. `when` is a When, or text read with `tz`; `target` a value or a URL.
 
     Who claims and dispatches by themselves leaves `target` out. Bounds are inclusive, and given as milliseconds or aware
@@ -109,7 +109,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return int.from_bytes(digest) % spread_ms
 
 
-class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False):
+class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """A schedule as the store has it, with what the store knows of it.
 
     `state`: *active* is in the index; *paused* is not enabled; *finished* has no instant left; *unreadable* was set aside
@@ -166,6 +166,10 @@ def _read_when(when: object, tz: object) -> When:
         if tz is not None and not isinstance(tz, str):
             raise InvalidSchedule("tz", f"is a {type(tz).__name__}: pass a zone's name such as 'Europe/Paris'")
         return parse_when(when, "UTC" if tz is None else tz)
+    if isinstance(when, timedelta):
+        raise InvalidSchedule("when", f"is a timedelta: write Every(seconds={when / timedelta(seconds=1):.15g})")
+    if isinstance(when, datetime):
+        raise InvalidSchedule("when", "is a datetime: write At(…) around it")
     raise InvalidSchedule("when", f"is a {type(when).__name__}: pass a Cron, Weekly, At or Every, or text such as '0 9 * * tue'")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when,
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 MOST_LEVELS = 100
+_PLAIN = "use only dicts with text keys, lists, text, finite numbers, True, False and None"
 
 _FIELDS = frozenset(Schedule.__struct_fields__)
 _encode = msgspec.json.Encoder().encode
@@ -85,7 +86,12 @@ def stored_schedule(
     reason: str | None,
 ) -> StoredSchedule:
     """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
-    read, policy, newer = _read_body(body)
+    state = _state(enabled, next_fire_at, aside)
+    try:
+        read, policy, newer = _read_body(body)
+    except InvalidSchedule as error:  # it is shown, so that it can be put again or deleted
+        read, policy, newer = _Body(), DEFAULT_POLICY, False
+        state, reason = "unreadable", str(error)
     return StoredSchedule(
         owner=owner,
         key=key,
@@ -94,39 +100,51 @@ def stored_schedule(
         version=version,
         created_at=created_at,
         updated_at=updated_at,
-        state=_state(enabled, next_fire_at, aside),
+        state=state,
         next_fire_at=next_fire_at,
         reason=reason if read.paused_because is None else read.paused_because,
-        newer=newer,
+        newer=newer or policy is None,
         target=read.target,
         payload=read.payload,
-        policy=policy,
+        policy=policy or DEFAULT_POLICY,
         starts_at=read.starts_at,
         ends_at=read.ends_at,
         delete_after=read.delete_after,
     )
 
 
-def active_schedule(row: IndexRow, version: int, created_at: int, updated_at: int, body: str | bytes) -> StoredSchedule:
+def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
     """The schedule behind a row of the index, which has been read already."""
-    read, policy, newer = _read_body(body)
+    body = stored.body
     return StoredSchedule(
         owner=row.owner,
         key=row.key,
         when=row.when,
-        version=version,
-        created_at=created_at,
-        updated_at=updated_at,
+        version=stored.version,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
         state="active",
         next_fire_at=row.next_fire_at,
-        newer=newer,
-        target=read.target,
-        payload=read.payload,
-        policy=policy,
-        starts_at=read.starts_at,
-        ends_at=read.ends_at,
-        delete_after=read.delete_after,
+        newer=stored.newer,
+        target=body.target,
+        payload=body.payload,
+        policy=stored.policy,
+        starts_at=body.starts_at,
+        ends_at=body.ends_at,
+        delete_after=body.delete_after,
     )
+
+
+def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
+    """Of a schedule that is to fire, from its `(version, created_at, updated_at, body)`.
+
+    `InvalidSchedule` when it does not read, or its policy does not: then nobody knows how it should fire.
+    """
+    version, created_at, updated_at, encoded = stored
+    body, policy, newer = _read_body(encoded)
+    if policy is None:
+        raise InvalidSchedule("policy", "does not read here: upgrade this worker, or put the schedule again")
+    return ReadBody(version, created_at, updated_at, body, policy, newer)
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -141,16 +159,32 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     paused_because: str | None = None  # in the body only while it is paused, and by whom it was not declared
 
 
+class ReadBody(NamedTuple):
+    """What a store keeps of a schedule beside its row in the index, read. `newer`: there was more than is known here."""
+
+    version: int
+    created_at: int
+    updated_at: int
+    body: _Body
+    policy: Policy
+    newer: bool
+
+
 _decode_body = msgspec.json.Decoder(_Body).decode
 
 
-def _read_body(body: str | bytes) -> tuple[_Body, Policy, bool]:
-    """The fields that this version knows, the policy among them, and whether there was more than is known."""
+def _read_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
+    """The fields that this version knows, the policy, if it reads, and whether there was more than is known.
+
+    `InvalidSchedule` when it is no body at all.
+    """
     try:
-        read = _decode_body(body)
-        return read, _read_policy(bytes(read.policy)) if read.policy else DEFAULT_POLICY, False
+        body = _decode_body(encoded)
+        return body, _read_policy(bytes(body.policy)) if body.policy else DEFAULT_POLICY, False
     except (msgspec.ValidationError, InvalidInput):
-        return _read_newer_body(_decode(body))
+        return _read_newer_body(_decode(encoded))
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
 
 
 @lru_cache(maxsize=1024)
@@ -159,9 +193,11 @@ def _read_policy(encoded: bytes) -> Policy:
     return policy_from_json(_decode(encoded))
 
 
-def _read_newer_body(fields: dict[str, Any]) -> tuple[_Body, Policy, bool]:
+def _read_newer_body(fields: object) -> tuple[_Body, Policy | None, bool]:
     """Field by field: of kinds that others brought, or a newer version."""
-    known = {name: fields[name] for name in _Body.__struct_fields__ if name in fields}
+    if not isinstance(fields, dict):
+        raise InvalidSchedule("body", f"is a {type(fields).__name__}, no object: put the schedule again")
+    known: dict[str, Any] = {name: fields[name] for name in _Body.__struct_fields__ if name in fields}
     newer = len(known) < len(fields)
     for name in _READERS.keys() & known.keys():
         try:
@@ -169,12 +205,25 @@ def _read_newer_body(fields: dict[str, Any]) -> tuple[_Body, Policy, bool]:
         except InvalidInput:
             del known[name]
             newer = True
-    policy = known.pop("policy", DEFAULT_POLICY)
+    policy: Policy | None = DEFAULT_POLICY
+    if "policy" in known:
+        policy, more = _read_newer_policy(known.pop("policy"))
+        newer = newer or more
     return _Body(**known), policy, newer
 
 
+def _read_newer_policy(fields: object) -> tuple[Policy | None, bool]:
+    """What is known of it, None where a field that is known does not read; and whether there was more."""
+    if not isinstance(fields, dict):
+        return None, True
+    known = {name: value for name, value in fields.items() if name in Policy.__struct_fields__}
+    try:
+        return policy_from_json(known), len(known) < len(fields)
+    except InvalidInput:
+        return None, True
+
+
 _READERS: dict[str, Callable[[Any], object]] = {
-    "policy": policy_from_json,
     "target": read_target,
     "starts_at": partial(to_ms, name="starts_at"),
     "ends_at": partial(to_ms, name="ends_at"),
@@ -223,14 +272,12 @@ def _encode_payload(payload: object) -> bytes:
         encoded = _encode(payload)
         survives = _decode(encoded) == payload
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidSchedule("payload", f"is not JSON: {error}") from None
+        raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
     openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
     if openings > MOST_LEVELS and not _shallow(payload, MOST_LEVELS):
         raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")
     if not survives:
-        raise InvalidSchedule(
-            "payload", "is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
-        )
+        raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN}")
     if len(encoded) > LARGEST_PAYLOAD_BYTES:
         raise InvalidSchedule(
             "payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference"

@@ -57,7 +57,7 @@ class Tickler:
         self._sealer = Sealer.from_environment(settings.environ)
         self.schedules = Schedules(_Waking(store.schedules, self._wake), clock, sealer=self._sealer, kept_ms=self._kept_ms)
         self.index = Index(store.index)
-        self.fires = Fires(store.fires, clock, kept_ms=self._kept_ms)
+        self.fires = Fires(store.fires, clock, kept_ms=self._kept_ms, wake=self._wake)
         self.records = Records(store.records, clock)
         self.secrets = Secrets(store.records, self._sealer, clock)
 

@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
+import msgspec
 import pytest
 
 from tickler.connect import store_for_url
-from tickler.dynamo.codec import to_attribute
+from tickler.dynamo.codec import Item, to_attribute
 from tickler.schedule import Id
 from tickler.store import Store
 from tickler.stores.dynamodb import DynamodbStore
-from tickler.stores.dynamodb.layout import head_key
+from tickler.stores.dynamodb.layout import _divided, head_key, text
 from tickler.stores.memory import MemoryStore
 from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
 from tickler.testing.store_contract import StoreContract
@@ -37,6 +38,7 @@ class OnMemory(StoreContract):
         when_text: str | None = None,
         tz: str | None = None,
         format: int | None = None,
+        body: str | None = None,
     ) -> None:
         assert isinstance(store, MemoryStore)
         tables: Tables = store.index._tables
@@ -47,6 +49,8 @@ class OnMemory(StoreContract):
             target.when_text = when_text or target.when_text
             target.tz = tz or target.tz
         entry.format = format or entry.format
+        if body is not None:
+            tables.schedules[id].body = body
 
 
 class OnSqlite(StoreContract):
@@ -71,9 +75,10 @@ class OnSqlite(StoreContract):
         when_text: str | None = None,
         tz: str | None = None,
         format: int | None = None,
+        body: str | None = None,
     ) -> None:
         with sqlite3.connect(self._path) as connection:
-            for table, columns in _corruption(when_text, tz, format):
+            for table, columns in _corruption(when_text, tz, format, body):
                 assignments = ", ".join(f"{name} = ?" for name in columns)
                 connection.execute(
                     f"UPDATE {table} SET {assignments} WHERE owner = ? AND key = ?", (*columns.values(), owner, key)
@@ -103,10 +108,11 @@ class OnPostgres(StoreContract):
         when_text: str | None = None,
         tz: str | None = None,
         format: int | None = None,
+        body: str | None = None,
     ) -> None:
         schema = parse_qs(urlsplit(self._url).query)["schema"][0]
         connection = await asyncpg.connect(self._url.partition("&schema=")[0])
-        for table, columns in _corruption(when_text, tz, format):
+        for table, columns in _corruption(when_text, tz, format, body):
             assignments = ", ".join(f"{name} = ${n}" for n, name in enumerate(columns, 3))
             await connection.execute(
                 f"UPDATE {schema}.{table} SET {assignments} WHERE owner = $1 AND key = $2", owner, key, *columns.values()
@@ -137,10 +143,13 @@ class OnDynamodb(StoreContract):
         when_text: str | None = None,
         tz: str | None = None,
         format: int | None = None,
+        body: str | None = None,
     ) -> None:
         assert isinstance(store, DynamodbStore)
         values = {"when_text": when_text, "tz": tz, "format": format}
         given = {name: to_attribute(value) for name, value in values.items() if value is not None}
+        if body is not None:
+            given |= _on_head(body)
         await store.client.call(
             "UpdateItem",
             {
@@ -153,9 +162,22 @@ class OnDynamodb(StoreContract):
         )
 
 
-def _corruption(when_text: str | None, tz: str | None, format: int | None) -> list[tuple[str, dict[str, object]]]:
+def _on_head(body: str) -> Item:
+    """A body as it lies on a head: its policy apart from the rest, if it reads so far."""
+    try:
+        on_head, rest = _divided(body.encode())
+    except msgspec.DecodeError:
+        return {"body": text(body)}
+    return {**on_head, "body": text(rest.decode())}
+
+
+def _corruption(
+    when_text: str | None, tz: str | None, format: int | None, body: str | None
+) -> list[tuple[str, dict[str, object]]]:
     given = {"when_text": when_text, "tz": tz, "format": format}
     columns: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     declared: dict[str, object] = {name: value for name, value in columns.items() if name != "format"}
+    if body is not None:
+        declared["body"] = body
     tables = {"tickler_index": columns, "tickler_aside": columns, "tickler_schedules": declared}
     return [(table, changed) for table, changed in tables.items() if changed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -226,7 +227,7 @@ async def test_only_what_will_be_delivered_is_in_the_index_of_open_fires(tables:
     await put(store, schedule(policy=WAIT))
     (fire,) = owed(await claim(store, hour(1)))
     await claim(store, hour(2))
-    await settle(store, hour(2), Settlement(Id("u1", "digest"), fire, "dead", entry(fire, hour(2), "no"), wakes=True))
+    await settle(store, hour(2), Settlement(Id("u1", "digest"), fire, "dead", entry(fire, hour(2), "no")))
     await claim(store, hour(3))
     found = await items(store)
     assert Counter("open_shard" in item for item in found if "fire_nominal" in item) == {True: 1, False: 2}
@@ -240,11 +241,11 @@ async def test_a_wait_that_is_over_leaves_the_schedule_as_cheap_as_before(tables
     (fire,) = owed(await claim(store, hour(1)))
     await claim(store, hour(2))
     assert "spilled" in await head(store, "u1", "digest")
-    await settle(store, hour(2), done(fire, hour(2), wakes=True))
+    await settle(store, hour(2), done(fire, hour(2)))
     assert "spilled" not in await head(store, "u1", "digest")
     (fire,) = owed(await lease(store, hour(2)))
     store.client.usage.requests.clear()
-    await settle(store, hour(2), done(fire, hour(2), wakes=True))
+    await settle(store, hour(2), done(fire, hour(2)))
     assert len(await claim(store, hour(3))) == 1
     assert store.client.usage.requests["TransactWriteItems"] == 0
 
@@ -255,35 +256,83 @@ async def test_a_fire_that_is_not_on_the_head_overlaps_as_well(tables: Tables, o
     await put(store, schedule(policy=Policy(overlap=overlap)))
     (fire,) = owed(await claim(store, hour(1)))
     assert await store.fires.open(triggered("digest", hour(1.5)))
-    assert await settle(store, hour(1.5), done(fire, hour(1.5), wakes=True)) == []
+    assert await settle(store, hour(1.5), done(fire, hour(1.5))) == []
     assert await claim(store, hour(2)) == []
     waiting = await store.fires.list(state="waiting", id=None, owner=None, after=None, limit=9)
     assert [each.nominal_at for each in waiting] == ([hour(2)] if overlap == "wait" else [])
     assert [each.rule for each in await past(store)] == ([None] if overlap == "wait" else ["overlap", None])
 
 
+async def both_and_one_that_waits(store: DynamodbStore) -> tuple[Fire, Fire]:
+    """A fire on the head and one beside it, both leased, and another one that waits for them."""
+    await put(store, schedule(policy=WAIT))
+    (on_head,) = owed(await claim(store, hour(1)))
+    assert await store.fires.open(triggered("digest", hour(1)))
+    (beside,) = owed(await lease(store, hour(1)))
+    assert await claim(store, hour(2)) == []
+    return on_head, beside
+
+
 @pytest.mark.parametrize("first", ["on the head", "beside it"])
+async def test_the_last_of_two_fires_that_is_settled_wakes_the_next_wherever_it_lies(tables: Tables, first: str) -> None:
+    store = await tables.open()
+    on_head, beside = await both_and_one_that_waits(store)
+    for fire in (on_head, beside) if first == "on the head" else (beside, on_head):
+        assert await lease(store, hour(1) + 1) == []
+        assert await settle(store, hour(2), done(fire, hour(2))) == []
+    assert [each.nominal_at for each in await lease(store, hour(2))] == [hour(2)]
+
+
 async def test_of_two_fires_that_are_settled_at_once_the_last_wakes_the_next(
-    tables: Tables, monkeypatch: pytest.MonkeyPatch, first: str
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of them sees the other one open when it looks."""
+    """The slower one sees the other one open when it looks."""
+    store = await tables.open()
+    slower, faster = await both_and_one_that_waits(store)
+
+    async def overtaken(*arguments: Any) -> Any:
+        seen = await read_owing(*arguments)
+        monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", read_owing)
+        assert await settle(store, hour(2), done(faster, hour(2))) == []
+        return seen
+
+    monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", overtaken)
+    assert await settle(store, hour(2), done(slower, hour(2))) == []
+    assert [each.nominal_at for each in await lease(store, hour(2))] == [hour(2)]
+
+
+async def test_nobody_waits_for_a_fire_beside_the_head_that_was_settled_just_now(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim sees it open when it looks."""
     store = await tables.open()
     await put(store, schedule(policy=WAIT))
     (on_head,) = owed(await claim(store, hour(1)))
     assert await store.fires.open(triggered("digest", hour(1)))
     (beside,) = owed(await lease(store, hour(1)))
-    await claim(store, hour(2))
-    slower, faster = (beside, on_head) if first == "on the head" else (on_head, beside)
+    assert await settle(store, hour(1), done(on_head, hour(1))) == []
 
     async def overtaken(*arguments: Any) -> Any:
         seen = await read_owing(*arguments)
-        monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", read_owing)
-        assert await settle(store, hour(2), done(faster, hour(2), wakes=True)) == []
+        monkeypatch.setattr("tickler.stores.dynamodb.opening.read_owing", read_owing)
+        assert await settle(store, hour(2), done(beside, hour(2))) == []
         return seen
 
-    monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", overtaken)
-    assert await settle(store, hour(2), done(slower, hour(2), wakes=True)) == []
-    assert [each.nominal_at for each in await lease(store, hour(2))] == [hour(2)]
+    monkeypatch.setattr("tickler.stores.dynamodb.opening.read_owing", overtaken)
+    assert [each.nominal_at for each in await claim(store, hour(2))] == [hour(2)]
+
+
+async def test_a_catch_up_is_settled_in_few_requests_although_others_might_have_waited(tables: Tables) -> None:
+    store = await tables.open()
+    await put(store, schedule(when=Every(minutes=1), policy=CATCH_UP))
+    caught_up = owed(await claim(store, hour(1)))
+    store.client.usage.requests.clear()
+    assert await settle(store, hour(1), *(done(fire, hour(1)) for fire in caught_up)) == []
+    requests = store.client.usage.requests
+    assert len(caught_up) == 60
+    assert requests["TransactWriteItems"] == 1, "of the one on the head: it leaves a note of what lies beside it"
+    assert requests["BatchExecuteStatement"] <= 7
+    assert await own_items(store) == []
 
 
 class Crash(BaseException):
@@ -332,7 +381,7 @@ async def test_a_settlement_that_is_cut_short_leaves_nobody_waiting_for_nothing(
     await put(store, schedule(policy=WAIT))
     (fire,) = owed(await claim(store, hour(1)))
     await claim(store, hour(2))
-    settlement = Settlement(Id("u1", "digest"), fire, then, entry(fire, hour(2), "it failed"), wakes=True)
+    settlement = Settlement(Id("u1", "digest"), fire, then, entry(fire, hour(2), "it failed"))
     with monkeypatch.context() as patch:
         crash_after(patch, 0)
         with pytest.raises(Crash):
@@ -360,7 +409,11 @@ async def test_an_instant_that_is_claimed_again_while_its_fire_is_open_is_not_op
 # Faults.
 
 
-@pytest.mark.parametrize("fault", ["throttle", "throttle_statements", "error_500", "reset_before", "reset_after"])
+SOAK = os.environ.get("TICKLER_SOAK") == "1"
+FAULTS = ["throttle", "throttle_statements", "reset_after"]
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "error_500", "reset_before"] if SOAK else FAULTS)
 async def test_no_fault_on_the_way_loses_or_repeats_a_fire(tables: Tables, proxy: FaultProxy, fault: str) -> None:
     store = await tables.open(endpoint=proxy.endpoint)
     policies = [Policy(), AT_MOST_ONCE, WAIT, Policy(missed="all")]
@@ -380,9 +433,8 @@ async def test_no_fault_on_the_way_loses_or_repeats_a_fire(tables: Tables, proxy
             leased += some
         assert sorted(fire.id for fire in owed(leased)) == sorted(fire.id for fire in owed(claims))
         assert {fire.attempt for fire in owed(leased)} == {2}
-        wakes = [done(fire, now_ms + 9, wakes=fire.key < "k12") for fire in owed(leased)]
-        lost = await settle_some(store, now_ms + 9, wakes)
-        beside = {f"k{n:02}" for n in range(15, 24, 4)}  # to delete an item twice looks like somebody else's doing
+        lost = await settle_some(store, now_ms + 9, [done(fire, now_ms + 9) for fire in owed(leased)])
+        beside = {f"k{n:02}" for n in range(3, 24, 4)}  # to delete an item twice looks like somebody else's doing
         assert {fire.key for fire in lost} <= beside
     setattr(proxy, fault, 0.0)
     assert proxy.served[fault] > 0
@@ -402,8 +454,9 @@ async def settle_some(store: DynamodbStore, now_ms: int, settlements: Sequence[S
     return [fire for part in parts for fire in await settle(store, now_ms, *part)]
 
 
-async def look_only(*_: object) -> None:
+async def look_only(*_: object) -> list[object]:
     """Take nothing of what was seen."""
+    return []
 
 
 async def test_fires_seen_in_a_stale_index_are_not_taken_again(
@@ -481,6 +534,106 @@ async def test_what_is_left_to_others_does_not_cost_a_request_for_each_few(table
     assert len(await claim(store, hour(1), 10)) == 1
     assert store.client.usage.requests["Query"] <= 12
     assert await store.fires.next_at() == hour(1) + LEASE_MS
+
+
+async def test_the_fires_of_excepted_owners_do_not_cost_a_request_for_each_few(tables: Tables) -> None:
+    store = await tables.open(shards=1)
+    await put(store, *(schedule(f"k{n:03}", owner="flood") for n in range(600)))
+    assert len(await claim(store, hour(1), 600)) == 600
+    await put(store, schedule(when=Cron("1 * * * *")))
+    assert len(await claim(store, hour(1) + MINUTE_MS)) == 1
+    store.client.usage.requests.clear()
+    leased = await store.fires.lease(hour(2), 10, "other", LEASE_MS, expires_at=KEPT_UNTIL, except_owners={"flood"})
+    assert [each.schedule.owner for each in leased] == ["u1"]
+    assert store.client.usage.requests["Query"] <= 10
+
+
+async def test_what_was_left_because_of_the_limit_is_tried_when_others_were_faster(
+    tables: Tables, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await tables.open(shards=1)
+    second = await tables.open(first.table_name, endpoint=proxy.endpoint, create=False)
+    await put(first, *(schedule(f"k{n}", policy=CATCH_UP) for n in range(6)))
+    with monkeypatch.context() as patch:
+        patch.setattr(second.fires.claimer, "_try", look_only)
+        await claim(second, hour(3), 7)
+    taken = [each.schedule.key for each in await claim(first, hour(3), 7)]
+    assert len(taken) == 9
+    proxy.stale = True
+    claims = await claim(second, hour(3), 7)
+    assert proxy.served["stale"] > 0
+    assert second.fires.claimer.races_lost == 3
+    assert sorted({*taken, *(each.schedule.key for each in claims)}) == [f"k{n}" for n in range(6)]
+    assert len(claims) == 9
+
+
+# Ahead of time.
+
+
+async def test_a_claim_ahead_of_time_that_is_cancelled_is_given_back_for_its_time(tables: Tables, proxy: FaultProxy) -> None:
+    store = await tables.open(endpoint=proxy.endpoint)
+    await put(store, schedule("least"), schedule("most", policy=AT_MOST_ONCE))
+    proxy.only = {"BatchExecuteStatement"}
+    proxy.delay_s = 0.3
+    work = asyncio.create_task(store.fires.claim(hour(0.9), 9, "worker", HOUR_MS, expires_at=KEPT_UNTIL, ahead_ms=HOUR_MS // 10))
+    while not proxy.served["delay_s"]:
+        await asyncio.sleep(0.01)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    proxy.delay_s = 0
+    assert await claim(store, hour(1) - 1) == await lease(store, hour(1) - 1) == []
+    assert [each.schedule.key for each in await claim(store, hour(1))] == ["most"]
+    assert [(each.due_at, each.fire and each.fire.attempt) for each in await lease(store, hour(1))] == [(hour(1), 1)]
+
+
+# Schedules that do not read. The index has only a part of them.
+
+
+async def spoil(store: DynamodbStore, key: str) -> None:
+    """Write into the body of a schedule behind the store's back, wherever it lies."""
+    found = await head(store, "u1", key)
+    place = layout.body_key(Id("u1", key), found["body_revision"]) if "body_revision" in found else layout.head_key(Id("u1", key))
+    change = {"UpdateExpression": "SET body = :body", "ExpressionAttributeValues": {":body": {"S": '{"target":'}}}
+    await store.client.call("UpdateItem", {"TableName": store.table_name, "Key": place, **change})
+
+
+@pytest.mark.parametrize("payload_bytes", [10, 2000])
+@pytest.mark.parametrize("policy", [Policy(), AT_MOST_ONCE, WAIT], ids=["at least once", "at most once", "wait"])
+async def test_a_schedule_that_turns_out_not_to_read_is_set_aside_as_it_was(
+    tables: Tables, policy: Policy, payload_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await tables.open()
+    declared = schedule("bad", policy=policy, payload="x" * payload_bytes)
+    await put(store, declared, schedule("good"))
+    await spoil(store, "bad")
+    assert [each.schedule.key for each in await claim(store, hour(1))] == ["good"]
+    assert "u1/bad" in caplog.text
+    assert [(each.key, each.next_fire_at) for each in await store.index.set_aside()] == [("bad", hour(1))]
+    fires = await store.fires.list(state="open", id=None, owner=None, after=None, limit=9)
+    assert [fire.key for fire in fires] == ["good"]
+    await put(store, declared)
+    assert [(each.schedule.key, each.schedule.payload) for each in await claim(store, hour(1))] == [("bad", declared.payload)]
+    assert await store.index.set_aside() == []
+
+
+async def test_a_schedule_that_turns_out_not_to_read_opens_none_of_its_many_fires(tables: Tables) -> None:
+    store = await tables.open()
+    await put(store, schedule("bad", policy=CATCH_UP), schedule("good", policy=CATCH_UP))
+    await spoil(store, "bad")
+    assert {each.schedule.key for each in await claim(store, hour(3))} == {"good"}
+    assert {item["pk"]["S"] for item in await own_items(store)} == {"fires#u1\tgood"}
+    assert [(each.key, each.next_fire_at) for each in await store.index.set_aside()] == [("bad", hour(1))]
+
+
+async def test_many_fires_of_a_large_schedule_that_does_not_read_stop_with_those_it_has(tables: Tables) -> None:
+    store = await tables.open()
+    await put(store, schedule("bad", policy=CATCH_UP, payload="x" * 2000), schedule("good", policy=CATCH_UP))
+    await spoil(store, "bad")
+    assert {each.schedule.key for each in await claim(store, hour(3))} == {"good"}
+    assert [each.key for each in await store.index.set_aside()] == ["bad"]
+    assert await claim(store, hour(9)) != []
+    assert len([item for item in await own_items(store) if item["pk"]["S"] == "fires#u1\tbad"]) == 2, "and one on the head"
 
 
 async def test_a_claim_that_is_cancelled_gives_back_what_it_took(tables: Tables, proxy: FaultProxy) -> None:

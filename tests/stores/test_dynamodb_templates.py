@@ -282,7 +282,7 @@ async def deliver(t: Tickler) -> None:
     assert await t.fires.extend([first, second], now_ms + 60_000) == []
     settlements = [
         Settlement(Id("u2", "digest"), first, "retry", None, now_ms),
-        Settlement(Id("u2", "catches-up"), second, "dead", None, wakes=True),
+        Settlement(Id("u2", "catches-up"), second, "dead", None),
     ]
     assert await t.fires.settle(settlements) == []
     claims = await t.fires.lease(now_ms, worker="w")

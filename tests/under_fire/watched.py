@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from tickler import Claim, Clock, Fire, Tickler
 from tickler.connect import store_for_url
@@ -27,18 +27,14 @@ class WatchedFires:
     def __getattr__(self, name: str) -> object:
         return getattr(self._fires, name)
 
-    async def claim(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, except_owners: Collection[str] = ()
-    ) -> list[Claim]:
-        claims = await self._fires.claim(now_ms, limit, worker, lease_ms, expires_at=expires_at, except_owners=except_owners)
+    async def claim(self, *asked: Any, **how: Any) -> list[Claim]:
+        claims = await self._fires.claim(*asked, **how)
         self.looks += 1
         self.taken += claims
         return claims
 
-    async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
-    ) -> list[Claim]:
-        claims = await self._fires.lease(now_ms, limit, worker, lease_ms, expires_at=expires_at, expired=expired)
+    async def lease(self, *asked: Any, expired: bool = True, **how: Any) -> list[Claim]:
+        claims = await self._fires.lease(*asked, expired=expired, **how)
         self.takeovers += expired
         self.taken += claims
         return claims

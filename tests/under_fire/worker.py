@@ -11,8 +11,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Collection, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -99,17 +99,12 @@ class TellingFires:
     def __getattr__(self, name: str) -> object:
         return getattr(self._fires, name)
 
-    async def claim(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, except_owners: Collection[str] = ()
-    ) -> list[Claim]:
+    async def claim(self, now_ms: int, limit: int, *asked: Any, **how: Any) -> list[Claim]:
         say(Claiming(limit))
-        claims = await self._fires.claim(now_ms, limit, worker, lease_ms, expires_at=expires_at, except_owners=except_owners)
-        return _told(claims)
+        return _told(await self._fires.claim(now_ms, limit, *asked, **how))
 
-    async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
-    ) -> list[Claim]:
-        claims = await self._fires.lease(now_ms, limit, worker, lease_ms, expires_at=expires_at, expired=expired)
+    async def lease(self, *asked: Any, **how: Any) -> list[Claim]:
+        claims = await self._fires.lease(*asked, **how)
         return _told(claims) if claims else claims
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:

@@ -7,18 +7,21 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
-from tickler.delivery import Deliverer, Delivery, Outcome
+from tickler.delivery import Deliverer, Delivery, Outcome, Verdict
 from tickler.fires import LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
-from tickler.target import HttpTarget, Target
+from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 
 LONGEST_DETAIL_BYTES = 1_000
+
+_VERDICTS = get_args(Verdict)
+_EXTRAS: Mapping[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
 
@@ -26,13 +29,23 @@ log = logging.getLogger("tickler.deliver")
 
 
 def host_of(target: Target | None) -> str:
-    """What a limit on one host counts: where HTTP goes to; other kinds by their name alone."""
-    return _host(target.url) if isinstance(target, HttpTarget) else type(target).__name__
+    """What a limit on one host counts: where HTTP goes to, a handler, a queue; kinds of others by their name alone."""
+    match target:
+        case HttpTarget():
+            return _host(target.url)
+        case PythonTarget():
+            return target.handler
+        case SqsTarget() | LambdaTarget():
+            return target.arn
+    return type(target).__name__
 
 
 @lru_cache(maxsize=4096)
 def _host(url: str) -> str:
-    return urlsplit(url).netloc.lower()
+    """The same for all ways to write it."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{(parts.hostname or '').rstrip('.')}:{port}"
 
 
 class Attempts:
@@ -101,12 +114,11 @@ class Attempts:
             answer=_clean(outcome.answer, LONGEST_ANSWER_BYTES),
             worker=self.worker,
         )
+        delete = delivered and schedule.delete_after
         if claim.fire is None:
-            return Settlement(schedule.id, None, "done", entry, None, False, delivered and schedule.delete_after)
+            return Settlement(schedule.id, None, "done", entry, delete_schedule=delete)
         then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms)
-        # One that was changed may have had another policy when the next was made to wait.
-        wakes = then != "retry" and (schedule.policy.overlap == "wait" or schedule.version > 1)
-        return Settlement(schedule.id, claim.fire, then, entry, deliver_after, wakes, then == "done" and schedule.delete_after)
+        return Settlement(schedule.id, claim.fire, then, entry, deliver_after, delete_schedule=delete)
 
     def _delivery(self, claim: Claim, timeout_s: float | None) -> Delivery:
         schedule, fire = claim.schedule, claim.fire
@@ -127,8 +139,7 @@ class Attempts:
         target = delivery.target
         deliverer = self._deliverers.get(type(target)) if target is not None else None
         if target is None or deliverer is None:
-            kind = "a kind that this worker cannot read" if target is None else type(target).__name__
-            return Outcome(verdict="retry", detail=f"this worker has nothing that delivers to {kind}: install or upgrade it here")
+            return Outcome(verdict="retry", detail=_nobody_delivers(target))
         limit: asyncio.Timeout | None = None
         try:
             if getattr(deliverer, "bounded", False):
@@ -136,9 +147,10 @@ class Attempts:
             else:
                 async with asyncio.timeout(delivery.timeout_s) as limit:
                     outcome = await deliverer.deliver(delivery, target)
-            if not isinstance(outcome, Outcome):
-                raise TypeError(f"{type(deliverer).__name__} returned a {type(outcome).__name__}: return an Outcome")
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            _check(outcome, deliverer)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # it is this worker that was told to stop, not something that the handler waited for
@@ -154,8 +166,30 @@ class Attempts:
                 answer = listener(delivery, outcome)
                 if inspect.isawaitable(answer):
                     await answer
-            except (Exception, asyncio.CancelledError):  # also when it is cut off: what came of the attempt is known
+            except (Exception, SystemExit, asyncio.CancelledError):  # also when it is cut off: what came of the attempt is known
                 log.exception("%s: what listens to dispatches failed; the delivery is not affected", delivery.id)
+
+
+def _nobody_delivers(target: Target | None) -> str:
+    if target is None:
+        return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
+    extra = _EXTRAS.get(type(target))
+    remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
+    return f"this worker has nothing that delivers to {type(target).__name__}: {remedy}"
+
+
+def _check(outcome: object, deliverer: Deliverer[Any]) -> None:
+    """Of a deliverer that anybody may have written; the stores trust it from here on."""
+    made_by = type(deliverer).__name__
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"{made_by} returned a {type(outcome).__name__}: return an Outcome")
+    if outcome.verdict not in _VERDICTS or not isinstance(outcome.status, int):
+        raise TypeError(f"{made_by} returned {outcome!r}: give a verdict of {', '.join(_VERDICTS)}, and the status as a number")
+    if not isinstance(outcome.detail, str | None) or not isinstance(outcome.answer, str | None):
+        raise TypeError(f"{made_by} returned an outcome whose detail or answer is no text: decode it, or leave it out")
+    asked = outcome.retry_after_ms
+    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):
+        raise TypeError(f"{made_by} returned retry_after_ms={asked!r}: give whole milliseconds, or leave it out")
 
 
 def _said(error: BaseException) -> str:

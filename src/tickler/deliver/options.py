@@ -30,6 +30,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     lease: timedelta = timedelta(seconds=60)  # how long after a worker's death another takes over
     drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
     ahead: timedelta = timedelta(0)
+    longest: timedelta = timedelta(minutes=15)  # an attempt, whatever its schedule allows
 
     if TYPE_CHECKING:
 
@@ -43,6 +44,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             lease: Duration = 60,
             drain: Duration = 30,
             ahead: Duration = 0,
+            longest: Duration = 900,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -50,12 +52,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
                 raise InvalidInput(f"{name}: {value!r} is not a whole number from 1 to 100000")
-        for name in ("lease", "drain", "ahead"):
+        for name in ("lease", "drain", "ahead", "longest"):
             force_setattr(self, name, _duration(name, getattr(self, name)))
         if self.lease < SHORTEST_LEASE:
             raise InvalidInput(
                 f"lease: {self.lease} is shorter than {SHORTEST_LEASE.seconds} s: others would take over from the living"
             )
+        if not self.longest:
+            raise InvalidInput("longest: is 0: no attempt could be made; give it some seconds")
         if self.ahead > LONGEST_AHEAD:
             raise InvalidInput(f"ahead: {self.ahead} is longer than {LONGEST_AHEAD.seconds} s: claim later")
 

@@ -33,8 +33,8 @@ class FairQueue(Generic[J]):
         self._in_round: set[str] = set()
         self._waiting_for: dict[str, deque[Lane]] = {}  # lanes that a host has no room for, by host
         self._offers: dict[str, set[Lane]] = {}  # lanes that waited, and whose host has room for them now, by owner
-        self._started_of: dict[str, int] = {}
-        self._started_to: dict[str, int] = {}
+        self.started_of: dict[str, int] = {}  # by owner
+        self.started_to: dict[str, int] = {}  # by host
         self.queued: dict[str, int] = {}  # by owner
         self._size = 0
 
@@ -44,12 +44,6 @@ class FairQueue(Generic[J]):
     def __iter__(self) -> Iterator[J]:
         """What was not started yet."""
         return chain.from_iterable(self._lanes.values())
-
-    @property
-    def room(self) -> int:
-        """How many can be started besides those that are, whoever they belong to and wherever they go."""
-        of_owner = self._per_owner - max(self._started_of.values(), default=0)
-        return min(of_owner, self._per_host - max(self._started_to.values(), default=0))
 
     def put(self, lane: Lane, job: J) -> None:
         self._size += 1
@@ -68,7 +62,7 @@ class FairQueue(Generic[J]):
             lanes = self._ready[owner]
             while lanes:
                 lane = lanes.popleft()
-                if self._started_to.get(lane.host, 0) >= self._per_host:
+                if self.started_to.get(lane.host, 0) >= self._per_host:
                     self._wait(lane)
                     continue
                 return lane, self._start(lane, lanes)
@@ -77,8 +71,8 @@ class FairQueue(Generic[J]):
 
     def done(self, lane: Lane) -> None:
         """What was started there is over."""
-        _less(self._started_of, lane.owner)
-        _less(self._started_to, lane.host)
+        _less(self.started_of, lane.owner)
+        _less(self.started_to, lane.host)
         self._offer(lane.host)
         if self._ready.get(lane.owner):
             self._enter_round(lane.owner)
@@ -96,8 +90,8 @@ class FairQueue(Generic[J]):
         job = jobs.popleft()
         self._size -= 1
         _less(self.queued, owner)
-        started = self._started_of[owner] = self._started_of.get(owner, 0) + 1
-        self._started_to[lane.host] = self._started_to.get(lane.host, 0) + 1
+        started = self.started_of[owner] = self.started_of.get(owner, 0) + 1
+        self.started_to[lane.host] = self.started_to.get(lane.host, 0) + 1
         self._end_offer(lane)
         if jobs:
             lanes.append(lane)
@@ -125,7 +119,7 @@ class FairQueue(Generic[J]):
         while waiting:
             lane = waiting.popleft()
             self._ready.setdefault(lane.owner, deque()).appendleft(lane)
-            if self._started_of.get(lane.owner, 0) < self._per_owner:
+            if self.started_of.get(lane.owner, 0) < self._per_owner:
                 self._enter_round(lane.owner)
                 self._offers.setdefault(lane.owner, set()).add(lane)
                 break
@@ -147,7 +141,7 @@ class FairQueue(Generic[J]):
         self._enter_round(lane.owner)
 
     def _enter_round(self, owner: str) -> None:
-        if owner not in self._in_round and self._started_of.get(owner, 0) < self._per_owner:
+        if owner not in self._in_round and self.started_of.get(owner, 0) < self._per_owner:
             self._in_round.add(owner)
             self._round.append(owner)
 

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 from tickler.delivery import Outcome
 from tickler.policy import Policy
 
+MOST_ASKED_MS = 7 * 86_400_000
+
 _MS = timedelta(milliseconds=1)
 
 
@@ -31,7 +33,7 @@ def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, dice: Cal
 def delay_ms(policy: Policy, attempt: int, asked_for_ms: int | None, dice: Callable[[], float]) -> int:
     """Full jitter: anything up to the policy's delay, so that many that failed together do not come back together.
 
-    What the target asked for comes on top.
+    What the target asked for comes on top, up to a week.
     """
     most_ms = policy.backoff[min(attempt, len(policy.backoff)) - 1] // _MS
-    return (asked_for_ms or 0) + int(dice() * most_ms)
+    return min(asked_for_ms or 0, MOST_ASKED_MS) + int(dice() * most_ms)

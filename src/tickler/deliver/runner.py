@@ -1,7 +1,7 @@
-"""The runner: claims what is due, delivers it, remembers it, and sleeps until there is more.
+"""The runner: claims what is due, hands it out, and sleeps until there is more.
 
-A round claims from the index, leases what is owed again, and starts what there is room for. Everything else happens beside the
-rounds: attempts, acknowledgements, leases that are kept, the heartbeat, the history that is pruned, the store that calls.
+A round claims from the index and leases what is owed again. Everything else happens beside the rounds: attempts,
+acknowledgements, leases that are kept, the heartbeat, the history that is pruned, the store that calls.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import msgspec
 
 from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
-from tickler.deliver.attempt import Attempts, host_of
+from tickler.deliver.attempt import Attempts
+from tickler.deliver.hands import Hands
 from tickler.deliver.options import RunOptions
-from tickler.deliver.queue import FairQueue, Lane
-from tickler.errors import ScheduleNotFound, StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import Claim, Entry, Fire, Settlement
+from tickler.deliver.steady import Steady
+from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
+from tickler.fires import Claim
 from tickler.schedules import Schedules
 from tickler.store import Store
 
@@ -33,9 +34,6 @@ UNFIT_PAUSE_S = 30.0
 PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
-LEAST_FLUSH_S = 5.0
-JUMP_MS = 5_000  # a clock that was set
-STOPPED = "the worker was told to stop"
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -44,7 +42,7 @@ log = logging.getLogger("tickler.deliver")
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick did. `left`: something was still due when its budget was spent."""
+    """What a tick did. `failed` counts the `dead` too. `left`: something was still due when its budget was spent."""
 
     claimed: int
     delivered: int
@@ -60,38 +58,38 @@ class Runner:
     def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, options: RunOptions) -> None:
         self._store = store
         self._schedules = schedules
-        self._attempts = attempts
         self._clock = clock
         self._worker = attempts.worker
         self._kept_ms = attempts.kept_ms
         self._options = options
         self._lease_ms = options.lease // _MS
-        self._low_water = options.queued - min(BATCH, options.queued // 2)
         self._ahead_ms = options.ahead // _MS
-        self._queue: FairQueue[Claim] = FairQueue(options.per_owner, options.per_host)
-        self._in_flight: dict[asyncio.Task[None], Claim] = {}
-        self._acknowledgements = Acknowledgements(store.fires, clock, attempts.kept_ms)
+        self._acknowledgements = Acknowledgements(store.fires, clock, attempts.kept_ms, self.wake)
+        self._hands = Hands(attempts, self._acknowledgements, clock, options, self.wake, self._disable)
+        self._hands.low_water = options.queued - min(BATCH, options.queued // 2)
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
         self._leased_at = 0.0
         self._steady = Steady(clock)
-        self._ends_at: float | None = None  # of a tick, on the loop's clock
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
-        self.counts: Counter[str] = Counter()
         self.last_round_at: int | None = None
         self.last_claim_at: int | None = None
 
     @property
     def in_flight(self) -> int:
-        return len(self._in_flight)
+        return self._hands.in_flight
 
     @property
     def queued(self) -> int:
-        return len(self._queue)
+        return self._hands.waiting
+
+    @property
+    def counts(self) -> Counter[str]:
+        return self._hands.counts
 
     def wake(self) -> None:
-        """Something may have become due."""
+        """Something may have become due, or there may be room for it."""
         self._something.set()
 
     def stop(self) -> None:
@@ -109,7 +107,7 @@ class Runner:
             try:
                 await self._rounds()
             finally:
-                await self._drain(self._options.drain.total_seconds())
+                await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
                     helper.cancel()
 
@@ -117,16 +115,15 @@ class Runner:
         """Rounds until nothing is due, or the budget is spent; what is in flight then has until the drain's end."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        self._ends_at = started + budget_ms / 1000
-        acknowledging = asyncio.create_task(self._acknowledgements.run())
-        keeping = asyncio.create_task(self._keep_leases())
-        left = False
-        try:
-            left = await self._tick_rounds(self._ends_at)
-        finally:
-            await self._drain(self._options.drain.total_seconds())
-            acknowledging.cancel()
-            keeping.cancel()
+        ends_at = self._hands.ends_at = started + budget_ms / 1000
+        async with asyncio.TaskGroup() as beside:
+            helpers = [beside.create_task(work) for work in (self._acknowledgements.run(), self._keep_leases())]
+            try:
+                left = await self._tick_rounds(ends_at)
+            finally:
+                await self._hands.drain(self._options.drain.total_seconds())
+                for helper in helpers:
+                    helper.cancel()
         counts = self.counts
         return Summary(
             claimed=counts["claimed"],
@@ -144,7 +141,8 @@ class Runner:
         while not self._stopping.is_set():
             self._something.clear()
             try:
-                if not await self._round(self._room()):
+                room = self._room()
+                if not await self._round(room or BATCH, [] if room else self._crowded()):
                     await self._idle()
                 pause_s = 0.0
             except WorkerUnfit as error:
@@ -159,7 +157,7 @@ class Runner:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
         poll_s = SHORTEST_POLL_S
         while not self._stopping.is_set():
-            if not self.may_claim or self._room() <= 0:
+            if not self.may_claim or not self._room():
                 await self._sleep(CROWDED_PAUSE_S)
                 return
             self._something.clear()
@@ -180,16 +178,19 @@ class Runner:
 
     async def _tick_rounds(self, ends_at: float) -> bool:
         """Whether something was left. Claims only what can be started at once: at most once must not mean lost."""
-        loop = asyncio.get_running_loop()
+        loop, hands = asyncio.get_running_loop(), self._hands
         while True:
             self._something.clear()
             if loop.time() >= ends_at:
-                return any(claim.fire is not None for claim in self._queue) or await self._is_due()
-            room = min(self._options.in_flight - len(self._in_flight), self._queue.room) - len(self._queue)
+                return hands.owes() or await self._is_due()
             written = self._acknowledgements.written
-            claimed = await self._round(room) if room > 0 else 0
+            busy = hands.busy_owners()  # the others first, so that none of them waits for these
+            room = min(hands.room_for_any(busy), max(self._options.per_owner // 2, 1))
+            claimed = await self._round(room, busy) if room > 0 else 0
+            if not claimed and busy and (room := hands.room_for_any()) > 0:
+                claimed = await self._round(room, [])
             if not claimed:
-                if not self._in_flight and not len(self._queue):
+                if not hands.in_flight and not hands.waiting:
                     await self._acknowledgements.all_written(ends_at - loop.time())
                     if self._acknowledgements.written > written:
                         continue  # what was just settled may have made another due
@@ -200,29 +201,25 @@ class Runner:
         next_at = await self._store.fires.next_at()
         return next_at is not None and next_at <= self._clock.now_ms()
 
-    async def _round(self, room: int) -> int:
-        """How many were claimed or leased."""
-        loop = asyncio.get_running_loop()
+    async def _round(self, room: int, except_owners: Sequence[str]) -> int:
+        """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
         if not self.may_claim:
             return 0
-        again_first = room > 0 and loop.time() - self._leased_at >= LEASE_EVERY_S
-        claims = await self._lease(now_ms, room) if again_first else []
-        if room <= 0 or len(claims) < room:
-            claims += await self._claim(now_ms, room - len(claims))
-        if not again_first and len(claims) < min(room, BATCH):
-            claims += await self._lease(now_ms, room - len(claims))
+        taken = 0
+        lease_first = asyncio.get_running_loop().time() - self._leased_at >= LEASE_EVERY_S
+        if lease_first:
+            taken += self._hands.take(await self._lease(now_ms, room, except_owners))
+        if taken < room:
+            taken += self._hands.take(await self._claim(now_ms, room - taken, except_owners))
+        if not lease_first and taken < min(room, BATCH):
+            taken += self._hands.take(await self._lease(now_ms, room - taken, except_owners))
         self.last_round_at = now_ms
-        if claims:
+        if taken:
             self.last_claim_at = now_ms
-            self.counts["claimed"] += len(claims)
             self._vain = 0
-        for claim in claims:
-            lane = Lane(claim.schedule.owner, host_of(claim.schedule.target))
-            self._queue.put(lane, claim)
-        self._start()
         await asyncio.sleep(0)  # so that attempts begin before the next claim
-        return len(claims)
+        return taken
 
     async def _now_ms(self) -> int:
         """The time. Looked at while idle too: a clock that is set there and back would go unnoticed, but for the leases."""
@@ -231,21 +228,19 @@ class Runner:
             await self._after_jump()
         return now_ms
 
-    async def _claim(self, now_ms: int, room: int) -> list[Claim]:
-        """What is due; where there is no room, of those owners only that have not more than their share in it."""
-        crowded = self._crowded() if room <= 0 else []
-        if room <= 0 and not crowded:
-            return []
+    async def _claim(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         return await self._store.fires.claim(
-            now_ms + self._ahead_ms,
-            min(room, BATCH) if room > 0 else BATCH,
+            now_ms,
+            min(room, BATCH),
             self._worker,
             self._lease_ms + self._ahead_ms,
             expires_at=now_ms + self._kept_ms,
-            except_owners=crowded,
+            except_owners=except_owners,
+            ahead_ms=self._ahead_ms,
         )
 
-    async def _lease(self, now_ms: int, room: int) -> list[Claim]:
+    async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
+        """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
         return await self._store.fires.lease(
             now_ms,
@@ -253,19 +248,20 @@ class Runner:
             self._worker,
             self._lease_ms,
             expires_at=now_ms + self._kept_ms,
-            expired=self._steady.trusted(self._options.lease.total_seconds()),
+            expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
+            except_owners=except_owners,
         )
 
     def _room(self) -> int:
         """For how many more to claim; none until a claim is worth it."""
-        room = self._options.queued - len(self._queue)
-        return room if room >= min(BATCH, self._options.queued // 2) else 0
+        room = self._options.queued - self._hands.waiting
+        return room if room >= max(min(BATCH, self._options.queued // 2), 1) else 0
 
     def _crowded(self) -> list[str]:
         """Owners that have more than their share waiting, while others may have something due that nobody has seen."""
-        waiting = self._queue.queued
-        if len(self._queue) >= 2 * self._options.queued:
-            return []
+        waiting = self._hands.waiting_of
+        if self._hands.waiting >= 2 * self._options.queued:
+            return list(waiting)
         share = max(CROWD, self._options.queued // (len(waiting) + 1))
         return [owner for owner, number in waiting.items() if number > share]
 
@@ -283,86 +279,20 @@ class Runner:
             return False
         return True
 
-    # Attempts.
-
-    def _start(self) -> None:
-        while len(self._in_flight) < self._options.in_flight and (taken := self._queue.take()) is not None:
-            task = asyncio.create_task(self._attempts_from(*taken))
-            self._in_flight[task] = taken[1]
-            task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._in_flight[task]
-        self._start()
-        self._something.set()
-
-    async def _attempts_from(self, lane: Lane, claim: Claim) -> None:
-        """This attempt, and then the next that may start: a task for each would cost more than its bookkeeping."""
-        task = asyncio.current_task()
-        assert task is not None
-        while True:
-            try:
-                await self._attempt(claim)
-            finally:
-                self._queue.done(lane)
-            if self._ends_at is not None or len(self._queue) == self._low_water:
-                self._something.set()
-            taken = self._queue.take()
-            if taken is None:
-                break
-            lane, claim = taken
-            self._in_flight[task] = claim
-            self._start()  # one end may make room in two limits
-        self._start()
-
-    async def _attempt(self, claim: Claim) -> None:
-        if self._ahead_ms and (early_ms := claim.due_at - self._clock.now_ms()) > 0:
-            try:
-                await asyncio.sleep(early_ms / 1000)
-            except asyncio.CancelledError:
-                self._acknowledgements.put(self._given_back(claim))
-                raise
+    async def _disable(self, claim: Claim, reason: str) -> None:
+        """Pause a schedule whose target wants no more, unless it was put again meanwhile, or ends by itself."""
+        owner, key = claim.schedule.id
         try:
-            settlement, outcome = await self._attempts.make(claim, self._left_s())
-        except asyncio.CancelledError:
-            self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
-            raise
-        self._acknowledgements.put(settlement)
-        self.counts["delivered" if outcome.verdict == "delivered" else "failed"] += 1
-        if settlement.then == "dead":
-            self.counts["dead"] += 1
-        if outcome.verdict == "gone":
-            await self._disable(claim, settlement.entry)
-
-    def _given_back(self, claim: Claim) -> Settlement:
-        """Of what was not begun: for others, though not before its instant. What nobody else would deliver is recorded."""
-        if claim.fire is None:
-            return self._attempts.cut_off(claim, STOPPED)
-        if claim.due_at > self._clock.now_ms():  # claimed ahead
-            return Settlement(claim.schedule.id, claim.fire, "retry", None, claim.due_at)
-        return Settlement(claim.schedule.id, claim.fire, "release", None)
-
-    def _left_s(self) -> float | None:
-        if self._ends_at is None:
-            return None
-        return max(self._ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain.total_seconds()
-
-    async def _disable(self, claim: Claim, entry: Entry | None) -> None:
-        schedule = claim.schedule
-        reason = f"its target {entry.detail if entry and entry.detail else 'is gone'}"
-        try:
-            await self._schedules.pause(schedule.owner, schedule.key, reason=reason)
-        except ScheduleNotFound:
-            return
+            stored = await self._schedules.get(owner, key)
+            if stored is None or stored.state != "active" or stored.version != claim.schedule.version:
+                return
+            await self._schedules.pause(owner, key, reason=reason)
         except TicklerError as error:
-            log.warning("%s could not be paused, although its target is gone: %s", schedule.id, error)
+            log.warning("%s could not be paused, although %s: %s", claim.schedule.id, reason, error)
         else:
-            log.warning("%s is paused: %s", schedule.id, reason)
+            log.warning("%s is paused: %s", claim.schedule.id, reason)
 
-    # Leases.
-
-    def _held(self) -> list[Fire]:
-        return [claim.fire for claim in (*self._in_flight.values(), *self._queue) if claim.fire is not None]
+    # Beside.
 
     async def _keep_leases(self) -> None:
         while True:
@@ -370,12 +300,12 @@ class Runner:
             await _tried("leases could not be extended", self._extend)
 
     async def _extend(self) -> None:
-        held = self._held()
-        if held:
-            until_ms = self._clock.now_ms() + self._ahead_ms + self._lease_ms  # no takeover before a fire's instant
-            for start in range(0, len(held), BATCH):
-                lost = await self._store.fires.extend(held[start : start + BATCH], until_ms)
-                self.counts["leases_lost"] += len(lost)
+        """Of all that this worker has, and of what it has not been able to settle."""
+        held = [*self._hands.fires(), *self._acknowledgements.fires()]
+        until_ms = self._clock.now_ms() + self._ahead_ms + self._lease_ms  # no takeover before a fire's instant
+        for start in range(0, len(held), BATCH):
+            lost = await self._store.fires.extend(held[start : start + BATCH], until_ms)
+            self.counts["leases_lost"] += len(lost)
 
     async def _after_jump(self) -> None:
         """Leases of the living seem to have ended. This one keeps its own, and takes over nobody's for a while."""
@@ -383,8 +313,6 @@ class Runner:
             "the clock was set by %+d ms; leases are kept, and none is taken over for %s", self._steady.by_ms, self._options.lease
         )
         await self._extend()
-
-    # Beside.
 
     async def _prune(self) -> None:
         while True:
@@ -407,58 +335,9 @@ class Runner:
                 log.debug("not called by the store: %s", error)
             await asyncio.sleep(LONGEST_PAUSE_S if able else 0)
 
-    # The end.
-
-    async def _drain(self, seconds: float) -> None:
-        """Give back what was not started, except what is delivered at most once, which nobody else would deliver."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        for lane, claim in self._queue.drain():
-            if claim.fire is None:
-                self._queue.put(lane, claim)
-            else:
-                self._acknowledgements.put(self._given_back(claim))
-        self._start()
-        while self._in_flight and loop.time() < until:
-            await asyncio.wait(self._in_flight, timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED)
-        for _, claim in self._queue.drain():
-            self._acknowledgements.put(self._given_back(claim))
-        await asyncio.sleep(0)  # a task that is cancelled before it began would say nothing of its claim
-        for task in list(self._in_flight):
-            task.cancel()
-        if self._in_flight:
-            await asyncio.wait(list(self._in_flight))
-        await self._acknowledgements.all_written(max(until - loop.time(), LEAST_FLUSH_S))
-
 
 async def _tried(what: str, work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
     except TicklerError as error:
         log.warning("%s: %s", what, error)
-
-
-class Steady:
-    """Notices when a clock was set, by one that cannot be."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._seen: tuple[int, float] | None = None
-        self._jumped_at: float | None = None
-        self.by_ms = 0
-
-    def jumped(self, now_ms: int) -> bool:
-        """Whether it was set since the last look."""
-        now_s = asyncio.get_running_loop().time()
-        seen, self._seen = self._seen, (now_ms, now_s)
-        if seen is None:
-            return False
-        self.by_ms = now_ms - seen[0] - round((now_s - seen[1]) * 1000)
-        if abs(self.by_ms) < JUMP_MS:
-            return False
-        self._jumped_at = now_s
-        return True
-
-    def trusted(self, lease_s: float) -> bool:
-        """Whether leases that seem to have ended have: not within a lease of a jump."""
-        return self._jumped_at is None or asyncio.get_running_loop().time() - self._jumped_at > lease_s

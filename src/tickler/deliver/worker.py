@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
@@ -15,6 +16,8 @@ from tickler.deliver.options import RunOptions
 from tickler.deliver.runner import Runner, Summary
 from tickler.schedules import Schedules
 from tickler.store import Store
+
+log = logging.getLogger("tickler.deliver")
 
 
 def new_name() -> str:
@@ -43,6 +46,7 @@ class Worker:
         self._heartbeat.check_clock()  # before anything is claimed
         await self._attempts.open()
         beating = asyncio.create_task(self._heartbeat.run())
+        log.info("working as %s", self._attempts.worker)
         try:
             await self.runner.run()
         finally:
@@ -51,9 +55,9 @@ class Worker:
             await asyncio.wait([beating])
 
     async def tick(self, budget_ms: int) -> Summary:
-        await self._heartbeat.beat()
         await self._attempts.open()
         try:
+            await self._heartbeat.beat()
             return await self.runner.tick(budget_ms)
         finally:
             await self._attempts.close()

@@ -90,3 +90,37 @@ class BadRowContract(FireFixtures):
         await self.corrupt(store, "u1", "bad", tz="Mars/Olympus_Mons")
         assert keys(await worker.claim(hour(0.5))) == ["good"]
         assert [aside.tz for aside in await store.index.set_aside()] == ["Mars/Olympus_Mons"]
+
+    @pytest.mark.parametrize("body", ['{"target":', "[]", '{"policy": {"delivery": "when-it-suits"}}'])
+    async def test_a_schedule_that_does_not_read_is_set_aside_and_blocks_nothing(
+        self, store: Store, schedules: Schedules, worker: Worker, body: str
+    ) -> None:
+        await schedules.put_many([schedule("bad", minutely(1)), schedule("good", minutely(2))])
+        await self.corrupt(store, "u1", "bad", body=body)
+        assert keys(await worker.claim(hour(0.5))) == ["good"]
+        assert [(aside.key, aside.managed) for aside in await store.index.set_aside()] == [("bad", True)]
+        assert (await stored(schedules, "bad")).state == "unreadable"
+        assert await worker.claim(hour(0.5)) == []
+
+    async def test_a_schedule_that_did_not_read_fires_again_when_it_is_put_again(
+        self, store: Store, schedules: Schedules, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        await self.corrupt(store, "u1", "digest", body="{")
+        assert await worker.claim(hour(1)) == []
+        await schedules.put(schedule())
+        assert nominals(await worker.claim(hour(1))) == [hour(1)]
+        assert await store.index.count_set_aside() == 0
+
+    async def test_what_is_known_of_a_newer_policy_is_kept_to(
+        self, store: Store, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        body = (
+            '{"target": {"type": "http", "url": "https://example.org/hook"}, "policy": {"delivery": "at-most-once", "mood": 3}}'
+        )
+        await self.corrupt(store, "u1", "digest", body=body)
+        (claim,) = await worker.claim(hour(1))
+        assert claim.fire is None
+        assert claim.schedule.newer
+        assert await listed(fires, "open") == []

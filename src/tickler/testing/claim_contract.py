@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tickler.clock import ManualClock
 from tickler.fires import Fire, FireStore, fire_id
 from tickler.index import IndexRow
-from tickler.policy import Policy
+from tickler.policy import Missed, Policy
 from tickler.schedule import Schedule
 from tickler.schedules import Schedules
 from tickler.store import Store
@@ -34,6 +34,7 @@ from tickler.testing.fire_fixtures import (
     nominals,
     owed,
     schedule,
+    skips,
     stored,
 )
 from tickler.testing.store_contract import DAY_MS, NOW_MS
@@ -201,13 +202,13 @@ class ClaimContract(FireFixtures):
         claimed = [key for call in calls for key in call]
         assert claimed == in_order if store.capabilities.order == "total" else sorted(claimed) == in_order
 
-    async def test_the_limit_counts_schedules_and_not_what_each_of_them_missed(
+    async def test_the_answer_is_longer_than_the_limit_by_what_the_last_schedule_missed_at_most(
         self, schedules: Schedules, worker: Worker
     ) -> None:
-        await schedules.put_many([schedule(key, policy=CATCH_UP) for key in ("a", "b")])
-        calls = [await worker.claim(hour(3), 1) for _ in range(3)]
-        assert [nominals(call) for call in calls] == [[hour(1), hour(2), hour(3)]] * 2 + [[]]
-        assert [set(keys(call)) for call in calls[:2]] in ([{"a"}, {"b"}], [{"b"}, {"a"}])
+        await schedules.put_many([schedule(key, policy=CATCH_UP) for key in ("a", "b", "c")])
+        calls = [await worker.claim(hour(3), 4) for _ in range(3)]
+        assert [sorted(nominals(call)) for call in calls] == [sorted([hour(1), hour(2), hour(3)] * n) for n in (2, 1, 0)]
+        assert sorted({key for call in calls for key in keys(call)}) == ["a", "b", "c"]
 
     async def test_concurrent_claimers_never_share_and_together_get_everything(
         self, schedules: Schedules, fires: FireStore
@@ -250,6 +251,32 @@ class ClaimContract(FireFixtures):
         assert keys(await worker.claim(hour(0.75), 2, except_owners={"flood"})) == ["also"]
         assert await worker.claim(hour(0.75), except_owners=("flood",)) == []
         assert keys(await worker.claim(hour(0.75))) == [f"k{n}" for n in range(1, 8)]
+
+    # Ahead of time.
+
+    async def test_what_comes_due_soon_is_claimed_ahead_and_moved_on_by_one_instant(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put_many([schedule("soon", Every(minutes=1)), schedule("later", minutely(30))])
+        ahead_ms = 3 * MINUTE_MS
+        claimed = [await worker.claim(NOW_MS + 1000, ahead_ms=ahead_ms) for _ in range(4)]
+        instants = [NOW_MS + n * MINUTE_MS for n in (1, 2, 3)]
+        assert [nominals(claims) for claims in claimed] == [[instant] for instant in instants] + [[]]
+        assert [claim.due_at for claims in claimed for claim in claims] == instants
+        assert {claim.schedule.key for claims in claimed for claim in claims} == {"soon"}
+        assert await skips(fires, "soon") == []
+        assert nominals(await worker.claim(NOW_MS + 4 * MINUTE_MS)) == [NOW_MS + 4 * MINUTE_MS]
+
+    @pytest.mark.parametrize("missed", ["latest", "skip", "all"])
+    async def test_nothing_is_missed_by_being_claimed_ahead(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, missed: Missed
+    ) -> None:
+        await schedules.put(schedule(when=Every(minutes=1), policy=Policy(missed=missed, grace=1, spread=20)))
+        found = [claim for _ in range(9) for claim in await worker.claim(NOW_MS, ahead_ms=5 * MINUTE_MS)]
+        assert nominals(found) == [NOW_MS + n * MINUTE_MS for n in range(1, len(found) + 1)]
+        assert len(found) in (4, 5)  # the spread may put the last one after it
+        assert {claim.due_at - claim.nominal_at for claim in found} == {found[0].schedule.offset_ms()}
+        assert await skips(fires) == []
 
     # What is left to those who claim from the index.
 

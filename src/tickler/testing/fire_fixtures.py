@@ -78,23 +78,23 @@ def entry(fire: Fire, at: int, happened: Happened = "delivered", detail: str | N
     )
 
 
-def done(fire: Fire, at: int, *, wakes: bool = False, delete_schedule: bool = False) -> Settlement:
+def done(fire: Fire, at: int, *, delete_schedule: bool = False) -> Settlement:
     id = Id(fire.owner, fire.key)
-    return Settlement(id, fire, "done", entry(fire, at), wakes=wakes, delete_schedule=delete_schedule)
+    return Settlement(id, fire, "done", entry(fire, at), delete_schedule=delete_schedule)
 
 
-def retry(fire: Fire, at: int, deliver_after: int, *, wakes: bool = False) -> Settlement:
+def retry(fire: Fire, at: int, deliver_after: int) -> Settlement:
     failed = entry(fire, at, "failed", "it answered 503")
-    return Settlement(Id(fire.owner, fire.key), fire, "retry", failed, deliver_after, wakes=wakes)
+    return Settlement(Id(fire.owner, fire.key), fire, "retry", failed, deliver_after)
 
 
-def dead(fire: Fire, at: int, *, wakes: bool = False, delete_schedule: bool = False) -> Settlement:
+def dead(fire: Fire, at: int, *, delete_schedule: bool = False) -> Settlement:
     failed = entry(fire, at, "failed", "it answered 410")
-    return Settlement(Id(fire.owner, fire.key), fire, "dead", failed, wakes=wakes, delete_schedule=delete_schedule)
+    return Settlement(Id(fire.owner, fire.key), fire, "dead", failed, delete_schedule=delete_schedule)
 
 
-def release(fire: Fire) -> Settlement:
-    return Settlement(Id(fire.owner, fire.key), fire, "release", None)
+def release(fire: Fire, deliver_after: int | None = None) -> Settlement:
+    return Settlement(Id(fire.owner, fire.key), fire, "release", None, deliver_after)
 
 
 def noted(claim: Claim, at: int, *, delete_schedule: bool = False) -> Settlement:
@@ -148,11 +148,19 @@ class Worker:
         self._fires = fires
         self.name = name
 
-    async def claim(self, now_ms: int, limit: int = 100, *, except_owners: Collection[str] = ()) -> list[Claim]:
-        return await self._fires.claim(now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, except_owners=except_owners)
+    async def claim(
+        self, now_ms: int, limit: int = 100, *, except_owners: Collection[str] = (), ahead_ms: int = 0
+    ) -> list[Claim]:
+        return await self._fires.claim(
+            now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, except_owners=except_owners, ahead_ms=ahead_ms
+        )
 
-    async def lease(self, now_ms: int, limit: int = 100, *, expired: bool = True) -> list[Claim]:
-        return await self._fires.lease(now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, expired=expired)
+    async def lease(
+        self, now_ms: int, limit: int = 100, *, expired: bool = True, except_owners: Collection[str] = ()
+    ) -> list[Claim]:
+        return await self._fires.lease(
+            now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, expired=expired, except_owners=except_owners
+        )
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:
         return await self._fires.settle(settlements, now_ms, expires_at=KEPT_UNTIL)

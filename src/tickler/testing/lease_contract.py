@@ -27,6 +27,7 @@ from tickler.testing.fire_fixtures import (
     hour,
     keys,
     listed,
+    minutely,
     nominals,
     owed,
     release,
@@ -311,6 +312,27 @@ class LeaseContract(FireFixtures):
         assert again.attempt == 2
         assert [entry.happened for entry in await entries(fires)] == ["failed"]
 
+    async def test_a_lease_given_back_for_later_is_not_taken_before(
+        self, schedules: Schedules, worker: Worker, other: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), release(fire, hour(1.5)))
+        assert await other.lease(hour(1.5) - 1) == []
+        (again,) = owed(await other.lease(hour(1.5)))
+        assert again.attempt == 1
+
+    async def test_the_fires_of_excepted_owners_are_passed_over_hide_nobody_and_are_leased_later(
+        self, schedules: Schedules, worker: Worker, other: Worker
+    ) -> None:
+        await schedules.put_many([schedule(f"k{n}", minutely(n), owner="flood") for n in range(1, 8)])
+        await schedules.put_many([schedule("calm", minutely(30)), schedule("also", minutely(31), owner="u2")])
+        assert len(await worker.claim(hour(0.75))) == 9
+        assert keys(await other.lease(hour(1), 1, except_owners=["flood", "u2"])) == ["calm"]
+        assert keys(await other.lease(hour(1), 2, except_owners={"flood"})) == ["also"]
+        assert await other.lease(hour(1), except_owners=("flood",)) == []
+        assert sorted(keys(await other.lease(hour(1)))) == [f"k{n}" for n in range(1, 8)]
+
     # Those who come too late.
 
     @pytest.mark.parametrize("then", ["done", "retry", "dead", "release"])
@@ -349,7 +371,7 @@ class LeaseContract(FireFixtures):
         await schedules.put(schedule())
         (fire,) = owed(await worker.claim(hour(1)))
         await schedules.delete("u1", "digest")
-        assert await worker.settle(hour(1) + 9, done(fire, hour(1), wakes=True, delete_schedule=True)) == [fire]
+        assert await worker.settle(hour(1) + 9, done(fire, hour(1), delete_schedule=True)) == [fire]
         assert await fires.get(fire.id) is None
         assert sorted(entry.happened for entry in await entries(fires)) == ["cancelled", "delivered"]
         assert await fires.list(state="open", id=Id("u1", "digest"), owner=None, after=None, limit=10) == []

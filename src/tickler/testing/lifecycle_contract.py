@@ -80,7 +80,7 @@ class LifecycleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n:02}", policy=CATCH_UP) for n in range(30)])
-        await worker.claim(hour(5))
+        assert len(await worker.claim(hour(5), 150)) == 150
         assert await schedules.delete_all("u1") == 30
         assert await listed(fires, "open") == []
         assert await happenings(fires, "k00") == await happenings(fires, "k29") == [("cancelled", hour(n)) for n in range(1, 6)]

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tickler.clock import ManualClock
 from tickler.fires import FireStore, fire_id
 from tickler.policy import Policy
 from tickler.schedules import Schedules
@@ -27,6 +28,7 @@ from tickler.testing.fire_fixtures import (
     stored,
     triggered,
 )
+from tickler.testing.store_contract import HOUR_MS
 
 SKIP_OVERLAP = Policy(overlap="skip")
 
@@ -78,7 +80,7 @@ class OverlapContract(FireFixtures):
         assert (waiting.id, waiting.nominal_at, waiting.state) == (fire_id("u1", "digest", hour(2)), hour(2), "waiting")
         assert (waiting.attempt, waiting.worker) == (0, None)
         assert await other.lease(hour(2)) == []
-        await worker.settle(hour(2.5), done(fire, hour(1), wakes=True))
+        await worker.settle(hour(2.5), done(fire, hour(1)))
         assert await listed(fires, "waiting") == []
         (claim,) = await other.lease(hour(2.5))
         (leased,) = owed([claim])
@@ -91,8 +93,30 @@ class OverlapContract(FireFixtures):
         await schedules.put(schedule(policy=WAIT))
         (fire,) = owed(await worker.claim(hour(1)))
         await other.claim(hour(2))
-        await worker.settle(hour(2), dead(fire, hour(1), wakes=True))
+        await worker.settle(hour(2), dead(fire, hour(1)))
         assert nominals(await other.lease(hour(2))) == [hour(2)]
+
+    async def test_a_fire_that_was_claimed_before_others_had_to_wait_wakes_them_too(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, clock: ManualClock
+    ) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        clock.set(hour(1))
+        await schedules.put(schedule(policy=WAIT))
+        assert await worker.claim(hour(2)) == []
+        await worker.settle(hour(2), done(fire, hour(2)))
+        assert await listed(fires, "waiting") == []
+        assert nominals(await worker.lease(hour(2))) == [hour(2)]
+
+    async def test_what_was_claimed_ahead_and_had_to_wait_is_woken_for_its_time(
+        self, schedules: Schedules, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=WAIT))
+        (fire,) = owed(await worker.claim(hour(1)))
+        assert await worker.claim(hour(1.9), ahead_ms=HOUR_MS // 5) == []
+        assert await worker.settle(hour(1.95), done(fire, hour(1.95))) == []
+        assert await worker.lease(hour(2) - 1) == []
+        assert nominals(await worker.lease(hour(2))) == [hour(2)]
 
     async def test_a_fire_that_will_be_tried_again_wakes_nobody(
         self, schedules: Schedules, fires: FireStore, worker: Worker
@@ -100,7 +124,7 @@ class OverlapContract(FireFixtures):
         await schedules.put(schedule(policy=WAIT))
         (fire,) = owed(await worker.claim(hour(1)))
         await worker.claim(hour(2))
-        await worker.settle(hour(2), retry(fire, hour(1), hour(3), wakes=True))
+        await worker.settle(hour(2), retry(fire, hour(1), hour(3)))
         assert await worker.lease(hour(2)) == []
         assert len(await listed(fires, "waiting")) == 1
 
@@ -112,7 +136,7 @@ class OverlapContract(FireFixtures):
         for n in (2, 3, 4):
             assert await worker.claim(hour(n)) == []
         for n in (2, 3, 4):
-            await worker.settle(hour(4), done(fire, hour(4), wakes=True))
+            await worker.settle(hour(4), done(fire, hour(4)))
             (fire,) = owed(await worker.lease(hour(4)))
             assert fire.nominal_at == hour(n)
             assert len(await listed(fires, "waiting")) == 4 - n
@@ -125,11 +149,11 @@ class OverlapContract(FireFixtures):
         await worker.claim(hour(2))
         by_hand = triggered(at=hour(2.1))
         assert await fires.open(by_hand)
-        await worker.settle(hour(2.2), done(fire, hour(1), wakes=True))
+        await worker.settle(hour(2.2), done(fire, hour(1)))
         assert len(await listed(fires, "waiting")) == 1
         (leased,) = owed(await worker.lease(hour(2.2)))
         assert leased.id == by_hand.id
-        await worker.settle(hour(2.3), done(leased, hour(2.2), wakes=True))
+        await worker.settle(hour(2.3), done(leased, hour(2.2)))
         assert nominals(await worker.lease(hour(2.3))) == [hour(2)]
 
     async def test_a_waiting_fire_is_woken_when_the_one_before_it_dies_of_its_lease(
@@ -177,7 +201,7 @@ class OverlapContract(FireFixtures):
         owing = owed(await worker.claim(hour(1)))
         for n in range(2, 7):
             claiming = [other.claim(hour(n), 5) for _ in range(8)]
-            settling = [worker.settle(hour(n), done(fire, hour(n), wakes=True)) for fire in owing]
+            settling = [worker.settle(hour(n), done(fire, hour(n))) for fire in owing]
             claimed, lost = await asyncio.gather(asyncio.gather(*claiming), asyncio.gather(*settling))
             assert lost == [[]] * 40
             assert await listed(fires, "waiting") == []

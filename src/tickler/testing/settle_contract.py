@@ -202,10 +202,10 @@ class SettleContract(FireFixtures):
         policy = Policy(missed="all", overlap="wait")
         await schedules.put(schedule(ends_at=hour(2), delete_after=True, policy=policy))
         (fire,) = owed(await worker.claim(hour(2)))
-        await worker.settle(hour(2), done(fire, hour(2), wakes=True, delete_schedule=True))
+        await worker.settle(hour(2), done(fire, hour(2), delete_schedule=True))
         assert (await stored(schedules)).state == "finished"
         (last,) = owed(await worker.lease(hour(2)))
-        await worker.settle(hour(2), done(last, hour(2), wakes=True, delete_schedule=True))
+        await worker.settle(hour(2), done(last, hour(2), delete_schedule=True))
         assert await schedules.get("u1", "digest") is None
 
     async def test_a_schedule_stays_while_the_fire_is_leased_by_another(

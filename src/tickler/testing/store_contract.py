@@ -45,8 +45,12 @@ class StoreContract:
         when_text: str | None = None,
         tz: str | None = None,
         format: int | None = None,
+        body: str | None = None,
     ) -> None:
-        """Change what is stored for an index row, whether it is in the index or set aside, and of its schedule if it has one."""
+        """Change what is stored for an index row, whether it is in the index or set aside, and of its schedule if it has one.
+
+        `body` is what is stored of a schedule besides: JSON, as a rule.
+        """
         pytest.skip("this kit was given no way to corrupt a row")
 
     @pytest_asyncio.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 
@@ -20,6 +21,8 @@ from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
 
 __all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
+
+log = logging.getLogger("tickler")
 
 
 class DynamodbStore:
@@ -62,6 +65,7 @@ class DynamodbStore:
             settings = await read_settings(self._table.client, self._table.name)
             if settings is None and create:
                 await schema.make(self._table.client, self._table.name, self._table.label, self._new_settings)
+                log.info("%s had no Tickler tables: they were made", self._table.label)
                 settings = await read_settings(self._table.client, self._table.name)
             if settings is None:
                 raise SchemaMissing(self._table.label)

@@ -11,7 +11,7 @@ from tickler.dynamo.codec import Attribute
 from tickler.fires import Fire
 from tickler.schedule import Id
 from tickler.stores.dynamodb import layout
-from tickler.stores.dynamodb.fire_layout import LEASE, OF_FIRE, fire_key, fire_of, head_of, same_lease
+from tickler.stores.dynamodb.fire_layout import FOLLOWED, LEASE, OF_FIRE, fire_key, fire_of, head_of, same_lease
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.table import Table, settled
 
@@ -20,13 +20,12 @@ Result = Literal["done", "lost", "together"]
 
 
 class Change(NamedTuple):
-    """What is to become of a leased fire. One that `wakes` may be closed alone only if there is nobody to wake."""
+    """What is to become of a leased fire. It is closed alone only if there is nobody to wake."""
 
     fire: Fire
     values: Item
     removed: Sequence[str] = ()
     closes: bool = False
-    wakes: bool = False
 
 
 async def change_leased(table: Table, changes: Sequence[Change]) -> dict[str, Result]:
@@ -44,12 +43,13 @@ async def change_leased(table: Table, changes: Sequence[Change]) -> dict[str, Re
         elif outcome.item is None or "spilled" not in outcome.item:
             results[change.fire.id] = "lost"
     second = {change.fire.id: change for change in changes if change.fire.id not in results}
-    results |= {id: "together" for id, change in second.items() if change.wakes and change.closes}
-    second = {id: change for id, change in second.items() if id not in results}
     outcomes = settled(await execute_many(table.client, [_on_item(table, change, token) for change in second.values()]))
     for change, outcome in zip(second.values(), outcomes, strict=True):
         done = outcome.done and (outcome.item is not None or not change.closes)  # to delete what is gone succeeds as well
-        results[change.fire.id] = "done" if done or _is_own(outcome, token) else "lost"
+        if done or _is_own(outcome, token):
+            results[change.fire.id] = "done"
+        else:
+            results[change.fire.id] = (None if outcome.item is None else _if_there(outcome.item, change)) or "lost"
     return results
 
 
@@ -65,20 +65,20 @@ async def _apart(table: Table, fires: Iterable[Fire]) -> set[str]:
 def _on_head(table: Table, change: Change, token: Attribute) -> Statement:
     condition = dict(same_lease(change.fire))
     removed = OF_FIRE if change.closes else change.removed
-    if change.closes and change.wakes:
+    if change.closes:
         condition["spilled"] = None
     return table.update(head_of(change.fire), {**change.values, LEASE: token}, condition, removed)
 
 
 def _on_item(table: Table, change: Change, token: Attribute) -> Statement:
     if change.closes:
-        return table.delete(fire_key(change.fire), same_lease(change.fire), old=True)
+        return table.delete(fire_key(change.fire), {**same_lease(change.fire), FOLLOWED: None}, old=True)
     return table.update(fire_key(change.fire), {**change.values, LEASE: token}, same_lease(change.fire), change.removed)
 
 
-def _if_there(head: Item, change: Change) -> Result | None:
-    """What it means that a fire could not be changed which is on the head all the same; None when it is not."""
-    there = fire_of(head)
+def _if_there(item: Item, change: Change) -> Result | None:
+    """What it means that a fire could not be changed which is on that head or item all the same; None when it is not."""
+    there = fire_of(item)
     if there is None or there.id != change.fire.id:
         return None
     same = (there.worker, there.attempt) == (change.fire.worker, change.fire.attempt)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
+from tickler.advance import Problem
+from tickler.dynamo import Condition, Item, Outcome, Statement, execute_many, get_many
 from tickler.dynamo.batches import in_turns
-from tickler.errors import StoreUnavailable, TicklerError
-from tickler.fires import Claim
+from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
+from tickler.fires import Claim, Fire
 from tickler.owed import Batch, Opened, Owed
 from tickler.reports import OutdatedReport, say_set_aside
 from tickler.schedule import Id, StoredSchedule
-from tickler.schedule_json import active_schedule
+from tickler.schedule_json import active_schedule, read_body
 from tickler.stores.dynamodb import fire_layout, layout
 from tickler.stores.dynamodb.layout import DueRow, number
 from tickler.stores.dynamodb.opening import Due, Opening
@@ -34,12 +35,22 @@ _NOTHING = Opened([], [], [])
 
 
 class Won(NamedTuple):
-    """A schedule that was claimed: its head, and its claims. `undo` gives it back, if no fire was opened."""
+    """A schedule that was claimed: its head, and its claims. `undo` gives it back, if no fire was opened.
 
+    `only` is the fire that was opened, if it was the only one, and lies on the head.
+    """
+
+    row: DueRow
     owed: Owed
     head: Item
     claims: list[Claim]
     undo: Statement | None
+    only: Fire | None = None
+
+    @property
+    def weight(self) -> int:
+        """What of a claim's limit it takes up, as `Batch` counts: what it fires, or that it does not."""
+        return len(self.owed.occurrences.fires) or 1
 
 
 class Try(NamedTuple):
@@ -51,6 +62,14 @@ class Try(NamedTuple):
     share: Opened
 
 
+class Unread(NamedTuple):
+    """A schedule of which it turned out, when all of it was read, that it does not read; set aside on a condition."""
+
+    problem: Problem
+    condition: Condition
+    gone: Sequence[str] = ()
+
+
 class FireClaimer:
     def __init__(self, table: Table, records: DynamodbRecords) -> None:
         self._table = table
@@ -59,25 +78,26 @@ class FireClaimer:
         self._outdated = OutdatedReport()
         self.races_lost = 0
 
-    async def claim(self, order: Order, limit: int, except_owners: Collection[str]) -> list[Won]:
-        """Those that were won, with their claims as they are to be delivered."""
+    async def claim(self, order: Order, limit: int) -> list[Won]:
+        """Those that were won, with their claims as they are to be delivered; no more of them once they come to `limit`."""
         shards = await self._table.shards()
         reader = DueReader(self._table.label)
 
         def read_due(item: Item) -> Due | None:
             row = reader.read(item) if "has_target" in item else None
-            if row is None or not row.managed or row.owner in except_owners:
+            if row is None or not row.managed or row.owner in order.except_owners:
                 return None
             return Due(row, int(item["version"]["N"]), layout.whole_body(item, None))
 
-        search = Search(self._table.client, self._table.due, number(order.now_ms), read_due, identity=_identity)
+        search = Search(self._table.client, self._table.due, number(order.until_ms), read_due, identity=_identity)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         taken: list[Won] = []
         try:
-            while len(taken) < limit and (due := await search.take(self._route.step(limit - len(taken)))):
+            while (left := limit - _weight(taken)) > 0 and (due := await search.take(self._route.step(left))):
                 before = len(taken)
-                await self._try(due, order, taken)
-                if self._route.met_others(len(due), len(taken) - before):
+                untried = await self._try(due, order, left, taken)
+                search.untake(untried)
+                if self._route.met_others(len(due) - len(untried), len(taken) - before):
                     search.go_elsewhere()
             if reader.newer_is_due:
                 await report_outdated(self._outdated, self._records, order.now_ms)
@@ -85,35 +105,40 @@ class FireClaimer:
             if not taken:
                 raise
             log.warning("a claim got %d of %d schedules and then failed: %s", len(taken), limit, error)  # they are ours
-        self._route.learn(full=len(taken) == limit)
+        self._route.learn(full=_weight(taken) >= limit)
         return taken
 
     async def give_back(self, taken: Sequence[Won]) -> None:
         """Those that opened no fire, and would be lost."""
         await execute_many(self._table.client, [each.undo for each in taken if each.undo is not None])
 
-    async def _try(self, due: Sequence[Due], order: Order, taken: list[Won]) -> None:
-        """Claim these schedules, as far as nobody else does; add what was won."""
-        batch = Batch([each.row for each in due], [each.columns() for each in due], order.now_ms)
+    async def _try(self, due: Sequence[Due], order: Order, most: int, taken: list[Won]) -> list[Due]:
+        """Claim these schedules, as far as nobody else does; add what was won. Those that were not tried: others are enough."""
+        batch = Batch([each.row for each in due], [each.columns() for each in due], order.now_ms, most)
         await check_zones(self._records, batch.advance)
         settings = await self._table.settings.get()
         steps = Steps(self._table, batch.advance, settings.write_shards, order.now_ms)
         shares = _shares(batch.open((), order.worker, order.lease_ms))
-        owed = {each.id: each for each in batch.owed}
-        tries = [Try(each, steps.of(each.row), owed.get(each.id), shares.get(each.id, _NOTHING)) for each in due]
+        owed: dict[Id, Owed | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
+        owed |= {each.id: each for each in batch.owed}
+        tried = [each for each in due if each.id in owed]
+        tries = [Try(each, steps.of(each.row), owed[each.id], shares.get(each.id, _NOTHING)) for each in tried]
         simple = [each for each in tries if _is_simple(each.share)]
         outcomes = await execute_many(self._table.client, [self._statement(each, settings.write_shards) for each in simple])
-        results: list[Won | Try | Exception | None] = [
+        results: list[Won | Unread | Try | Exception | None] = [
             self._result(each, outcome, steps) for each, outcome in zip(simple, outcomes, strict=True)
         ]
         aside = {each.due.id for each, outcome in zip(simple, outcomes, strict=True) if won(outcome, steps.token)}
         say_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
         harder = [each for each in tries if not _is_simple(each.share)] + [each for each in results if isinstance(each, Try)]
         results += await in_turns(harder, lambda each: self._open(each, order, steps))
-        await self._hand_out([each for each in results if isinstance(each, Won)], taken)
+        unread = [each for each in results if isinstance(each, Unread)]
+        unread += await self._hand_out([each for each in results if isinstance(each, Won)], steps, taken)
+        await self._set_aside(unread, steps)
         for result in results:
             if isinstance(result, Exception):
                 raise result
+        return [each for each in due if each.id not in owed]
 
     def _statement(self, each: Try, shards: int) -> Statement:
         """Of an exclusive schedule it must be known that nothing is open; of another, that there is room on the head."""
@@ -134,7 +159,8 @@ class FireClaimer:
             if each.owed is None or outcome.item is None:
                 return None
             undo = None if each.share.fires else steps.undo(row, each.step)
-            return Won(each.owed, outcome.item, each.share.claims, undo)
+            only = each.share.fires[0] if each.share.fires else None
+            return Won(row, each.owed, outcome.item, each.share.claims, undo, only)
         if not outcome.lost:
             return StoreUnavailable(f"{self._table.label}: {row.owner}/{row.key} could not be claimed: {outcome.code}")
         if each.owed is not None and outcome.item is not None and _is_as_seen(outcome.item, row):
@@ -142,18 +168,26 @@ class FireClaimer:
         self.races_lost += 1
         return None
 
-    async def _open(self, each: Try, order: Order, steps: Steps) -> Won | None:
+    async def _open(self, each: Try, order: Order, steps: Steps) -> Won | Unread | None:
         assert each.owed is not None
+        row = each.due.row
         opening = Opening(self._table, order, steps, each.due, each.owed, each.share)
-        head = await opening.run()
+        try:
+            head = await opening.run()
+        except InvalidSchedule as error:
+            return Unread(Problem(row, str(error), None), seen(row))
         if head is None:
             self.races_lost += 1
             return None
-        undo = None if opening.opened else steps.undo(each.due.row, each.step)
-        return Won(each.owed, head, opening.claims, undo)
+        undo = None if opening.opened else steps.undo(row, each.step)
+        return Won(row, each.owed, head, opening.claims, undo)
 
-    async def _hand_out(self, wins: Sequence[Won], taken: list[Won]) -> None:
-        """Give claims their schedules as they are stored; until now they had only what the index has of it."""
+    async def _hand_out(self, wins: Sequence[Won], steps: Steps, taken: list[Won]) -> list[Unread]:
+        """Give claims their schedules as they are stored; until now they had only what the index has of it.
+
+        Those that do not read come back: the only fire of such a one goes with it; several come again when their leases end.
+        """
+        unread: list[Unread] = []
         try:
             schedules = await self._schedules(wins)
         except TicklerError:
@@ -161,10 +195,25 @@ class FireClaimer:
             raise
         for each in wins:
             schedule = schedules.get(each.owed.id)
-            if schedule is not None:  # otherwise it was deleted just now, and its fires are cancelled
+            if isinstance(schedule, InvalidSchedule):
+                lease = {} if each.only is None else fire_layout.same_lease(each.only)
+                gone = () if each.only is None else fire_layout.OF_FIRE
+                unread.append(Unread(Problem(each.row, str(schedule), None), {**steps.own(each.row), **lease}, gone))
+            elif schedule is not None:  # otherwise it was deleted just now, and its fires are cancelled
                 taken.append(each._replace(claims=[claim._replace(schedule=schedule) for claim in each.claims]))
+        return unread
 
-    async def _schedules(self, wins: Sequence[Won]) -> dict[Id, StoredSchedule]:
+    async def _set_aside(self, unread: Sequence[Unread], steps: Steps) -> None:
+        """As far as nobody has changed them meanwhile."""
+        statements = [steps.aside(each.problem, each.condition, each.gone) for each in unread]
+        outcomes = await execute_many(self._table.client, statements)
+        done = [each.problem for each, outcome in zip(unread, outcomes, strict=True) if won(outcome, steps.token)]
+        say_set_aside(done)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                log.warning("a schedule that does not read could not be set aside, and is claimed again: %s", outcome)
+
+    async def _schedules(self, wins: Sequence[Won]) -> dict[Id, StoredSchedule | InvalidSchedule]:
         apart = {
             each.owed.id: layout.body_key(each.owed.id, each.head["body_revision"])
             for each in wins
@@ -173,7 +222,7 @@ class FireClaimer:
         bodies: Mapping[tuple[str, str], Item] = {
             layout.place(item): item for item in await get_many(self._table.client, self._table.name, list(apart.values()))
         }
-        found: dict[Id, StoredSchedule] = {}
+        found: dict[Id, StoredSchedule | InvalidSchedule] = {}
         changed: list[Id] = []
         for each in wins:
             id = each.owed.id
@@ -213,6 +262,13 @@ def _is_as_seen(head: Item, row: DueRow) -> bool:
     return all(head.get(name) == value for name, value in seen(row).items())
 
 
-def _schedule(each: Won, body: bytes) -> StoredSchedule:
+def _schedule(each: Won, body: bytes) -> StoredSchedule | InvalidSchedule:
     version, created_at, updated_at = (int(each.head[name]["N"]) for name in ("version", "created_at", "updated_at"))
-    return active_schedule(each.owed.row, version, created_at, updated_at, body)
+    try:
+        return active_schedule(each.owed.row, read_body((version, created_at, updated_at, body)))
+    except InvalidSchedule as error:
+        return error
+
+
+def _weight(taken: Sequence[Won]) -> int:
+    return sum(each.weight for each in taken)

@@ -9,7 +9,8 @@
 An open fire is in `open`, under its home region and a shard; those that wait and those that are dead are in `listed`.
 
 Items are added and taken away together with a new value of `spilled` on the head (of `dead`, where they are dead): who has read
-both, and writes on condition that it is still the same, knows all that the schedule owes.
+both, and writes on condition that it is still the same, knows all that the schedule owes. Only an open fire may go from its own
+item without that: it is `followed` where others wait and none is on the head, and then whoever closes it has to wake them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LONGEST_REASON_BYTES = 80  # on a head, which has to stay small; the history has
 # Of an open fire. Beside them is `lease`, a token by which whoever changed it last knows his own writing.
 OF_FIRE = ("fire_nominal", "fire_id", "fire_attempt", "fire_opened", "fire_worker", "fire_reason", "deliver_after", "open_shard")
 LEASE = "lease"
+FOLLOWED = "followed"
 OWED = ("fire_nominal", "fire_id", "spilled", "dead")  # what a head says of what its schedule owes
 
 _SEPARATOR = "\t"

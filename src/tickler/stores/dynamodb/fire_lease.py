@@ -49,13 +49,13 @@ class Leaser:
             if "fire_worker" in item and not expired:
                 return None
             try:
-                schedule_of(item)
+                owner = schedule_of(item).owner
             except ValueError:
                 log.warning("%s: an item that only a foreign hand can have made is open: %s", self._table.label, item)
                 return None
-            return {"pk": item["pk"], "sk": item["sk"]}
+            return None if owner in order.except_owners else {"pk": item["pk"], "sk": item["sk"]}
 
-        search = Search(self._table.client, self._table.open, number(order.now_ms), read_key, identity=place)
+        search = Search(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
         try:

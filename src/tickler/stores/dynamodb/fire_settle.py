@@ -67,8 +67,7 @@ class Settler:
             if settlement.then == "dead":
                 reason = None if settlement.entry is None else settlement.entry.detail
                 owing.add(replace(found, state="dead", deliver_after=None, worker=None, reason=reason))
-            if settlement.wakes:
-                owing.wake(now_ms)
+            owing.wake(now_ms)
             if not await owing.write():
                 return True
             await pause(attempt)
@@ -96,7 +95,7 @@ def _change(settlement: Settlement, now_ms: int) -> Change | None:
     if fire is None or then == "dead":
         return None
     if then == "done":
-        return Change(fire, {}, closes=True, wakes=settlement.wakes)
+        return Change(fire, {}, closes=True)
     deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
     values: Item = {"deliver_after": number(deliver_after)}
     if then == "release":

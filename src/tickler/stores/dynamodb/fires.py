@@ -43,9 +43,10 @@ class DynamodbFires:
         *,
         expires_at: int,
         except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at)
-        work = asyncio.ensure_future(self.claimer.claim(order, limit, except_owners))
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners))
+        work = asyncio.ensure_future(self.claimer.claim(order, limit))
         try:
             taken = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -57,9 +58,17 @@ class DynamodbFires:
         return sorted((claim for each in taken for claim in each.claims), key=_order)
 
     async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at)
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners))
         work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
         try:
             return sorted(await asyncio.shield(work), key=_order)
@@ -132,8 +141,9 @@ class DynamodbFires:
         return not await owing.write()
 
     async def _release(self, claims: Sequence[Claim], order: Order) -> None:
+        """Those that were claimed ahead of their time come at their time."""
         released = [
-            Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, order.now_ms)
+            Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(order.now_ms, claim.due_at))
             for claim in claims
             if claim.fire is not None
         ]

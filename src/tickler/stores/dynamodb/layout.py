@@ -252,7 +252,7 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
     head |= on_head
     body_item: Item | None = None
     if body != b"{}" and size_of(head) + len("body") + len(body) > INLINE_BYTES:
-        if apart and body_before is not None and _divided(body_before)[1] == body:
+        if apart and body_before is not None and _same_rest(body_before, body):
             head["body_revision"] = text(apart)
         else:
             head["body_revision"] = text(revision)
@@ -281,10 +281,22 @@ def _divided(body: bytes) -> tuple[Item, bytes]:
     return on_head, msgspec.json.encode(fields)
 
 
+def _same_rest(whole: bytes, rest: bytes) -> bool:
+    """Whether what is not on the head of a body is this; no, where it does not read."""
+    try:
+        return _divided(whole)[1] == rest
+    except msgspec.DecodeError:
+        return False
+
+
 def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | None) -> bytes:
-    """The body as `encode_body` made it, from where its parts lie."""
+    """The body as `encode_body` made it, from where its parts lie; one that does not read is left as it is."""
     kept = (head if body is None else body).get("body")
-    fields = {} if kept is None else msgspec.json.decode(kept["S"], type=dict[str, msgspec.Raw])
+    try:
+        fields = {} if kept is None else msgspec.json.decode(kept["S"], type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        assert kept is not None
+        return str(kept["S"]).encode()
     if "policy" in head:
         fields["policy"] = msgspec.Raw(head["policy"]["S"].encode())
     if "ends_at" in head:

@@ -6,18 +6,17 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires import Claim, Fire
 from tickler.owed import Batch, Opened, Owed
 from tickler.schedule import Id
+from tickler.schedule_json import read_body
 from tickler.stores.dynamodb.fire_layout import fire_key
-from tickler.stores.dynamodb.layout import DueRow, place
+from tickler.stores.dynamodb.layout import DueRow, place, whole_body
 from tickler.stores.dynamodb.order import Order
-from tickler.stores.dynamodb.owing import Owing, read_owing
+from tickler.stores.dynamodb.owing import Owing, read_owing, woken
 from tickler.stores.dynamodb.steps import Step, Steps, seen
 from tickler.stores.dynamodb.table import TRIES, Table
 from tickler.stores.dynamodb.together import Insert
@@ -64,7 +63,7 @@ class Opening:
         self._there: set[tuple[str, str]] = set()  # items of fires that turned out to exist
 
     async def run(self) -> Item | None:
-        """The head of the schedule; None when somebody else has got it."""
+        """The head of the schedule; None when somebody else has got it. `InvalidSchedule` when it turns out not to read."""
         head: Item | None = None
         try:
             while self._left is None or self._left:
@@ -82,6 +81,8 @@ class Opening:
             owing = await read_owing(self._table, self._due.id)
             if owing is None or any(owing.head.get(name) != value for name, value in self._seen.items()):
                 return None
+            if self._left is None:
+                _check_body(owing.head)
             if await self._written(owing):
                 return owing.head
             await pause(attempt)
@@ -98,7 +99,7 @@ class Opening:
         owing.advance(step.values, step.removed, self._seen)
         for fire in portion:
             waits = fire.state == "waiting" and not owing.busy  # for what was settled meanwhile
-            owing.add(replace(fire, state="open", deliver_after=self._order.now_ms) if waits else fire)
+            owing.add(woken(fire, self._order.now_ms) if waits else fire)
         if not rest:
             owing.remember(self._share.entries, self._order.expires_at)
         lost = await owing.write()
@@ -121,3 +122,9 @@ class Opening:
         """Without those that exist: an instant that is claimed again has the same fire."""
         on_head = None if owing.on_head is None else owing.on_head.id
         return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._there]
+
+
+def _check_body(head: Item) -> None:
+    """`InvalidSchedule` when the body does not read, of which the index has only a part. One that lies apart is not looked at."""
+    if "body_revision" not in head:
+        read_body((0, 0, 0, whole_body(head, None)))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 
 class Order(NamedTuple):
-    """Who wants fires, when, for how long, and until when the history keeps what is to say of it."""
+    """Who wants fires, when, for how long, and until when the history keeps what is to say of it; whose are passed over.
+
+    What comes due until `until_ms` is wanted: that is later than now where a claim is made ahead of time.
+    """
 
     now_ms: int
     worker: str
     lease_ms: int
     expires_at: int
+    until_ms: int
+    except_owners: Collection[str] = ()

@@ -11,7 +11,7 @@ from tickler.dynamo.batches import gathered
 from tickler.fires import Entry, Fire, FireState
 from tickler.schedule import Id
 from tickler.stores.dynamodb import fire_layout, layout
-from tickler.stores.dynamodb.fire_layout import OF_FIRE, fire_key, fire_of
+from tickler.stores.dynamodb.fire_layout import FOLLOWED, OF_FIRE, fire_key, fire_of
 from tickler.stores.dynamodb.history import inserts
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.table import Table, all_of
@@ -54,6 +54,11 @@ async def own_fires(
         if limit is not None and len(found) >= limit:
             return found[:limit]
     return found
+
+
+def woken(fire: Fire, now_ms: int) -> Fire:
+    """One that waited. It may have been claimed ahead of its time."""
+    return replace(fire, state="open", deliver_after=max(now_ms, fire.nominal_at))
 
 
 class Owing:
@@ -120,14 +125,21 @@ class Owing:
         if self._waiting and self._now_on_head is None and not self._opened:
             first = self._waiting[0]
             self.close(first, fire_layout.same_fire(first))
-            self.add(replace(first, state="open", deliver_after=now_ms))
+            self.add(woken(first, now_ms))
 
     def remember(self, entries: Iterable[Entry], expires_at: int) -> None:
         self._writes += inserts(entries, expires_at)
 
     async def write(self) -> list[Write]:
         """Those changes that were not possible any more, in which case nothing was changed."""
-        return await write_together(self._table, [self._head_write(), *self._writes])
+        return await write_together(self._table, [self._head_write(), *self._writes, *self._marks()])
+
+    def _marks(self) -> list[Update]:
+        """Those who close a fire on the head see by it that others wait; those who close another one see it there."""
+        if self._now_on_head is not None or not self._opened or not self._waiting:
+            return []
+        first = self._opened[0]
+        return [Update(fire_key(first), {FOLLOWED: {"BOOL": True}}, fire_layout.same_fire(first))]
 
     def _head_write(self) -> Update:
         values, removed = dict(self._values), list(self._removed)

@@ -74,6 +74,10 @@ class Search(Generic[R]):
         taken, self._found = self._found[:wanted], self._found[wanted:]
         return taken
 
+    def untake(self, rows: Sequence[R]) -> None:
+        """Give these first when asked again: nobody has tried them."""
+        self._found = [*rows, *self._found]
+
     def go_elsewhere(self) -> None:
         """Somebody else is at work where this search is: come back to what is left there when all other places were asked."""
         unasked = [place for place in self._places if place[1] is None]

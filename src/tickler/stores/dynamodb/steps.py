@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tickler.advance import ROW_FORMAT, Advance, Problem, lacking_zones
@@ -69,14 +70,23 @@ class Steps:
     def to(self, row: DueRow, next_fire_at: int) -> Step:
         return Step({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
 
+    def aside(self, problem: Problem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
+        """Set a row aside of which it turned out only now that it does not read."""
+        row: DueRow = problem.row
+        values = {**_set_aside(row, problem), "claim": self.token}
+        return self._table.update(row.handle[0], values, condition, [*_IN_INDEX, *gone])
+
+    def own(self, row: DueRow) -> Condition:
+        """The condition that this claim has won it, and nobody has touched it since."""
+        return {"claim": self.token, "revision": text(row.handle[2])}
+
     def undo(self, row: DueRow, step: Step) -> Statement:
         """As it was before the claim, unless somebody has touched it since."""
         values = {"next_fire_at": number(row.next_fire_at), "due_shard": self._shard(row)}
         if row.managed and "listed" in step.values:
             values["listed"] = text(layout.listed_in("active", Id(row.owner, row.key)))
         gone = [name for name in step.values if name not in (*_IN_INDEX, "listed")]
-        key, _, revision = row.handle
-        return self._table.update(key, values, {"claim": self.token, "revision": text(revision)}, gone)
+        return self._table.update(row.handle[0], values, self.own(row), gone)
 
     def _shard(self, row: DueRow) -> Attribute:
         return text(layout.due_shard(Id(row.owner, row.key), self._table.home, self._shards))

@@ -7,9 +7,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
 from tickler.leasing import lease
 from tickler.owed import Batch
+from tickler.reports import say_set_aside
 from tickler.schedule import Id, StoredSchedule
 from tickler.stores.memory.index import MemoryIndex, columns
 from tickler.stores.memory.schedules import MemorySchedules
@@ -33,28 +34,46 @@ class MemoryFires:
         *,
         expires_at: int,
         except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
     ) -> list[Claim]:
         tables = self._tables
-        due = self._index.due(now_ms, lambda id: id.owner not in except_owners and self._has_target(id))
-        rows = [(id, *id, *columns(tables.index[id])) for id in due[:limit]]
-        bodies = [self._body(id) for id in due[:limit]]
-        batch = Batch(rows, bodies, now_ms)
-        self._index.apply(batch.advance)
-        busy = {Id(fire.owner, fire.key) for fire in tables.fires.values() if fire.state in _NOT_DEAD}
-        opened = batch.open(busy, worker, lease_ms)
-        new = {fire.id: fire for fire in opened.fires if fire.id not in tables.fires}
-        tables.fires |= new
-        tables.remember(opened.entries, expires_at)
-        return opened.claimed(new)
+        due = self._index.due(now_ms, lambda id: id.owner not in except_owners and self._has_target(id), ahead_ms)
+        claimed: list[Claim] = []
+        left = limit
+        while left > 0 and due:
+            rows = [(id, *id, *columns(tables.index[id])) for id in due[:left]]
+            batch = Batch(rows, [self._body(id) for id in due[:left]], now_ms, left)
+            due = due[left:] if batch.advance.problems else []
+            say_set_aside(batch.advance.problems)
+            self._index.apply(batch.advance)
+            busy = {Id(fire.owner, fire.key) for fire in tables.fires.values() if fire.state in _NOT_DEAD}
+            opened = batch.open(busy, worker, lease_ms)
+            new = {fire.id: fire for fire in opened.fires if fire.id not in tables.fires}
+            tables.fires |= new
+            tables.remember(opened.entries, expires_at)
+            claimed += opened.claimed(new)
+            left -= batch.size
+        return claimed
 
     async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
     ) -> list[Claim]:
         tables = self._tables
         due = [
             fire
             for fire in tables.fires.values()
-            if fire.deliver_after is not None and fire.deliver_after <= now_ms and (expired or fire.worker is None)
+            if fire.deliver_after is not None
+            and fire.deliver_after <= now_ms
+            and (expired or fire.worker is None)
+            and fire.owner not in except_owners
         ]
         due.sort(key=lambda fire: fire.deliver_after or 0)
         found = [(fire, self._schedule(fire)) for fire in due[:limit]]
@@ -82,7 +101,7 @@ class MemoryFires:
             if each.fire is not None and self._still(each.fire):
                 self._settle(each, each.fire, now_ms)
         for each in settlements:
-            if each.wakes:
+            if each.fire is not None and each.then in ("done", "dead"):
                 self._wake(each.id, now_ms)
             if each.delete_schedule:
                 self._delete(each.id)
@@ -112,7 +131,7 @@ class MemoryFires:
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         found = [(each.entry.at, each.number, each.entry) for each in self._tables.history if _id(each.entry) == id]
         if before is not None:
-            found = [each for each in found if each[:2] < (before[0], int(before[1]))]
+            found = [each for each in found if each[:2] < (before[0], entry_number(before[1]))]
         found.sort(key=lambda each: each[:2], reverse=True)
         return [(str(number), entry) for _, number, entry in found[:limit]]
 
@@ -146,14 +165,17 @@ class MemoryFires:
         elif settlement.then == "dead":
             fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, reason=reason)
         else:
-            fires[fire.id] = replace(fire, deliver_after=now_ms, worker=None, attempt=fire.attempt - 1)
+            deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
+            fires[fire.id] = replace(fire, deliver_after=deliver_after, worker=None, attempt=fire.attempt - 1)
 
     def _wake(self, id: Id, now_ms: int) -> None:
         """Open the first that waits, unless one is open."""
         of_schedule = [fire for fire in self._tables.fires.values() if _id(fire) == id]
         waiting = sorted((fire for fire in of_schedule if fire.state == "waiting"), key=_place)
         if waiting and all(fire.state != "open" for fire in of_schedule):
-            self._tables.fires[waiting[0].id] = replace(waiting[0], state="open", deliver_after=now_ms)
+            self._tables.fires[waiting[0].id] = replace(
+                waiting[0], state="open", deliver_after=max(now_ms, waiting[0].nominal_at)
+            )
 
     def _delete(self, id: Id) -> None:
         stored = self._schedules.read(id)
@@ -168,7 +190,7 @@ class MemoryFires:
 
     def _has_target(self, id: Id) -> bool:
         stored = self._schedules.read(id)
-        return stored is not None and (stored.target is not None or stored.newer)
+        return stored is not None and (stored.target is not None or stored.newer or stored.state == "unreadable")
 
     def _schedule(self, fire: Fire) -> StoredSchedule | None:
         return self._schedules.read(_id(fire))

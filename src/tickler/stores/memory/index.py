@@ -36,10 +36,10 @@ class MemoryIndex:
         self.apply(result)
         return result.claimed
 
-    def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True) -> list[Id]:
-        """Rows that are due and read, earliest first; the others are set aside, or reported."""
+    def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True, ahead_ms: int = 0) -> list[Id]:
+        """Rows that are due, or soon, and read, earliest first; the others are set aside, or reported."""
         index = self._tables.index
-        due = [id for id, entry in index.items() if entry.next_fire_at <= now_ms and wanted(id)]
+        due = [id for id, entry in index.items() if entry.next_fire_at <= now_ms + ahead_ms and wanted(id)]
         due.sort(key=lambda id: (index[id].next_fire_at, id))
         known = [id for id in due if index[id].format <= ROW_FORMAT]
         problems = advance(((id, *id, *columns(index[id])) for id in known), now_ms).problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlencode
 
@@ -16,6 +17,8 @@ from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
+
+log = logging.getLogger("tickler")
 
 
 class PostgresStore:
@@ -33,7 +36,8 @@ class PostgresStore:
         try:
             found = await schema.version(self._database)
             if found is None and create:
-                await schema.migrate(self._database)
+                if await schema.migrate(self._database):
+                    log.info("%s had no Tickler tables: they were made", self._database.name)
                 found = await schema.version(self._database)
             check_version(self._database.name, found, schema.NEWEST)
         except BaseException:

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
@@ -42,14 +42,16 @@ OPEN = """
     )
     ON CONFLICT DO NOTHING RETURNING id
 """
+# Locked, so that whoever settles one of them comes before, and it is gone, or after, and sees what was made to wait for it.
 _BUSY = """
-    SELECT DISTINCT f.owner, f.key FROM {schema}.tickler_fires f
+    SELECT f.owner, f.key FROM {schema}.tickler_fires f
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON f.owner = wanted.owner AND f.key = wanted.key
     WHERE f.state <> 'dead'
+    ORDER BY f.owner, f.key, f.id FOR SHARE OF f
 """
 _OPEN_SINCE = f"""
     SELECT {FIRE} FROM {{schema}}.tickler_fires f
-    WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL)
+    WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE SKIP LOCKED
 """
@@ -88,7 +90,7 @@ _SETTLE = {
     "extend": f"UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM {_LEASES}",
 }
 _WAKE = """
-    UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = $3
+    UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = greatest($3, f.nominal_at)
     FROM (
         SELECT DISTINCT ON (w.owner, w.key) w.owner, w.key, w.id
         FROM unnest($1::text[], $2::text[]) AS settled (owner, key)
@@ -105,12 +107,6 @@ _LOCK_SCHEDULES = """
     SELECT FROM {schema}.tickler_schedules s
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
     ORDER BY s.owner, s.key FOR UPDATE OF s
-"""
-# A claim has the index row locked while it sees whether a fire is open, and lets the next wait: so has who wakes it.
-_LOCK_INDEX = """
-    SELECT FROM {schema}.tickler_index i
-    JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON i.owner = wanted.owner AND i.key = wanted.key
-    ORDER BY i.owner, i.key FOR UPDATE OF i
 """
 _DELETE_FINISHED = """
     WITH gone AS (
@@ -170,6 +166,7 @@ class PostgresFires:
         *,
         expires_at: int,
         except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
     ) -> list[Claim]:
         sql = self._database.sql
 
@@ -177,13 +174,13 @@ class PostgresFires:
             claimed: list[Claim] = []
             left = limit
             while left > 0:
-                due = await connection.fetch(sql(SELECT_DUE), now_ms, ROW_FORMAT, left, list(except_owners))
-                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms)
+                due = await connection.fetch(sql(SELECT_DUE), now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners))
+                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 await self._index.apply(connection, batch.advance)
                 opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
                 claimed += opened.claimed(await self._open(connection, opened.fires))
                 await remember(connection, self._database, opened.entries, expires_at)
-                left -= len(batch.owed)
+                left -= batch.size
                 if not batch.advance.problems:
                     break
             if left > 0 and await connection.fetchval(sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
@@ -193,10 +190,18 @@ class PostgresFires:
         return await self._database.claim(work)
 
     async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
     ) -> list[Claim]:
         async def work(connection: Connection) -> list[Claim]:
-            found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired)
+            found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired, list(except_owners))
             due = [fire_of(row) for row in found]
             if not due:
                 return []
@@ -218,21 +223,19 @@ class PostgresFires:
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
         owed = _in_order([(each.fire, each) for each in settlements if each.fire is not None])
-        woken = sorted({each.id for each in settlements if each.wakes})
+        closed = sorted({each.id for _, each in owed if each.then in ("done", "dead")})
         deleted = sorted({each.id for each in settlements if each.delete_schedule})
         sql = self._database.sql
 
         async def work(connection: Connection) -> list[Fire]:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
-            if woken:
-                await connection.execute(sql(_LOCK_INDEX), *transposed(woken))
             await remember(connection, self._database, entries, expires_at)
             found: set[str] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
                 found |= await self._settle(connection, then, leases)
-            await self._wake(connection, woken, now_ms)
+            await self._wake(connection, closed, now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
             return [fire for fire, _ in owed if fire.id not in found]
@@ -240,9 +243,13 @@ class PostgresFires:
         return await self._database.claim(work)
 
     async def open(self, fire: Fire) -> bool:
-        sql = self._database.sql(_OPEN_ONE)
-        status = await self._database.write(lambda connection: connection.execute(sql, *_columns(fire)))
-        return status == "INSERT 0 1"
+        async def work(connection: Connection) -> bool:
+            opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *_columns(fire)) == "INSERT 0 1"
+            if opened:
+                await self._database.notify(connection)
+            return opened
+
+        return await self._database.write(work)
 
     async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
         async def work(connection: Connection) -> Fire | None:
@@ -250,11 +257,11 @@ class PostgresFires:
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             place = [[fire.owner], [fire.key], [fire.id]]
+            await self._database.notify(connection)
             if to == "open":
                 await connection.execute(self._database.sql(_LEASE), *place, [0], ["open"], [now_ms], [None], [None])
                 return fire
             await connection.execute(self._database.sql(_CANCEL), *place)
-            await connection.execute(self._database.sql(_LOCK_INDEX), *place[:2])
             await self._wake(connection, [id_of(fire)], now_ms)
             await remember(connection, self._database, [cancelled(fire, now_ms, "by hand")], expires_at)
             return fire
@@ -265,7 +272,7 @@ class PostgresFires:
         return await self._database.read(lambda connection: self._get(connection, fire_id))
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
-        place = _LAST if before is None else (before[0], int(before[1]))
+        place = _LAST if before is None else (before[0], entry_number(before[1]))
         sql = self._database.sql(_HISTORY)
         found = await self._database.read(lambda connection: connection.fetch(sql, *id, *place, limit))
         return [(str(number), _decode_entry(entry)) for number, entry in found]
@@ -320,9 +327,7 @@ class PostgresFires:
             gone = [(fire.owner, fire.key, fire.id) for fire in result.cancelled]
             await connection.execute(self._database.sql(_CANCEL), *transposed(gone))
         if result.dead:
-            ids = sorted({id_of(fire) for fire in result.dead})
-            await connection.execute(self._database.sql(_LOCK_INDEX), *transposed(ids))
-            await self._wake(connection, ids, now_ms)
+            await self._wake(connection, sorted({id_of(fire) for fire in result.dead}), now_ms)
 
     async def _wake(self, connection: Connection, ids: Sequence[Id], now_ms: int) -> None:
         """Open the first that waits of each schedule, unless one is open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import unquote
 
@@ -16,6 +17,8 @@ from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
 
 BUSY_TIMEOUT_S = 5.0
+
+log = logging.getLogger("tickler")
 
 
 class SqliteStore:
@@ -35,7 +38,9 @@ class SqliteStore:
         try:
             found = await connection.read(schema.version)
             if found is None and create:
-                await connection.write(lambda raw: schema.migrate(raw, connection.name))
+                made = await connection.write(lambda raw: schema.migrate(raw, connection.name))
+                if made and self.capabilities.shared:  # nobody mistypes one in memory
+                    log.info("%s had no Tickler tables: they were made", connection.name)
                 found = await connection.read(schema.version)
             check_version(connection.name, found, schema.NEWEST)
         except BaseException:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
@@ -28,7 +28,7 @@ SELECT_DUE = """
     ORDER BY i.next_fire_at
     LIMIT ?
 """
-_OTHER_OWNERS = "AND i.owner NOT IN (SELECT value FROM json_each(?))"
+_OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""
@@ -56,7 +56,7 @@ _RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ?
 _GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
 _RELEASE = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1 {_OF_LEASE}"
 _WAKE = """
-    UPDATE tickler_fires SET state = 'open', deliver_after = ?3
+    UPDATE tickler_fires SET state = 'open', deliver_after = max(?3, nominal_at)
     WHERE owner = ?1 AND key = ?2 AND state = 'waiting'
         AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'waiting')
         AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'open')
@@ -100,22 +100,23 @@ class SqliteFires:
         *,
         expires_at: int,
         except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
     ) -> list[Claim]:
-        query = SELECT_DUE.format(others=_OTHER_OWNERS if except_owners else "")
-        others = [msgspec.json.encode(list(except_owners)).decode()] if except_owners else []
+        query = SELECT_DUE.format(others=_OTHER_OWNERS.format("i") if except_owners else "")
+        others = [rows.as_json(list(except_owners))] if except_owners else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             claimed: list[Claim] = []
             left = limit
             while left > 0:
-                due = connection.execute(query, (now_ms, ROW_FORMAT, *others, left)).fetchall()
-                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms)
+                due = connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left)).fetchall()
+                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 apply(connection, batch.advance)
                 busy = _busy(connection, batch.exclusive)
                 opened = batch.open(busy, worker, lease_ms)
                 claimed += opened.claimed(_opened(connection, opened.fires))
                 remember(connection, opened.entries, expires_at)
-                left -= len(batch.owed)
+                left -= batch.size
                 if not batch.advance.problems:
                     break
             if left > 0 and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
@@ -125,12 +126,23 @@ class SqliteFires:
         return await self._connection.write(work)
 
     async def lease(
-        self, now_ms: int, limit: int, worker: str, lease_ms: int, *, expires_at: int, expired: bool = True
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
     ) -> list[Claim]:
-        query = _OPEN_SINCE.format(which="" if expired else "AND f.worker IS NULL")
+        which = [_OTHER_OWNERS.format("f")] if except_owners else []
+        which += [] if expired else ["AND f.worker IS NULL"]
+        query = _OPEN_SINCE.format(which=" ".join(which))
+        others = [rows.as_json(list(except_owners))] if except_owners else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
-            due = [fire_of(row) for row in connection.execute(query, (now_ms, limit)).fetchall()]
+            due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
             if not due:
                 return []
             stored = schedules.read(connection, list({id_of(fire) for fire in due}))
@@ -152,7 +164,9 @@ class SqliteFires:
         def work(connection: sqlite3.Connection) -> list[Fire]:
             remember(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
-            connection.executemany(_WAKE, [(*each.id, now_ms) for each in settlements if each.wakes])
+            _wake(
+                connection, [each.id for each in settlements if each.fire is not None and each.then in ("done", "dead")], now_ms
+            )
             for each in settlements:
                 if each.delete_schedule and connection.execute(_DELETE_FINISHED, each.id).rowcount:
                     rows.leave(connection, [each.id])
@@ -176,7 +190,7 @@ class SqliteFires:
                 connection.execute(_LEASE, (*id_of(fire), fire.id, 0, "open", now_ms, None, None))
                 return fire
             connection.execute(_CANCEL, (*id_of(fire), fire.id))
-            connection.execute(_WAKE, (*id_of(fire), now_ms))
+            _wake(connection, [id_of(fire)], now_ms)
             remember(connection, [cancelled(fire, now_ms, "by hand")], expires_at)
             return fire
 
@@ -187,7 +201,7 @@ class SqliteFires:
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         query = _HISTORY.format(before="" if before is None else "AND (at, number) < (?, ?)")
-        parameters = (*id, *(() if before is None else (before[0], int(before[1]))), limit)
+        parameters = (*id, *(() if before is None else (before[0], entry_number(before[1]))), limit)
         found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchall())
         return [(str(number), _decode_entry(entry)) for number, entry in found]
 
@@ -256,7 +270,8 @@ def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, 
     elif settlement.then == "dead":
         changed = connection.execute(_GIVE_UP, (reason, *lease))
     else:
-        changed = connection.execute(_RELEASE, (now_ms, *lease))
+        deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
+        changed = connection.execute(_RELEASE, (deliver_after, *lease))
     return changed.rowcount == 1
 
 
@@ -267,7 +282,13 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
         [(*id_of(fire), fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason) for fire in changed],
     )
     connection.executemany(_CANCEL, [(*id_of(fire), fire.id) for fire in result.cancelled])
-    connection.executemany(_WAKE, [(*id_of(fire), now_ms) for fire in result.dead])
+    _wake(connection, [id_of(fire) for fire in result.dead], now_ms)
+
+
+def _wake(connection: sqlite3.Connection, ids: Sequence[Id], now_ms: int) -> None:
+    """Open the first that waits of each schedule, unless one is open."""
+    if ids and connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
+        connection.executemany(_WAKE, [(*id, now_ms) for id in ids])
 
 
 def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:

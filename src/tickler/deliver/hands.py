@@ -1,0 +1,247 @@
+"""What a worker has in its hands: held until its instant, queued until there is room, in flight; and how it gets rid of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from datetime import timedelta
+
+from tickler.clock import Clock
+from tickler.deliver.acknowledge import Acknowledgements
+from tickler.deliver.attempt import Attempts, host_of
+from tickler.deliver.options import RunOptions
+from tickler.deliver.queue import FairQueue, Lane
+from tickler.deliver.sparingly import Sparingly
+from tickler.delivery import Outcome
+from tickler.fires import Claim, Fire, Settlement
+
+LEAST_FLUSH_S = 5.0
+EARLY_POLL_S = 0.05
+CANCELLED_S = 2.0  # for an attempt to end that was told to
+STOPPED = "the worker was told to stop"
+
+log = logging.getLogger("tickler.deliver")
+
+Gone = Callable[[Claim, str], Awaitable[None]]
+
+
+class Hands:
+    """Starts what it was given as far as the limits allow, and hands what came of it to the acknowledgements.
+
+    `less` is called when there may be room for more; `gone` with a claim whose target wants no more, and why.
+    """
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        acknowledgements: Acknowledgements,
+        clock: Clock,
+        options: RunOptions,
+        less: Callable[[], None],
+        gone: Gone,
+    ) -> None:
+        self._attempts = attempts
+        self._acknowledgements = acknowledgements
+        self._clock = clock
+        self._options = options
+        self._less = less
+        self._gone = gone
+        self._queue: FairQueue[Claim] = FairQueue(options.per_owner, options.per_host)
+        self._early: dict[int, tuple[asyncio.TimerHandle, Claim]] = {}
+        self._numbers = itertools.count()
+        self._in_flight: dict[asyncio.Task[None], Claim] = {}
+        self._dead = Sparingly(log, logging.WARNING, "and %d more were given up")
+        self._failed = Sparingly(log, logging.INFO, "and %d more failed")
+        self.low_water = 0  # `less` is called when so many are left
+        self.ends_at: float | None = None  # of a tick, on the loop's clock: no attempt lasts longer than it and the drain
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def waiting(self) -> int:
+        """How many are not started yet."""
+        return len(self._queue) + len(self._early)
+
+    @property
+    def waiting_of(self) -> dict[str, int]:
+        """How many of each owner are not started yet."""
+        if not self._early:
+            return self._queue.queued
+        return Counter(self._queue.queued) + Counter(claim.schedule.owner for _, claim in self._early.values())
+
+    def fires(self) -> list[Fire]:
+        """All that are leased to this worker, as far as they are not settled."""
+        return [claim.fire for claim in self._all() if claim.fire is not None]
+
+    def owes(self) -> bool:
+        """Whether there is something that is not started and that others could deliver."""
+        return any(claim.fire is not None for claim in self._not_started())
+
+    def busy_owners(self) -> list[str]:
+        """Those that have half of their places taken."""
+        return [owner for owner, number in self._queue.started_of.items() if 2 * number >= self._options.per_owner]
+
+    def room_for_any(self, except_owners: Collection[str] = ()) -> int:
+        """How many could be started at once, whoever else they belong to, and wherever they go."""
+        started = [number for owner, number in self._queue.started_of.items() if owner not in except_owners]
+        of_owner = self._options.per_owner - max(started, default=0)
+        to_host = self._options.per_host - max(self._queue.started_to.values(), default=0)
+        return min(self._options.in_flight - self.in_flight, of_owner, to_host) - self.waiting
+
+    def take(self, claims: Sequence[Claim]) -> int:
+        """How many; what was claimed ahead of its time is held until then, and takes nobody's place meanwhile."""
+        for claim in claims:
+            self._accept(claim)
+        self.counts["claimed"] += len(claims)
+        self._start()
+        return len(claims)
+
+    async def drain(self, seconds: float) -> None:
+        """Give back what was not started, except what is delivered at most once, which nobody else would deliver."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        for claim in self._let_go():
+            if claim.fire is None:
+                self._accept(claim)
+            else:
+                self._acknowledgements.put(self._given_back(claim))
+        self._start()
+        while (self._in_flight or self._early) and loop.time() < until:
+            patience_s = min(until - loop.time(), EARLY_POLL_S if self._early else seconds)
+            if self._in_flight:
+                await asyncio.wait(self._in_flight, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(patience_s)
+        for claim in self._let_go():
+            self._acknowledgements.put(self._given_back(claim))
+        await asyncio.sleep(0)  # a task that is cancelled before it began would say nothing of its claim
+        await self._cut_off()
+        await self._acknowledgements.all_written(max(until - loop.time(), LEAST_FLUSH_S))
+        self._dead.sum_up()
+        self._failed.sum_up()
+
+    async def _cut_off(self) -> None:
+        for task in list(self._in_flight):
+            task.cancel()
+        if self._in_flight:
+            await asyncio.wait(list(self._in_flight), timeout=CANCELLED_S)
+        for claim in self._in_flight.values():
+            log.error("%s: its attempt does not end although it was cancelled; it is left behind", claim.schedule.id)
+            self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
+
+    # Before an attempt.
+
+    def _accept(self, claim: Claim) -> None:
+        early_ms = claim.due_at - self._clock.now_ms() if self._options.ahead else 0
+        if early_ms > 0:
+            number = next(self._numbers)
+            handle = asyncio.get_running_loop().call_later(early_ms / 1000, self._at_its_instant, number)
+            self._early[number] = (handle, claim)
+        else:
+            self._put(claim)
+
+    def _put(self, claim: Claim) -> None:
+        schedule = claim.schedule
+        self._queue.put(Lane(schedule.owner, host_of(schedule.target)), claim)
+
+    def _at_its_instant(self, number: int) -> None:
+        _, claim = self._early.pop(number)
+        self._put(claim)
+        self._start()
+
+    def _not_started(self) -> Iterator[Claim]:
+        return itertools.chain(self._queue, (claim for _, claim in self._early.values()))
+
+    def _all(self) -> Iterable[Claim]:
+        return itertools.chain(self._in_flight.values(), self._not_started())
+
+    def _let_go(self) -> list[Claim]:
+        """All that was not started."""
+        for handle, _ in self._early.values():
+            handle.cancel()
+        claims = [claim for _, claim in self._queue.drain()] + [claim for _, claim in self._early.values()]
+        self._early.clear()
+        return claims
+
+    def _given_back(self, claim: Claim) -> Settlement:
+        """Of what was not begun: for others, though not before its instant. What nobody else would deliver is recorded."""
+        if claim.fire is None:
+            return self._attempts.cut_off(claim, STOPPED)
+        return Settlement(claim.schedule.id, claim.fire, "release", None, max(claim.due_at, self._clock.now_ms()))
+
+    # Attempts.
+
+    def _start(self) -> None:
+        while len(self._in_flight) < self._options.in_flight and (taken := self._queue.take()) is not None:
+            task = asyncio.create_task(self._attempts_from(*taken))
+            self._in_flight[task] = taken[1]
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._in_flight[task]
+        self._start()
+        if self.ends_at is not None:
+            self._less()
+
+    async def _attempts_from(self, lane: Lane, claim: Claim) -> None:
+        """This attempt, and then the next that may start: a task for each would cost more than its bookkeeping."""
+        task = asyncio.current_task()
+        assert task is not None
+        while True:
+            try:
+                await self._attempt(claim)
+            finally:
+                self._queue.done(lane)
+            if self.ends_at is not None or len(self._queue) == self.low_water:
+                self._less()
+            taken = self._queue.take()
+            if taken is None:
+                break
+            lane, claim = taken
+            self._in_flight[task] = claim
+            self._start()  # one end may make room in two limits
+
+    async def _attempt(self, claim: Claim) -> None:
+        try:
+            settlement, outcome = await self._attempts.make(claim, self._most_s())
+        except asyncio.CancelledError:
+            self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
+            raise
+        self._acknowledgements.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")
+        if outcome.verdict == "delivered":
+            self.counts["delivered"] += 1
+            return
+        self.counts["failed"] += 1
+        await self._say(claim, settlement, outcome)
+
+    async def _say(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+        id, attempt = claim.schedule.id, 1 if claim.fire is None else claim.fire.attempt
+        detail = None if settlement.entry is None else settlement.entry.detail
+        why = detail or "no reason is known"
+        if settlement.then == "dead":
+            self.counts["dead"] += 1
+            self._dead.say("%s was given up after attempt %d: %s (fires.retry sends %s again)", id, attempt, why, _id_of(claim))
+        elif claim.fire is None:
+            self._dead.say("%s was not delivered, and is not tried again: %s", id, why)
+        else:
+            self._failed.say("%s failed at attempt %d, and is tried again: %s", id, attempt, why)
+        if outcome.verdict == "gone":
+            await self._gone(claim, f"its target {detail or 'is gone'}")
+
+    def _most_s(self) -> float:
+        """However long a schedule's own timeout is."""
+        longest_s = self._options.longest / timedelta(seconds=1)
+        if self.ends_at is None:
+            return longest_s
+        left_s = max(self.ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain / timedelta(seconds=1)
+        return min(longest_s, left_s)
+
+
+def _id_of(claim: Claim) -> str:
+    return "it" if claim.fire is None else claim.fire.id
