@@ -145,6 +145,31 @@ def test_headers_do_not_go_to_another_host_scheme_or_port(url: str) -> None:
             assert not shows_a_secret(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("given_for", "asked_for"),
+    [
+        ("https://aς.example/", "https://aΣ.example/"),  # the second leads to aσ.example
+        ("https://aΣ.example:8443/", "https://aς.example:8443/"),
+        ("https://BÜCHER.example/", "https://bücher.example/"),
+    ],
+)
+def test_names_that_only_look_the_same_in_lower_case_are_not_the_same_host(given_for: str, asked_for: str) -> None:
+    sealed = SEALER.seal_target(HttpTarget(given_for, headers={"x": TOKEN}), "u1")
+    assert SEALER.unseal_target(replace(sealed, url=f"{given_for}other"), "u1").headers == {"x": TOKEN}
+    for use in (SEALER.seal_target, SEALER.unseal_target):
+        with pytest.raises(InvalidSchedule, match="another owner or host"):
+            use(replace(sealed, url=asked_for), "u1")
+
+
+def test_the_port_of_a_scheme_may_be_written_or_not_beside_a_name_that_is_not_ascii() -> None:
+    sealed = SEALER.seal_target(HttpTarget("https://bücher.example/", headers={"x": TOKEN}), "u1")
+    for url in ("https://bücher.example:443/", "HTTPS://bücher.example"):
+        assert SEALER.unseal_target(replace(sealed, url=url), "u1").headers == {"x": TOKEN}
+    for url in ("https://bücher.example:444/", "http://bücher.example/"):
+        with pytest.raises(InvalidSchedule, match="another owner or host"):
+            SEALER.unseal_target(replace(sealed, url=url), "u1")
+
+
 @pytest.mark.parametrize("owner", ["u2", "U1", "u1 ", "", "u1/digest"])
 def test_headers_of_one_owner_are_not_unsealed_for_another(owner: str) -> None:
     for use in (SEALER.seal_target, SEALER.unseal_target):
@@ -249,12 +274,22 @@ def test_the_first_key_seals_and_all_unseal() -> None:
     after = Sealer.from_environment({"TICKLER_KEY": KEY})
     old = before.seal_target(TARGET, "u1")
     assert both.unseal_target(old, "u1") == TARGET
-    assert both.seal_target(TARGET, "u1", old) == old, "a put of the same changes nothing"
     new = both.seal_target(TARGET, "u1")
     assert after.unseal_target(new, "u1") == TARGET
     for sealer, target in ((before, new), (after, old)):
         with pytest.raises(InvalidSchedule, match="add the one it was sealed with"):
             sealer.unseal_target(target, "u1")
+
+
+def test_what_an_old_key_sealed_is_sealed_anew_when_it_is_put_again_and_then_stays() -> None:
+    """Otherwise a key could never be dropped."""
+    both, after = Sealer([KEY, OLD_KEY]), Sealer([KEY])
+    old = Sealer([OLD_KEY]).seal_target(TARGET, "u1")
+    for again in (TARGET, old, HttpTarget(URL, sealed=old.sealed)):
+        new = both.seal_target(again, "u1", old)
+        assert after.unseal_target(new, "u1") == TARGET
+        assert both.seal_target(again, "u1", new) == new, "a put of the same changes nothing"
+        assert after.seal_target(new, "u1", new) == new
 
 
 @pytest.mark.parametrize("environ", [{}, {"TICKLER_KEY": ""}, {"TICKLER_KEY": " , "}], ids=str)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickler.errors import InvalidInput
-from tickler.signing import check_secret, new_secret, sign
+from tickler.signing import check_secret, is_signed, new_secret, sign
 
 # Published with the reference libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -29,6 +29,22 @@ def secret_of(size: int) -> str:
 
 def test_the_published_vector_is_signed_as_published() -> None:
     assert sign([SECRET], ID, TIMESTAMP_S, BODY) == SIGNATURE
+
+
+def test_the_published_vector_is_known_as_signed_and_nothing_else_is() -> None:
+    other = secret_of(32)
+    for signatures, secrets in (
+        (SIGNATURE, [SECRET]),
+        (f"v1,x {SIGNATURE} v2,y", [other, SECRET]),
+        (f"v1a,x {SIGNATURE}", [SECRET]),
+    ):
+        assert is_signed(signatures, secrets, ID, TIMESTAMP_S, BODY)
+    for signatures in ("", "v1,", SIGNATURE[3:], SIGNATURE.replace("v1", "v2"), SIGNATURE[:-1], f"{SIGNATURE}=", "v1,é"):
+        assert not is_signed(signatures, [SECRET], ID, TIMESTAMP_S, BODY)
+    assert not is_signed(SIGNATURE, [other], ID, TIMESTAMP_S, BODY)
+    assert not is_signed(SIGNATURE, [SECRET], f"{ID}x", TIMESTAMP_S, BODY)
+    assert not is_signed(SIGNATURE, [SECRET], ID, TIMESTAMP_S + 1, BODY)
+    assert not is_signed(SIGNATURE, [SECRET], ID, TIMESTAMP_S, BODY + b" ")
 
 
 def test_a_secret_signs_the_same_without_its_prefix() -> None:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
@@ -116,7 +116,8 @@ def test_an_instant_in_the_body_may_be_iso_and_fields_of_later_versions_are_pass
     assert verify(body, signed(body, FIRE.id), SECRET, clock=CLOCK).nominal_at == NOMINAL_AT
 
 
-def test_the_published_vector_is_verified() -> None:
+def test_what_another_sender_signed_with_the_same_secret_is_no_fire() -> None:
+    """The example that Standard Webhooks publishes. Its id is made of no owner, key and instant, and so tells nothing of them."""
     headers = {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
         "webhook-timestamp": "1614265330",
@@ -124,7 +125,8 @@ def test_the_published_vector_is_verified() -> None:
     }
     clock = ManualClock(1614265330_000)
     body, secret = b'{"test": 2432232314}', "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-    assert verify(body, headers | told_in_headers(FIRE), secret, clock=clock).body == body
+    with pytest.raises(InvalidSignature, match="webhook-id is not what Tickler sends"):
+        verify(body, headers | told_in_headers(FIRE), secret, clock=clock)
 
 
 # Headers, as frameworks have them.
@@ -344,9 +346,82 @@ def test_headers_that_do_not_read_are_refused(changed: dict[str, str]) -> None:
 
 
 def test_headers_beside_a_json_body_are_not_believed() -> None:
-    lies = told_in_headers(delivery("victim", "payout")) | {"tickler-attempt": "1"}
+    lies = {"tickler-nominal-at": iso_utc(NOW_MS), "tickler-attempt": "1"}
     received = verify(BODY, HEADERS | lies, SECRET, clock=CLOCK)
-    assert (received.owner, received.key, received.attempt) == (OWNER, KEY, 3)
+    assert (received.nominal_at, received.attempt) == (NOMINAL_AT, 3)
+
+
+def test_headers_that_contradict_a_json_body_are_refused() -> None:
+    """Whoever looked up the secret by such a header would take what one owner signed for another's."""
+    for name in ("tickler-owner", "tickler-key"):
+        assert reason(BODY, HEADERS | {name: "somebody-else"}) == f"the header {name} is not what the body says"
+        assert reason(BODY, HEADERS | {name: "%ff"}) == f"the header {name} is no text"
+    assert verify(BODY, HEADERS | told_in_headers(FIRE), SECRET, clock=CLOCK).owner == OWNER
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["json", "raw"])
+def test_a_header_that_comes_twice_in_different_words_is_refused(raw: bool) -> None:
+    """A framework may have shown the caller the one, and this the other."""
+    body = b"raw" if raw else BODY
+    headers = signed(body, FIRE.id) | told_in_headers(FIRE)
+    twice = {"Tickler-Owner": "somebody-else", **headers}
+    assert reason(body, twice) == "the header tickler-owner comes twice, with different values"
+    assert verify(body, {"Tickler-Owner": headers["tickler-owner"], **headers}, SECRET, clock=CLOCK).owner == OWNER
+
+
+# Owners with secrets of their own.
+
+MALLORYS = new_secret()
+SECRETS = {OWNER: SECRET, "mallory": MALLORYS, "rotating": [OTHER, SECRET], "without": None, "empty": []}
+
+
+def test_a_function_is_asked_for_the_secret_of_the_owner_that_the_fire_is_of() -> None:
+    for body, headers in ((BODY, HEADERS), (b"raw", signed(b"raw", FIRE.id) | told_in_headers(FIRE))):
+        assert verify(body, headers, SECRETS.get, clock=CLOCK).owner == OWNER
+    fire = delivery("rotating")
+    body = envelope(fire)
+    assert verify(body, signed(body, fire.id, SECRET), SECRETS.get, clock=CLOCK).owner == "rotating"
+
+
+@pytest.mark.parametrize("said", [None, "mallory", quote(OWNER, safe="")], ids=["no header", "her own name", "the victim's"])
+@pytest.mark.parametrize("raw", [False, True], ids=["json", "raw"])
+def test_who_has_the_secret_of_one_owner_cannot_sign_for_another(raw: bool, said: str | None) -> None:
+    body = b"raw" if raw else BODY
+    headers = signed(body, FIRE.id, MALLORYS) | told_in_headers(FIRE)
+    del headers["tickler-owner"]
+    headers |= {} if said is None else {"tickler-owner": said}
+    with pytest.raises(InvalidSignature):
+        verify(body, headers, SECRETS.get, clock=CLOCK)
+    if said is not None:  # as those do who have to await what they look up
+        with pytest.raises(InvalidSignature):
+            verify(body, headers, SECRETS[unquote(said)] or "", clock=CLOCK)
+
+
+@pytest.mark.parametrize("id", ["x", "fire_x", "msg_p5jXN8AQM9LWM0D4loKWxJek", FIRE.id[:-1], FIRE.id.upper(), "fire_" + "0" * 32])
+def test_an_id_that_is_not_made_of_owner_key_and_instant_is_refused(id: str) -> None:
+    message = json.loads(BODY)
+    message["data"]["id"] = id
+    body = json.dumps(message).encode()
+    assert reason(body, signed(body, id)) in (
+        "the header webhook-id is not what Tickler sends",
+        "owner, key and instant are not those of webhook-id",
+    )
+    assert reason(b"raw", signed(b"raw", id) | told_in_headers(FIRE))
+
+
+@pytest.mark.parametrize("owner", ["nobody", "without", "empty"])
+def test_an_owner_that_has_no_secret_is_the_senders_mistake(owner: str) -> None:
+    body = envelope(delivery(owner))
+    with pytest.raises(InvalidSignature) as refused:
+        verify(body, signed(body, delivery(owner).id), SECRETS.get, clock=CLOCK)
+    assert refused.value.reason == "there is no secret of that owner"
+
+
+def test_a_function_that_gives_what_is_no_secret_is_the_callers_mistake() -> None:
+    for found in ("hunter2", ["hunter2"], 5):
+        with pytest.raises(InvalidInput, match=r"^secret: ") as refused:
+            verify(BODY, HEADERS, lambda owner, found=found: found, clock=CLOCK)  # type: ignore[misc]  # that is the point
+        assert "hunter2" not in str(refused.value)
 
 
 def test_a_part_of_the_body_cannot_pass_for_the_time() -> None:

@@ -7,8 +7,7 @@ import binascii
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,6 +20,7 @@ from tickler.target import REDACTED, HttpTarget
 MOST_REMEMBERED = 1_000  # targets that stay unsealed in memory: each delivery asks
 
 _TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
+_PORT = re.compile(r":[0-9]*\Z")
 _PORTS = {"http": 80, "https": 443}
 _NEW_KEY = """set TICKLER_KEY to what `python -c "import tickler; print(tickler.new_key())"` prints"""
 _OTHER_KEY = "no key in TICKLER_KEY opens it: add the one it was sealed with, after a comma, or pass"
@@ -46,6 +46,7 @@ T = TypeVar("T", _Parts, _Text)
 class _Cipher(NamedTuple):
     encrypt: Callable[[bytes], bytes]
     decrypt: Callable[[str], bytes | None]  # None when no key fits
+    decrypt_by_first: Callable[[str], bytes | None]
 
 
 def new_key() -> str:
@@ -77,9 +78,11 @@ class Sealer:
         return f"<Sealer with {len(self._keys)} keys>"
 
     def seal_target(self, target: HttpTarget, owner: str, before: HttpTarget | None = None) -> HttpTarget:
-        """The target as it may be stored. Where `before`, the stored one, has the same in it, its text is kept."""
+        """The target as it may be stored. Where `before`, the stored one, has the same in it, its text is kept; but what was
+        sealed with another key than the first is sealed anew, so that a key that is rotated comes out of use.
+        """
         if target.sealed is not None:
-            return self._read_back(target, target.sealed, owner)
+            return self._read_back(target, target.sealed, owner, before)
         if not target.has_secrets:
             return target
         if not self._keys:
@@ -87,12 +90,7 @@ class Sealer:
             raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
         _check_secret(target.secret)
         parts = _Parts(owner, _origin(target.url), dict(target.headers or {}), target.secret)
-        if before is not None and before.sealed is not None:
-            with suppress(InvalidSchedule):  # sealed with a key that is lost: this replaces it
-                known = self._parts(before.sealed)
-                if known == parts:
-                    return _redacted(target, known, before.sealed)
-        return target.redacted(self._seal(parts))
+        return self._stored(target, parts, None if before is None else before.sealed)
 
     def unseal_target(self, target: HttpTarget, owner: str) -> HttpTarget:
         """With headers and secret as they are sent; `InvalidSchedule` where no key opens them, or they are not for this owner."""
@@ -115,7 +113,15 @@ class Sealer:
             raise InvalidInput(f"{purpose}: {_OTHER_KEY} the secret again")
         return opened.text
 
-    def _read_back(self, target: HttpTarget, sealed: str, owner: str) -> HttpTarget:
+    def _stored(self, target: HttpTarget, parts: _Parts, *known: str | None) -> HttpTarget:
+        """With the first of the known texts that has the same in it and was sealed with the first key; else sealed anew."""
+        for text in known:
+            inside = None if text is None else self._open(text, _Parts, first_key=True)
+            if inside == parts:
+                return _redacted(target, inside, text)
+        return _redacted(target, parts, self._seal(parts))
+
+    def _read_back(self, target: HttpTarget, sealed: str, owner: str, before: HttpTarget | None) -> HttpTarget:
         """A target as it was read from a stored schedule, put again: with a key it is looked into, without one it is taken."""
         if not {target.secret, *(target.headers or {}).values()} <= {REDACTED, None}:
             raise InvalidSchedule(
@@ -125,7 +131,8 @@ class Sealer:
             raise InvalidSchedule("target.sealed", "is not what a schedule was read with: pass the headers and the secret again")
         if not self._keys:
             return target
-        whole = _redacted(target, self._bound(sealed, target.url, owner), sealed)
+        parts = self._bound(sealed, target.url, owner)
+        whole = self._stored(target, parts, sealed, None if before is None else before.sealed)
         if (target.headers or None, target.secret) not in ((None, None), (whole.headers, whole.secret)):
             raise InvalidSchedule(
                 "target.headers", "are not those in `sealed`: pass the values of all that shall be sent, without `sealed`"
@@ -153,11 +160,12 @@ class Sealer:
     def _seal(self, content: _Parts | _Text) -> str:
         return self._cipher().encrypt(msgspec.json.encode(content)).decode()
 
-    def _open(self, sealed: str, kind: type[T]) -> T | None:
-        """None when no key fits, or when it was sealed as another kind."""
+    def _open(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
+        """None when no key fits, or the first does not where it must, or when it was sealed as another kind."""
         if not _TOKEN.fullmatch(sealed):
             return None
-        opened = self._cipher().decrypt(sealed)
+        cipher = self._cipher()
+        opened = cipher.decrypt_by_first(sealed) if first_key else cipher.decrypt(sealed)
         try:
             return None if opened is None else msgspec.json.decode(opened, type=kind)
         except msgspec.MsgspecError:
@@ -175,15 +183,16 @@ def _cipher_of(keys: Sequence[str]) -> _Cipher:
         from cryptography.fernet import Fernet, InvalidToken, MultiFernet
     except ImportError:
         raise InvalidInput("encryption needs the package cryptography: pip install 'tickler[http]'") from None
-    cipher = MultiFernet([Fernet(key) for key in keys])
+    first, *_ = each = [Fernet(key) for key in keys]
+    every = MultiFernet(each)
 
-    def decrypt(sealed: str) -> bytes | None:
+    def decrypt(by: Fernet | MultiFernet, sealed: str) -> bytes | None:
         try:
-            return cipher.decrypt(sealed)
+            return by.decrypt(sealed)
         except InvalidToken:
             return None
 
-    return _Cipher(cipher.encrypt, decrypt)
+    return _Cipher(first.encrypt, partial(decrypt, every), partial(decrypt, first))
 
 
 def _is_key(key: object) -> bool:
@@ -201,11 +210,15 @@ def _check_secret(secret: str | None) -> None:
             raise InvalidSchedule("target.secret", str(error).removeprefix("secret: ")) from None
 
 
-def _redacted(target: HttpTarget, parts: _Parts, sealed: str) -> HttpTarget:
+def _redacted(target: HttpTarget, parts: _Parts, sealed: str | None) -> HttpTarget:
     """As stored, with the headers in the order in which they were sealed: another order is no change."""
     return HttpTarget(target.url, target.body, parts.headers or None, parts.secret).redacted(sealed)
 
 
 def _origin(url: str) -> str:
+    """Two URLs have the same only if they lead to the same host. That cannot be said of names that differ in case and are not
+    ASCII: `urlsplit` makes one letter of two that DNS tells apart (a Greek sigma within a word and at its end).
+    """
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+    host = parts.hostname if parts.netloc.isascii() else _PORT.sub("", parts.netloc)
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -14,11 +13,13 @@ import msgspec
 from tickler.clock import Clock, SystemClock, datetime_ms, to_datetime
 from tickler.errors import InvalidInput, InvalidSignature
 from tickler.fires import fire_id
-from tickler.signing import check_secret, sign
+from tickler.signing import check_secret, is_signed
 from tickler.when import read_instant
 
-_ID = re.compile(r"[!-\-/-~]{1,256}")  # visible ASCII but the full stop, which would let a part of the body pass for the time
-_DERIVED_ID = re.compile(r"fire_[0-9a-f]{32}")
+Secret = str | Sequence[str]  # one, or several while it is rotated
+SecretOf = Callable[[str], Secret | None]  # of an owner; None where there is none
+
+_ID = re.compile(r"fire_[0-9a-f]{32}")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,12}")
 
 _FORGED = "do nothing: something between Tickler and here has changed it"
@@ -65,34 +66,43 @@ class _Envelope(msgspec.Struct):
 def verify(
     body: bytes,
     headers: Mapping[str, str],
-    secret: str | Sequence[str],
+    secret: Secret | SecretOf,
     *,
     tolerance_s: int = 300,
     clock: Clock | None = None,
 ) -> Received:
     """What Tickler sent; `InvalidSignature` when it is not proven that it did, within `tolerance_s` of now.
 
-    `body` are the bytes as they were received, `headers` those of the request as any framework has them, `secret` the one that
-    this owner's deliveries are signed with, or several while it is rotated. Any Standard Webhooks library can do the first half.
+    `body` are the bytes as they were received, `headers` those of the request as any framework has them. `secret` is the one
+    that deliveries are signed with, or several while it is rotated. Where owners have secrets of their own, pass a function
+    that gives the secret of an owner, or None: it is asked for the owner that the fire says it is of, so that nobody can sign
+    for anybody else. Any Standard Webhooks library can do the first half.
 
     What a JSON body says is signed. Of a raw body, owner, key and instant are read from headers, which are not, but are held
     against the signed id, which is made of them; only `attempt` is taken on trust.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise InvalidInput(f"body: is a {type(body).__name__}, and the signature is over bytes: {_RAW_BODY}")
-    secrets = _checked_secrets(secret)
+    secrets = None if callable(secret) else _checked_secrets(secret)
     if isinstance(tolerance_s, bool) or not isinstance(tolerance_s, int) or tolerance_s < 0:
         raise InvalidInput(f"tolerance_s: {tolerance_s!r} is not a whole number of seconds, such as 300")
     found = _Headers(headers)
     received = bytes(body)
     id = found.matching("webhook-id", _ID)
     timestamp_s = int(found.matching("webhook-timestamp", _WHOLE_NUMBER))
+    signatures = found.get("webhook-signature")
     _check_time(timestamp_s, tolerance_s, clock or SystemClock())
-    _check_signature(found.get("webhook-signature"), sign(secrets, id, timestamp_s, received))
-    data = _from_body(received, id) or _from_headers(found, id)
+    if secrets is not None:
+        _check_signature(signatures, secrets, id, timestamp_s, received)
+    data = _from_body(received) or _from_headers(found, id)
+    if callable(secret):  # what the body says is not known to be true before this
+        _check_signature(signatures, _secrets_of(data.owner, secret), id, timestamp_s, received)
+    if data.id != id:
+        raise InvalidSignature("the id in the body is not webhook-id", _FORGED)
     nominal_at = _nominal_at(data.nominal_at)
-    if _DERIVED_ID.fullmatch(id) and not _is_of(id, data.owner, data.key, nominal_at):
+    if not _is_of(id, data.owner, data.key, nominal_at):
         raise InvalidSignature("owner, key and instant are not those of webhook-id", _FORGED)
+    _check_headers(data, found)
     return Received(
         id=id,
         timestamp_s=timestamp_s,
@@ -112,14 +122,20 @@ class _Headers:
         if not callable(getattr(headers, "items", None)):
             raise InvalidInput(f"headers: is a {type(headers).__name__}: pass the request's, a mapping of names to values")
         self._values: dict[str, object] = {}
+        self._doubtful: set[str] = set()
         for name, value in headers.items():
-            if isinstance(name, str):
-                self._values.setdefault(name.lower(), value)
+            if isinstance(name, str) and self._values.setdefault(name.lower(), value) != value:
+                self._doubtful.add(name.lower())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
 
     def get(self, name: str) -> str:
         value = self._values.get(name)
         if value is None:
             raise InvalidSignature(f"the header {name} is missing", _STRIPPED)
+        if name in self._doubtful:
+            raise InvalidSignature(f"the header {name} comes twice, with different values", _FORGED)
         if not isinstance(value, str):
             raise InvalidSignature(f"the header {name} is a {type(value).__name__}", "pass headers as a mapping of text to text")
         return value
@@ -129,6 +145,12 @@ class _Headers:
         if not pattern.fullmatch(value):
             raise InvalidSignature(f"the header {name} is not what Tickler sends", _STRIPPED)
         return value
+
+    def unquoted(self, name: str) -> str:
+        try:
+            return unquote(self.get(name), errors="strict")
+        except UnicodeDecodeError:
+            raise InvalidSignature(f"the header {name} is no text", _STRIPPED) from None
 
 
 def _checked_secrets(secret: object) -> list[str]:
@@ -148,35 +170,40 @@ def _check_time(timestamp_s: int, tolerance_s: int, clock: Clock) -> None:
         )
 
 
-def _check_signature(given: str, made: str) -> None:
-    """Compare each with each, whatever came out before, so that the time it takes tells nothing."""
-    ours = [signature.encode() for signature in made.split(" ")]
-    theirs = [signature.encode("ascii", "replace") for signature in given.split(" ") if signature.startswith("v1,")]
-    matches = [hmac.compare_digest(mine, each) for mine in ours for each in theirs]
-    if not any(matches):
+def _secrets_of(owner: str, secret_of: SecretOf) -> list[str]:
+    """Anybody can name any owner: one that has no secret is the sender's mistake, and not the caller's."""
+    secret = secret_of(owner)
+    if not secret:
+        raise InvalidSignature("there is no secret of that owner", "if the owner is one of yours, give the function its secret")
+    return _checked_secrets(secret)
+
+
+def _check_signature(signatures: str, secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> None:
+    if not is_signed(signatures, secrets, id, timestamp_s, body):
         raise InvalidSignature(
             "no signature matches",
             f"is this the secret of that owner? pass both while rotating; and {_RAW_BODY}",
         )
 
 
-def _from_body(body: bytes, id: str) -> _Data | None:
+def _from_body(body: bytes) -> _Data | None:
     try:
-        data = msgspec.json.decode(body, type=_Envelope).data
+        return msgspec.json.decode(body, type=_Envelope).data
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if data.id != id:
-        raise InvalidSignature("the id in the body is not webhook-id", _FORGED)
-    return data
 
 
 def _from_headers(headers: _Headers, id: str) -> _Data:
-    try:
-        owner, key = (unquote(headers.get(name), errors="strict") for name in ("tickler-owner", "tickler-key"))
-    except UnicodeDecodeError:
-        raise InvalidSignature("tickler-owner or tickler-key is no text", _STRIPPED) from None
+    owner, key = headers.unquoted("tickler-owner"), headers.unquoted("tickler-key")
     attempt = int(headers.matching("tickler-attempt", _WHOLE_NUMBER))
     return _Data(id, owner, key, headers.get("tickler-nominal-at"), attempt)
+
+
+def _check_headers(data: _Data, headers: _Headers) -> None:
+    """They are not signed, and yet a caller may have looked up the secret by one of them."""
+    for name, said in (("tickler-owner", data.owner), ("tickler-key", data.key)):
+        if name in headers and headers.unquoted(name) != said:
+            raise InvalidSignature(f"the header {name} is not what the body says", _FORGED)
 
 
 def _nominal_at(given: int | str) -> int:

@@ -8,13 +8,18 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 Behaviour = Callable[[asyncio.StreamWriter], Awaitable[None]]
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 MEGABYTE = 1024 * 1024
 
@@ -154,6 +159,62 @@ def drips(first: bytes, every_s: float) -> Behaviour:
             await asyncio.sleep(every_s)
 
     return behave
+
+
+def answers_and_then(first: bytes, later: bytes, now: asyncio.Event) -> Behaviour:
+    """To one request; and what nobody asked for, when it is told to."""
+
+    async def behave(writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        await now.wait()
+        writer.write(later)
+
+    return behave
+
+
+def asks_for_new_keys(context: ssl.SSLContext, key_log: Path, times: int) -> Converse:
+    """Speaks TLS 1.3, reads a request, and says so many times: I have a new key, and so must you. Then it is silent.
+
+    No library sends that by itself, so these records are made by hand, with the key that the context writes to its log.
+    """
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0  # so that ours are the first records after the handshake
+    context.keylog_filename = str(key_log)
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        request = b""
+        with suppress(ConnectionError):
+            while b"\r\n\r\n" not in request:
+                try:
+                    request += tls.read(65_536)
+                except ssl.SSLWantReadError:
+                    writer.write(outgoing.read())
+                    incoming.write(await reader.read(65_536))
+            (line,) = [line for line in key_log.read_text().splitlines() if line.startswith("SERVER_TRAFFIC_SECRET_0 ")]
+            secret = bytes.fromhex(line.split()[2])
+            for _ in range(times):
+                writer.write(_key_update(secret))
+                secret = _expanded(secret, b"traffic upd", len(secret))
+                await writer.drain()
+            await asyncio.Event().wait()
+
+    return converse
+
+
+def _key_update(secret: bytes) -> bytes:
+    """The record, as RFC 8446 has it: the message, its type, and a tag, under the first nonce of this key."""
+    key = AESGCM(_expanded(secret, b"key", 32 if len(secret) == 48 else 16))
+    message = b"\x18\0\0\1" + b"\1" + b"\x16"  # key_update, of one byte: update_requested; in a handshake record
+    header = b"\x17\3\3" + struct.pack(">H", len(message) + 16)
+    return header + key.encrypt(_expanded(secret, b"iv", 12), message, header)
+
+
+def _expanded(secret: bytes, label: bytes, length: int) -> bytes:
+    label = b"tls13 " + label
+    info = struct.pack(">HB", length, len(label)) + label + b"\0"
+    return HKDFExpand(hashes.SHA384() if len(secret) == 48 else hashes.SHA256(), length, info).derive(secret)
 
 
 async def says_nothing(writer: asyncio.StreamWriter) -> None:

@@ -10,8 +10,10 @@ import os
 import shlex
 import socket
 import sys
+import threading
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -664,6 +666,38 @@ class TestCredentials:
         assert {outcome.verdict for outcome in outcomes} == {"delivered"}
         assert {asked.headers["authorization"].split("/")[2] for asked in service.asked} == {"eu-west-1", "us-west-2"}
         assert (tmp_path / "asked").read_text() == "xx"
+
+    async def test_regions_that_schedules_name_are_not_all_remembered(
+        self, service: ScriptedService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tickler.deliver.aws.MOST_REGIONS", 2)
+        regions = ["eu-west-1", "us-west-2", "eu-west-1", "made-up-1", "eu-west-1", "made-up-2"]
+        service.answers = [DONE["sqs"]] * len(regions)
+        deliverer = SqsDeliverer(EVERYTHING, service.endpoint)
+        await deliverer.open()
+        try:
+            for region in regions:
+                outcome = await deliverer.deliver(delivery(), SqsTarget(QUEUE.arn.replace("eu-west-1", region)))
+                assert outcome.verdict == "delivered"
+            assert list(deliverer._signers) == ["eu-west-1", "made-up-2"]
+        finally:
+            await deliverer.close()
+
+    @both
+    async def test_they_are_found_although_all_threads_of_the_event_loop_are_taken(
+        self, service_name: str, service: ScriptedService
+    ) -> None:
+        loop, taken = asyncio.get_running_loop(), threading.Event()
+        service.answers = [DONE[service_name]]
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            loop.set_default_executor(pool)
+            busy = loop.run_in_executor(None, taken.wait, 20)
+            try:
+                outcome = await deliver_once(service_name, delivery(), service.endpoint.replace("127.0.0.1", "localhost"))
+            finally:
+                taken.set()
+                await busy
+        assert outcome.verdict == "delivered"
 
 
 class TestEndpoints:

@@ -7,13 +7,18 @@ import base64
 import gzip
 import hashlib
 import hmac
+import html
+import json
+import socket
 import ssl
+import threading
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote
 
 import msgspec
 import pytest
@@ -32,6 +37,8 @@ from deliver.hostile_sinks import (
     ScriptedResolver,
     Sink,
     answers,
+    answers_and_then,
+    asks_for_new_keys,
     drips,
     resets,
     says_nothing,
@@ -42,6 +49,7 @@ from deliver.hostile_sinks import (
 )
 from tickler.clock import ManualClock
 from tickler.deliver.guard import AddressGuard
+from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import LONGEST_MS, read_retry_after
 from tickler.deliver.targets import http
 from tickler.deliver.targets.http import HttpDeliverer
@@ -196,6 +204,69 @@ async def test_a_raw_body_is_the_payload_alone(
     sent = [value for name, value in received.headers.items() if name.lower() == "content-type"]
     assert sent == [content_type]
     assert received.headers["webhook-signature"] == signed(OLD_SECRET, body)
+
+
+def an_envelope(owner: str) -> dict[str, object]:
+    data = {"id": "fire_7d1f", "owner": owner, "key": "payout", "nominal_at": NOMINAL_MS, "attempt": 1, "payload": {"to": "me"}}
+    return {"type": "schedule.fired", "timestamp": NOMINAL_ISO, "data": data}
+
+
+FORGED = msgspec.json.encode(an_envelope("victim")).decode()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        an_envelope("victim"),
+        {"Type": "schedule.fired", "data": {}},
+        FORGED,
+        f" \r\n\t{FORGED}",
+        f"\ufeff{FORGED}",
+        FORGED.replace("schedule.fired", "sch\\u0065dule.fired"),
+        FORGED.replace('"type"', '"ty\\u0070e"'),
+        FORGED.replace('{"type"', '{"type":"other","type"'),
+        FORGED.replace("}}}", '}},"type":"other"}'),
+        f"{FORGED} and more",
+        f"{{'type': 'schedule.fired', // {FORGED}",
+        f'{{"deep":{"[" * 100_000}{"]" * 100_000},{FORGED[1:]}',
+        FORGED.encode("utf-16-le").decode(),
+        FORGED.encode("utf-16-be").decode(),
+        FORGED.encode("utf-32-le").decode(),
+    ],
+    ids=[
+        "object", "upper case", "text", "spaces", "byte order mark", "escaped value", "escaped name", "twice, the last",
+        "twice, the first", "something after it", "not quite JSON", "deep", "two bytes",
+        "two bytes turned", "four bytes",
+    ],
+)  # fmt: skip
+async def test_a_raw_body_that_could_pass_for_our_own_words_is_not_signed(deliverer: HttpDeliverer, payload: object) -> None:
+    async with Sink(answers(200)) as sink:
+        outcome = await deliverer.deliver(a_delivery(payload=payload), HttpTarget(sink.url, body="raw"))
+        assert (outcome.verdict, sink.connections) == ("give_up", 0)
+        assert "change its type, or send it with body='json'" in (outcome.detail or "")
+        inside = await deliverer.deliver(a_delivery(payload=payload), HttpTarget(sink.url))
+        assert inside.verdict == "delivered"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"type": "schedule.changed"},
+        {"event": {"type": "schedule.fired"}},
+        {"note": "schedule.fired", "path": "C:\\users"},
+        [an_envelope("victim")],
+        "schedule.fired",
+        '"schedule.fired"',
+        '{"type": "else", "text": "\\u00fc"}',
+        "{\\rtf1 \\u252?}",
+        "a\0b",
+    ],
+    ids=repr,
+)
+async def test_a_raw_body_that_only_speaks_of_fires_is_sent(deliverer: HttpDeliverer, payload: object) -> None:
+    async with Sink(answers(200)) as sink:
+        outcome = await deliverer.deliver(a_delivery(payload=payload), HttpTarget(sink.url, body="raw"))
+    assert outcome.verdict == "delivered"
 
 
 async def test_the_targets_own_headers_are_sent_unsealed(deliverer: HttpDeliverer, signing: Signing) -> None:
@@ -454,6 +525,44 @@ async def test_headers_that_a_receiver_sends_back_are_not_kept(deliverer: HttpDe
     assert "sk_live" not in repr(outcome)  # nor the part of it where the answer was cut off
 
 
+AWKWARD = 'to"ken\\with/slash+and=more&1234'
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        AWKWARD,
+        json.dumps(AWKWARD),
+        json.dumps(AWKWARD).replace("/", r"\/"),
+        quote(AWKWARD),
+        quote(AWKWARD, safe=""),
+        quote(AWKWARD, safe="").replace("%2F", "%2f").replace("%3D", "%3d").replace("%2B", "%2b").replace("%5C", "%5c"),
+        quote_plus(f"Bearer {AWKWARD}"),
+        html.escape(AWKWARD),
+    ],
+    ids=["plain", "JSON", "JSON of PHP", "path", "query", "query in lower case", "form", "HTML"],
+)
+@pytest.mark.parametrize("cut", [False, True])
+async def test_headers_that_come_back_in_another_notation_are_not_kept_either(
+    deliverer: HttpDeliverer, echo: str, cut: bool
+) -> None:
+    before = "." * (2_048 - 20) if cut else "you sent "
+    async with Sink(answers(500, f"{before}{echo}.".encode())) as sink:
+        outcome = await deliverer.deliver(DELIVERY, HttpTarget(sink.url, headers={"authorization": f"Bearer {AWKWARD}"}))
+    assert outcome.answer is not None
+    assert "ken" not in outcome.answer
+    assert "•••" in outcome.answer
+
+
+@pytest.mark.parametrize("secret", ["s" * 8_000, "s" * 7_999 + "/", " ".join(f"{number:08}" for number in range(880))])
+@pytest.mark.parametrize("answer", [b"s" * 2_048, b"s" * 2_047 + b"x", b"s", b"0000" * 512])
+def test_looking_for_headers_in_an_answer_takes_no_longer_for_longer_ones(secret: str, answer: bytes) -> None:
+    started = time.process_time()
+    for _ in range(20):
+        http._shown(answer, {"x-token": secret})
+    assert time.process_time() - started < 1
+
+
 async def test_a_redirect_is_not_followed(deliverer: HttpDeliverer) -> None:
     async with Sink(answers(200)) as inside:
         for status in (301, 302, 303, 307, 308):
@@ -468,17 +577,46 @@ async def test_a_redirect_is_not_followed(deliverer: HttpDeliverer) -> None:
 
 
 async def test_a_refused_address_is_given_up_and_says_what_to_do(deliverer: HttpDeliverer) -> None:
-    for url in ("http://10.0.0.1/", "http://private.example/"):
+    for url, what in (("http://10.0.0.1/", "10.0.0.1 is private"), ("http://private.example/", "private.example leads to")):
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(url))
         assert (outcome.verdict, outcome.status) == ("give_up", 0)
-        assert "10.0.0.1 is private" in (outcome.detail or "")
+        assert what in (outcome.detail or "")
         assert "TICKLER_ALLOW_NETWORKS" in (outcome.detail or "")
+        assert ("10.0.0.1" in (outcome.detail or "")) == ("10.0.0.1" in url), "where names lead inside is not told"
 
 
 async def test_a_name_that_is_not_found_is_tried_again(deliverer: HttpDeliverer) -> None:
     outcome = await deliverer.deliver(DELIVERY, HttpTarget("http://unknown.example/"))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
     assert outcome.detail == "no address was found for unknown.example: Name or service not known"
+
+
+async def test_a_name_that_is_not_looked_up_in_time_is_tried_again(signing: Signing, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers_now = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: answers_now.wait(20) and [])
+    slow = HttpDeliverer(AddressGuard(), signing, unseal, ManualClock(NOW_MS), resolver=SystemResolver(limit_s=0.05))
+    await slow.open()
+    outcome = await slow.deliver(DELIVERY, HttpTarget("http://tarpit.example/"))
+    answers_now.set()
+    await slow.close()
+    assert (outcome.verdict, outcome.detail) == ("retry", "no address for tarpit.example within 0.05 s")
+
+
+async def test_names_are_looked_up_although_all_threads_of_the_event_loop_are_taken(signing: Signing) -> None:
+    loop, taken = asyncio.get_running_loop(), threading.Event()
+    deliverer = HttpDeliverer(AddressGuard(["127.0.0.0/8", "::1"]), signing, unseal, ManualClock(NOW_MS))
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        loop.set_default_executor(pool)
+        busy = loop.run_in_executor(None, taken.wait, 20)
+        try:
+            await deliverer.open()
+            async with Sink(answers(200)) as sink:
+                outcome = await deliverer.deliver(DELIVERY, HttpTarget(sink.url.replace("127.0.0.1", "localhost")))
+            await deliverer.close()
+        finally:
+            taken.set()
+            await busy
+    assert (outcome.verdict, outcome.detail) == ("delivered", None)
 
 
 async def test_a_refused_connection_is_tried_again(deliverer: HttpDeliverer) -> None:
@@ -730,6 +868,28 @@ async def test_a_second_answer_is_not_taken_for_that_of_the_next(deliverer: Http
             assert (await deliverer.deliver(DELIVERY, HttpTarget(sink.url))).status == 200
 
 
+@pytest.fixture
+def kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that connections are not closed just because of their age."""
+    monkeypatch.setattr("tickler.deliver.connections.KEEP_ALIVE_S", 60)
+
+
+@pytest.mark.parametrize("stale", [HEAD + b"content-length: 0\r\n\r\n", b"H", b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"])
+async def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_of_the_next(
+    kept_for_long: None, deliverer: HttpDeliverer, stale: bytes
+) -> None:
+    """As of a server that tells a connection that it was idle for too long."""
+    now = asyncio.Event()
+    async with Sink(answers_and_then(HEAD + b"content-length: 2\r\n\r\nok", stale, now)) as sink:
+        for connection in (1, 2):
+            outcome = await deliverer.deliver(DELIVERY, HttpTarget(sink.url))
+            assert (outcome.status, outcome.answer, sink.connections) == (200, "ok", connection)
+            now.set()
+            await asyncio.wait_for(sink.ended.wait(), 5)  # it is dropped as soon as something comes
+            now.clear()
+            sink.ended.clear()
+
+
 async def test_the_rest_of_an_answer_is_not_waited_for_longer_than_a_second(
     deliverer: HttpDeliverer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -764,6 +924,56 @@ async def test_those_with_bad_manners_do_not_hold_up_the_others(deliverer: HttpD
         ("retry", "more than 64 KB came, and no answer among them")
     }
     assert time.monotonic() - started < 20
+
+
+async def test_what_tls_keeps_to_itself_counts_as_well(
+    deliverer: HttpDeliverer, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = authority.server("receiver.example")
+    server.num_tickets = 1_000  # sent after the handshake, some 250 bytes each, and nothing of it is HTTP
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    async with Sink(says_nothing, tls=server) as sink:
+        outcome = await deliverer.deliver(DELIVERY, HttpTarget(f"https://receiver.example:{sink.port}/"))
+    assert (outcome.verdict, outcome.detail) == ("retry", "more than 64 KB came, and no answer among them")
+
+
+async def test_who_asks_for_new_keys_without_end_is_not_heard_to_the_end(
+    deliverer: HttpDeliverer, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each costs this side more than the other, and is answered, behind the back of HTTP: that makes no room for the next."""
+    converse = asks_for_new_keys(authority.server("receiver.example"), tmp_path / "keys", times=5_000)
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    async with await asyncio.start_server(converse, "127.0.0.1", 0) as receiver:
+        url = f"https://receiver.example:{receiver.sockets[0].getsockname()[1]}/"
+        outcome = await deliverer.deliver(DELIVERY, HttpTarget(url))
+    assert (outcome.verdict, outcome.detail) == ("retry", "more than 64 KB came, and no answer among them")
+
+
+def test_on_another_event_loop_no_more_is_read_either(signing: Signing) -> None:
+    """uvloop reads from sockets by itself, and a lot at once."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def outcomes() -> list[tuple[str, int, str | None]]:
+        found: list[tuple[str, int, str | None]] = []
+        deliverer = HttpDeliverer(AddressGuard(["127.0.0.0/8"]), signing, unseal, ManualClock(NOW_MS))
+        await deliverer.open()
+        for behave in (
+            sends_for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000),
+            sends(HEAD + b"content-length: 1000000\r\n\r\n" + b"x" * 1_000_000),
+        ):
+            outcome = await outcome_of(deliverer, behave, a_delivery(timeout_s=10))
+            found.append((outcome.verdict, outcome.status, outcome.detail or outcome.answer))
+        async with Sink(answers(200, b"x" * 2_000)) as sink:
+            for _ in range(50):
+                await deliverer.deliver(DELIVERY, HttpTarget(sink.url))
+            assert (sink.connections, len(sink.received)) == (1, 50)
+        await deliverer.close()
+        return found
+
+    assert uvloop.run(outcomes()) == [
+        ("retry", 0, "more than 64 KB came, and no answer among them"),
+        ("delivered", 200, "x" * 2_048),
+    ]
 
 
 async def test_a_few_interim_answers_do_no_harm(deliverer: HttpDeliverer) -> None:

@@ -6,12 +6,15 @@ import asyncio
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from tickler.deliver.own_thread import on_own_thread
+from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
 from tickler.delivery import Delivery, Outcome
 from tickler.dynamo.address import Address
@@ -25,6 +28,7 @@ from tickler.target import LambdaTarget, SqsTarget
 VARIABLE = "TICKLER_ALLOW_ARNS"
 LONGEST_READ_BYTES = 65_536  # more than is kept, so that errors with long traces are read to their end
 LONGEST_QUOTE = 500
+MOST_REGIONS = 64  # at a time: schedules may name what is none, if all ARNs are allowed
 
 # Without namespace and suffix, from the lists of errors of both services and of those that all services share.
 _THROTTLED = THROTTLED | {"TooManyRequests", "RequestThrottled", "KmsThrottled"}
@@ -138,7 +142,7 @@ class AwsDeliverer(ABC, Generic[T]):
     async def open(self) -> None:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, resolver=SystemResolver()),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -183,14 +187,18 @@ class AwsDeliverer(ABC, Generic[T]):
         return self._read(answer) if answer.status == 200 else self._refused(answer, delivery.started_at)
 
     async def _signer(self, region: str) -> Signer:
-        if signer := self._signers.get(region):
+        if signer := self._signers.pop(region, None):
+            self._signers[region] = signer  # the last to go
             return signer
         async with self._making_signer:
             if signer := self._signers.get(region):
                 return signer
             # On a thread, since botocore reads its list of all endpoints first.
-            signer = await asyncio.to_thread(Signer, Address(region=region, endpoint=self._endpoint), self.service)
+            address = Address(region=region, endpoint=self._endpoint)
+            signer = await on_own_thread(partial(Signer, address, self.service), f"tickler-{self.service}-{region}")
             await signer.open()
+            if len(self._signers) >= MOST_REGIONS:
+                del self._signers[next(iter(self._signers))]  # the one that was not used for longest
             self._signers[region] = signer
             return signer
 

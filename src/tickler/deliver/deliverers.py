@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -11,10 +12,20 @@ from tickler.clock import Clock
 from tickler.delivery import Deliverer
 from tickler.records import RecordStore
 from tickler.seal import Sealer
-from tickler.secrets import SecretCache
+from tickler.secrets import SecretCache, configured_secrets
 from tickler.target import HttpTarget, LambdaTarget, SqsTarget, Target
 
+EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
+
 log = logging.getLogger("tickler.deliver")
+
+
+def check_environment(environ: Mapping[str, str]) -> None:
+    """What `own_deliverers` will read, before anything is opened: `InvalidInput` names the variable that does not read."""
+    configured_secrets(environ)
+    for module, reader in (("tickler.deliver.guard", "AddressGuard"), ("tickler.deliver.aws", "AllowedArns")):
+        with suppress(ModuleNotFoundError):
+            getattr(import_module(module), reader).from_environment(environ)
 
 
 def own_deliverers(
@@ -46,5 +57,10 @@ def own_deliverers(
         try:
             found[kind] = make()
         except ModuleNotFoundError as error:
-            log.info("nothing is delivered to %s here: the package %s is not installed", kind.__name__, error.name)
+            log.info(
+                "nothing is delivered to %s here: the package %s is not installed: pip install 'tickler[%s]'",
+                kind.__name__,
+                (error.name or "").partition(".")[0],
+                EXTRAS[kind],
+            )
     return found

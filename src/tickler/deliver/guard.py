@@ -7,6 +7,7 @@ up, and either again when the socket is made. Between a check and a connection a
 from __future__ import annotations
 
 import errno
+import logging
 import re
 import socket
 from collections.abc import Collection, Mapping, Sequence
@@ -64,21 +65,46 @@ _NOT_PUBLIC: tuple[tuple[Network, str], ...] = tuple(
 )
 # All that IPv6 has given out to be reached from everywhere; whatever else there is, is not public.
 _PUBLIC_V6 = IPv6Network("2000::/3")
-_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_TRANSLATED_HERE = IPv6Network("64:ff9b:1::/48")
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), _TRANSLATED_HERE)
+_TRANSLATOR_BITS = 96  # of the one way to write IPv4 behind a translator that is understood here; there are shorter ones
 _COMPATIBLE = IPv6Network("::/96")
+
+# Where clouds hand out credentials to whoever asks: not meant by those who allow a network around them.
+_METADATA = frozenset(
+    map(
+        ip_address,
+        (
+            *("169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe"),  # nearly all; AWS, Google, OpenStack
+            *("169.254.170.2", "169.254.170.23", "fd00:ec2::23"),  # containers on AWS
+            *("168.63.129.16", "100.100.100.200", "192.0.0.192"),  # Azure, Alibaba, Oracle
+            *("169.254.42.42", "fd00:42::42", "169.254.0.23", "169.254.10.10"),  # Scaleway, Tencent
+        ),
+    )
+)
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 # Such a name is read as IPv4 by somebody on the way: 127.1, 0x7f.1, 2130706433, 127.0.0.1.
 _ENDS_IN_A_NUMBER = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)\.?")
 _REMEDY = "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
+_METADATA_REMEDY = "name it by itself in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
+
+log = logging.getLogger("tickler.deliver")
 
 
 class AddressRefused(Exception):
     """An address that nothing is sent to. The message says what it is, and what to do if it should be reached after all."""
 
 
+class PortRefused(AddressRefused):
+    """A port that nothing is sent to. The address is public, and so nothing that must not be told."""
+
+
 class AddressGuard:
-    """Knows the addresses that may be connected to: those of `allow_networks` on any port, public ones on `allow_ports`."""
+    """Knows the addresses that may be connected to: those of `allow_networks` on any port, public ones on `allow_ports`.
+
+    A network does not allow the metadata of clouds that lies in it: that is allowed by its own address alone.
+    """
 
     def __init__(self, allow_networks: Sequence[str] = (), allow_ports: Collection[int] = DEFAULT_PORTS) -> None:
         if isinstance(allow_networks, str):
@@ -90,7 +116,10 @@ class AddressGuard:
     def from_environment(cls, environ: Mapping[str, str], allow_networks: Sequence[str] = ()) -> Self:
         """As TICKLER_ALLOW_NETWORKS and TICKLER_ALLOW_PORTS say, each a list with commas; and these networks as well."""
         ports = [_read_port(port) for port in _listed(environ, "TICKLER_ALLOW_PORTS")]
-        return cls([*allow_networks, *_listed(environ, "TICKLER_ALLOW_NETWORKS")], ports or DEFAULT_PORTS)
+        networks = _listed(environ, "TICKLER_ALLOW_NETWORKS")
+        for network in networks:
+            _read_network(network, "TICKLER_ALLOW_NETWORKS")  # by that name, where it does not read
+        return cls([*allow_networks, *networks], ports or DEFAULT_PORTS)
 
     def check_url(self, url: str) -> URL:
         """The URL to ask for, with path and query as they were written; `AddressRefused` where no answer of a DNS could help."""
@@ -112,14 +141,15 @@ class AddressGuard:
         """`AddressRefused` for an address, as text, that nothing is sent to at this port."""
         read = _read_address(address)
         inner = _embedded(read)
-        if any(read in network for network in self._networks):
+        if self._is_allowed(read):
             if inner is not None:
                 self.check_address(str(inner), port)
             return
         for network, what in _NOT_PUBLIC:
             if read in network:
                 disguise = "" if inner is None else f", standing for {inner}"
-                raise AddressRefused(f"{read} is {what} ({network}){disguise}: {_REMEDY}")
+                remedy = _METADATA_REMEDY if read in _METADATA else _REMEDY
+                raise AddressRefused(f"{read} is {what} ({network}){disguise}: {remedy}")
         if isinstance(read, IPv6Address) and read not in _PUBLIC_V6:
             raise AddressRefused(f"{read} is no public address: {_REMEDY}")
         self._check_port(port)
@@ -132,6 +162,10 @@ class AddressGuard:
         except AddressRefused as refused:
             raise PermissionError(errno.EACCES, str(refused)) from refused
         return make(family, kind, protocol)
+
+    def _is_allowed(self, address: Address) -> bool:
+        bits = address.max_prefixlen if address in _METADATA else _TRANSLATOR_BITS if address in _TRANSLATED_HERE else 0
+        return any(network.prefixlen >= bits and address in network for network in self._networks)
 
     def _check_host(self, host: str, port: int) -> None:
         if ":" in host:
@@ -151,7 +185,7 @@ class AddressGuard:
     def _check_port(self, port: int) -> None:
         if port not in self._ports:
             allowed = ", ".join(str(port) for port in sorted(self._ports)) or "none"
-            raise AddressRefused(f"port {port} is not allowed ({allowed}): add it to allow_ports= or TICKLER_ALLOW_PORTS")
+            raise PortRefused(f"port {port} is not allowed ({allowed}): add it to allow_ports= or TICKLER_ALLOW_PORTS")
 
 
 class GuardedResolver(AbstractResolver):
@@ -173,11 +207,15 @@ class GuardedResolver(AbstractResolver):
                 self._guard.check_address(answer["host"], answer["port"])
                 allowed.append(answer)
             except AddressRefused as refused:
-                refusal = refusal or refused
+                refusal = refused if refusal is None or isinstance(refused, PortRefused) else refusal
         if allowed:
             return allowed
+        if isinstance(refusal, PortRefused):
+            raise refusal
         if refusal is not None:
-            raise AddressRefused(f"{host} leads to an address that is refused: {refusal}")
+            # Not which: who may write a URL may read that, and would learn what names lead to inside of this network.
+            log.warning("%s leads to an address that is refused: %s", host, refusal)
+            raise AddressRefused(f"{host} leads to an address that is not allowed, which is in this worker's log: {_REMEDY}")
         raise OSError(errno.EADDRNOTAVAIL, "it has no address")
 
     async def close(self) -> None:
@@ -206,22 +244,27 @@ def _listed(environ: Mapping[str, str], name: str) -> list[str]:
     return [item.strip() for item in environ.get(name, "").split(",") if item.strip()]
 
 
-def _read_network(text: str) -> Network:
+def _read_network(text: str, where: str = "allow_networks") -> Network:
     try:
         network = ip_network(text) if isinstance(text, str) else None
     except ValueError:
         network = None
     if network is None:
         raise InvalidInput(
-            f"allow_networks: {text!r} is no network: write '10.0.0.0/8' or 'fd00::/8', with no bits set after the prefix"
+            f"{where}: {text!r} is no network: write '10.0.0.0/8' or 'fd12:3456:789a::/48', with no bits set after the prefix"
         )
     if isinstance(network, IPv6Network) and network.subnet_of(IPv6Network("::ffff:0:0/96")):
-        raise InvalidInput(f"allow_networks: {text!r} is IPv4 written as IPv6: write it as IPv4, such as '10.0.0.0/8'")
+        raise InvalidInput(f"{where}: {text!r} is IPv4 written as IPv6: write it as IPv4, such as '10.0.0.0/8'")
+    if isinstance(network, IPv6Network) and network.prefixlen < _TRANSLATOR_BITS and network.subnet_of(_TRANSLATED_HERE):
+        raise InvalidInput(
+            f"{where}: {text!r} is IPv4 behind a translator, in a way that is not understood here: write '64:ff9b:1::/96', "
+            f"or another prefix of {_TRANSLATOR_BITS} bits at least"
+        )
     return network
 
 
 def _read_port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 5):
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65_536):
         raise InvalidInput(f"TICKLER_ALLOW_PORTS: {text!r} is no port: write numbers with commas, such as 80,443,8443")
     return int(text)
 

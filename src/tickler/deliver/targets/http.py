@@ -6,12 +6,11 @@ import asyncio
 import errno
 import os
 import re
-import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
+from html import escape
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import aiohttp
 import msgspec
@@ -20,8 +19,10 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from tickler.clock import Clock
-from tickler.deliver.envelope import envelope, iso
-from tickler.deliver.guard import AddressGuard, AddressRefused, GuardedResolver
+from tickler.deliver.connections import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
+from tickler.deliver.envelope import envelope, iso, passes_for_an_envelope
+from tickler.deliver.guard import AddressGuard, AddressRefused
+from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
 from tickler.delivery import Delivery, Outcome, Verdict
 from tickler.fires import LONGEST_ANSWER_BYTES
@@ -29,19 +30,12 @@ from tickler.signing import sign
 from tickler.target import REDACTED, HttpTarget
 from tickler.version import VERSION
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
-
 SecretsOf = Callable[[Delivery, HttpTarget], Awaitable[Sequence[str]]]
 Unseal = Callable[[HttpTarget, str], HttpTarget]  # for an owner
 
 CONNECT_S = 10.0
 ANSWER_S = 1.0  # for the rest of an answer, once its status is known
 DNS_CACHE_S = 10
-# Shorter than servers wait before they close (2 s and more): a POST that meets a closing connection is not sent again unasked.
-KEEP_ALIVE_S = 1.5
-READ_AHEAD_BYTES = 16 * 1024  # what may lie unread of an answer; twice that, and the connection is left to wait
-MOST_ANSWER_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
 
 # What an answer other than 2xx means. What is not listed is tried again:
 #   3xx           a redirect is not followed, it could lead anywhere; the receiver may be moving
@@ -59,8 +53,14 @@ VERDICTS: Mapping[int, Verdict] = {
 
 _encode = msgspec.json.Encoder().encode
 _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]+")
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]+")
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _NO_SECRETS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 _SHORTEST_SECRET = 8
+_LOOKALIKE = (
+    "the payload reads like a message of Tickler's own (its type is 'schedule.fired'), and signed it would pass for another's "
+    "fire: change its type, or send it with body='json'"
+)
 
 
 class HttpDeliverer:
@@ -93,12 +93,8 @@ class HttpDeliverer:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        connector = aiohttp.TCPConnector(
-            limit=self._most_connections,
-            resolver=GuardedResolver(self._guard, self._resolver or aiohttp.ThreadedResolver()),
-            ttl_dns_cache=DNS_CACHE_S,
-            keepalive_timeout=KEEP_ALIVE_S,
-            socket_factory=partial(self._guard.socket_to, make=_FrugalSocket),
+        connector = Connector(
+            self._guard, self._resolver or SystemResolver(), limit=self._most_connections, dns_cache_s=DNS_CACHE_S
         )
         # Nothing is decompressed, so there is no such thing as a zip bomb.
         self._session = aiohttp.ClientSession(
@@ -126,6 +122,8 @@ class HttpDeliverer:
             return Outcome(verdict="give_up", detail=str(refused))
         target = self._unseal(target, delivery.owner)
         body, content_type = _body(delivery, target)
+        if target.body == "raw" and passes_for_an_envelope(body):
+            return Outcome(verdict="give_up", detail=_LOOKALIKE)
         headers = {"content-type": content_type, **(target.headers or {})}
         headers |= _headers(delivery)
         timestamp_s = self._clock.now_ms() // 1000
@@ -157,37 +155,6 @@ class HttpDeliverer:
             detail += ", and redirects are not followed: give the address that it leads to"
         retry_after_ms = read_retry_after(response.headers.get("retry-after"), self._clock.now_ms())
         return Outcome(verdict="retry", status=status, answer=answer, detail=detail, retry_after_ms=retry_after_ms)
-
-
-class _FrugalSocket(socket.socket):
-    """Reads little at a time, and not much between two sendings, whatever it is: who sends `100 Continue` for ever, or another
-    thing that is quick to make and slow to read, shall not keep this worker busy. (uvloop reads past it; time is bounded there.)
-    """
-
-    _left = MOST_ANSWER_BYTES
-
-    def send(self, data: ReadableBuffer, flags: int = 0, /) -> int:
-        self._left = MOST_ANSWER_BYTES
-        return super().send(data, flags)
-
-    def sendmsg(self, buffers: Iterable[ReadableBuffer], *rest: Any) -> int:  # asyncio's way from Python 3.12 on
-        self._left = MOST_ANSWER_BYTES
-        return super().sendmsg(buffers, *rest)
-
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        data = super().recv(min(bufsize, READ_AHEAD_BYTES), flags)
-        self._count(len(data))
-        return data
-
-    def recv_into(self, buffer: WriteableBuffer, nbytes: int = 0, flags: int = 0) -> int:
-        size = super().recv_into(buffer, min(nbytes or len(memoryview(buffer)), READ_AHEAD_BYTES), flags)
-        self._count(size)
-        return size
-
-    def _count(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise OSError(errno.EMSGSIZE, "more came than an answer has")
 
 
 def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
@@ -241,26 +208,42 @@ async def _read_answer(response: aiohttp.ClientResponse) -> bytes:
 def _shown(answer: bytes, sent: Mapping[str, str] | None) -> str | None:
     """As text that may be kept: without the headers' values, which some receivers send back."""
     text = answer.decode(errors="replace").replace("\0", "")
-    if sent:
-        for secret in _secrets_in(sent):
+    if sent and text:
+        for secret in _secrets_in(sent, len(text)):
             text = _without(secret, text)
     if not text.isascii():  # what replaces a byte has three
         text = text.encode()[:LONGEST_ANSWER_BYTES].decode(errors="ignore")
     return text or None
 
 
-def _secrets_in(headers: Mapping[str, str]) -> list[str]:
-    """Whole values and their words, as in 'Bearer …', the longest first."""
-    values = [value for name, value in headers.items() if name not in _NO_SECRETS]
+def _secrets_in(headers: Mapping[str, str], most: int) -> list[str]:
+    """Whole values and their words, as in 'Bearer …', in each way that they may be written; the longest first. Of each as much
+    as a text of that length can have of it.
+    """
+    values = [value[:most] for name, value in headers.items() if name not in _NO_SECRETS]
     words = {word for value in values for word in (value, *value.split()) if len(word) >= _SHORTEST_SECRET}
-    return sorted(words, key=len, reverse=True)
+    return sorted({form for word in words for form in (word, *_escaped(word))}, key=len, reverse=True)
+
+
+def _escaped(word: str) -> set[str]:
+    """As JSON, URLs and HTML write it, if that is another way: most have nothing in them to be escaped."""
+    if _UNRESERVED.fullmatch(word):
+        return set()
+    in_json = _encode(word).decode()[1:-1]
+    in_urls = {quote(word, safe=""), quote(word), quote_plus(word)}
+    in_urls |= {_ESCAPE.sub(lambda found: found[0].lower(), url) for url in in_urls}
+    return {in_json, in_json.replace("/", r"\/"), escape(word), *in_urls}
 
 
 def _without(secret: str, text: str) -> str:
+    """Also where the answer was cut off in the middle of it."""
     text = text.replace(secret, REDACTED)
-    for length in range(len(secret) - 1, _SHORTEST_SECRET - 1, -1):  # where the answer was cut off in the middle of it
-        if text.endswith(secret[:length]):
-            return text[:-length] + REDACTED
+    start = max(len(text) - len(secret) + 1, 0)
+    beginning = secret[:_SHORTEST_SECRET]
+    while (start := text.find(beginning, start)) >= 0:
+        if secret.startswith(text[start:]):
+            return text[:start] + REDACTED
+        start += 1
     return text
 
 
@@ -285,6 +268,8 @@ def _no_connection(error: Exception, url: URL, timeout_s: float) -> str | None:
     match error:
         case aiohttp.ConnectionTimeoutError():
             return f"no connection to {url.raw_host} within {min(timeout_s, CONNECT_S):g} s"
+        case aiohttp.ClientConnectorDNSError(os_error=TimeoutError() as late):
+            return late.strerror
         case aiohttp.ClientConnectorDNSError():
             return f"no address was found for {url.raw_host}: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientConnectorCertificateError():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import threading
+import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from tickler.deliver.own_thread import on_own_thread
 from tickler.delivery import Delivery, Outcome
 from tickler.errors import GiveUp, InvalidInput
 from tickler.fires import LONGEST_ANSWER_BYTES
@@ -19,6 +18,8 @@ from tickler.target import PythonTarget
 
 Handler = Callable[[Delivery], Awaitable[object] | object]
 H = TypeVar("H", bound=Handler)
+
+log = logging.getLogger("tickler.deliver")
 
 
 class Handlers:
@@ -45,44 +46,21 @@ class Handlers:
         """A plain function runs on a thread of its own: it is not waited for after its timeout, and cannot be stopped."""
         handler = self._by_name.get(target.handler)
         if handler is None:
-            known = ", ".join(sorted(self._by_name)) or "none"
-            return Outcome(verdict="retry", detail=f"this worker has no handler {target.handler!r}: it has {known}; register it")
+            # Not which it has: this is kept where the schedule's owner can read it.
+            log.info("there is no handler %r here, but %s", target.handler, ", ".join(sorted(self._by_name)) or "none")
+            return Outcome(
+                verdict="retry", detail=f"this worker has no handler {target.handler!r}: register it, or correct the name"
+            )
         try:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
             else:
-                answer = await _on_a_thread(handler, delivery)
+                answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}")
                 if inspect.isawaitable(answer):
                     answer = await answer
         except GiveUp as error:
             return Outcome(verdict="give_up", detail=str(error) or "the handler gave up")
         return Outcome(verdict="delivered", answer=_shown(answer))
-
-
-async def _on_a_thread(handler: Handler, delivery: Delivery) -> object:
-    """One for each, and no pool: those that never return would fill it, and the process could not end before them."""
-    loop, context = asyncio.get_running_loop(), copy_context()
-    ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
-
-    def end(answer: object, raised: BaseException | None) -> None:
-        if not ended.done():  # it was not waited for any more
-            ended.set_result((answer, raised))
-
-    def work() -> None:
-        answer: object = None
-        raised: BaseException | None = None
-        try:
-            answer = context.run(handler, delivery)
-        except BaseException as error:
-            raised = error
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(end, answer, raised)
-
-    threading.Thread(target=work, name=f"tickler-{delivery.id}", daemon=True).start()
-    answer, raised = await ended
-    if raised is not None:
-        raise raised
-    return answer
 
 
 def _shown(answer: object) -> str | None:
