@@ -75,7 +75,7 @@ def run_workers(command: str, environ: dict[str, str]) -> None:
     """Until all of them work; then they are told to stop, and end well."""
     processes = re.search(r"--processes (\d+)", command)
     starting = int(processes[1]) if processes else 1
-    with subprocess.Popen(["bash", "-euc", f"exec {command}"], stderr=subprocess.PIPE, text=True, env=environ) as workers:
+    with subprocess.Popen(["bash", "-euc", f"exec env {command}"], stderr=subprocess.PIPE, text=True, env=environ) as workers:
         assert workers.stderr is not None
         said = ""
         while said.count("INFO working") < starting and (line := workers.stderr.readline()):

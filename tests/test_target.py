@@ -131,6 +131,22 @@ def test_a_url_that_is_no_plain_http_address_is_refused(url: str) -> None:
     assert len(str(refused.value)) < 3_000
 
 
+@pytest.mark.parametrize("port", ["99999", "65536", "0", "http", "-1"])
+@pytest.mark.parametrize("host", ["localhost", "[::1]"])
+def test_a_port_that_is_none_is_what_is_named(host: str, port: str) -> None:
+    with pytest.raises(InvalidSchedule, match=r"^target\.url: has a port that is none: write a number from 1 to 65535$"):
+        http(f"http://{host}:{port}/h")
+
+
+@pytest.mark.parametrize(
+    ("given", "offered"), [("digest", True), ("send_digest-2", True), ("example.org", False), ("/hook", False), ("", False)]
+)
+def test_what_may_be_a_handlers_name_is_offered_as_a_python_target(given: str, offered: bool) -> None:
+    with pytest.raises(InvalidSchedule, match=r"^target\.url: is no http or https address: write 'https://host/path'") as refused:
+        read_target(given)
+    assert (f", or PythonTarget({given!r}) for a handler" in str(refused.value)) is offered
+
+
 @pytest.mark.parametrize("url", [None, 5, True, b"https://example.org/", ["https://example.org/"], object], ids=repr)
 def test_a_url_that_is_no_text_is_refused(url: object) -> None:
     with pytest.raises(InvalidSchedule, match=r"^target\.url: "):

@@ -96,7 +96,7 @@ class SecretCache:
         self._records = records
         self._sealer = sealer
         self._clock = clock
-        self._configured = _configured(environ)
+        self._configured = configured_secrets(environ)
         self._made_up: tuple[str, ...] = ()
         self._anybody = False  # has a secret of their own
         self._asked_at: int | None = None
@@ -168,14 +168,15 @@ class SecretCache:
         return self._made_up
 
 
-def _configured(environ: Mapping[str, str]) -> tuple[str, ...]:
+def configured_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of TICKLER_SIGNING_SECRET, newest first."""
     secrets = [text.strip() for text in environ.get("TICKLER_SIGNING_SECRET", "").split(",") if text.strip()]
     if len(secrets) > 2:
         raise InvalidInput(f"TICKLER_SIGNING_SECRET: has {len(secrets)} secrets: leave the newest and the one before it")
     try:
         return tuple(check_secret(text) for text in secrets)
     except InvalidInput as error:
-        raise InvalidInput(f"TICKLER_SIGNING_SECRET: {error}") from None
+        raise InvalidInput(f"TICKLER_SIGNING_SECRET: {str(error).removeprefix('secret: ')}") from None
 
 
 def _purpose(owner: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -28,6 +28,7 @@ REDACTED = "•••"
 _PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::(?:[1-9]\d{0,3}|[1-5]\d{4}))?(?:/[!-~]*)?")
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
+_HANDLER = re.compile(r"[A-Za-z_][\w-]{0,63}")  # what a handler may well be called, and no host is
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _SQS_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
 _LAMBDA_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,140}(:[A-Za-z0-9$_-]{1,128})?")
@@ -180,14 +181,23 @@ def _check_url(url: object) -> None:
         )
     try:
         parts = urlsplit(url)
-        plain_host = parts.netloc.rpartition("@")[2]
-        well_formed = parts.hostname and (parts.port is None or parts.port > 0) and _HOST.fullmatch(plain_host)
+        well_formed = parts.hostname and _HOST.fullmatch(parts.netloc.rpartition("@")[2])
     except ValueError:
         parts, well_formed = urlsplit(""), None
     if "@" in parts.netloc:  # checked first, so that no message repeats it
         raise InvalidSchedule("target.url", "has a user name in it, which ends up in logs: send a header instead")
+    if parts.scheme in ("http", "https") and parts.hostname and not _has_good_port(parts):
+        raise InvalidSchedule("target.url", "has a port that is none: write a number from 1 to 65535")
     if parts.scheme not in ("http", "https") or not well_formed:
-        raise InvalidSchedule("target.url", "is no http or https address: write 'https://host/path'")
+        handler = f", or PythonTarget({url!r}) for a handler" if _HANDLER.fullmatch(url) else ""
+        raise InvalidSchedule("target.url", f"is no http or https address: write 'https://host/path'{handler}")
+
+
+def _has_good_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 def _checked_headers(headers: object) -> dict[str, str]:

@@ -122,6 +122,15 @@ def test_help_lists_the_commands_and_nothing_that_is_none(tmp_path: Path) -> Non
     assert "options  " not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "flag"), [(["--help"], "--version"), (["doctor", "--help"], "--scan"), (["migrate", "--help"], "--print-sql")]
+)
+def test_help_shows_a_flag_as_one_that_takes_no_value(tmp_path: Path, arguments: list[str], flag: str) -> None:
+    done = run_tickler(*arguments, folder=tmp_path, COLUMNS="120")
+    (line,) = (line for line in done.stdout.splitlines() if f" {flag} " in line)
+    assert "bool" not in line.lower()
+
+
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, package: str) -> None:
     done = run("-c", WITHOUT.format(package), "--version", folder=tmp_path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -169,3 +171,105 @@ async def test_of_several_processes_one_that_dies_is_replaced_and_all_stop_toget
             process.terminate()
             assert await ended(process) == 0
             assert is_gone(process)
+
+
+async def test_of_several_processes_those_whose_parent_was_killed_stop_by_themselves(sqlite_url: str) -> None:
+    """As on SIGTERM: nothing else would ever tell them."""
+    process = await start("-m", "tickler", "work", "--store", sqlite_url, "--processes", "2", "--drain", "5")
+    try:
+        async with connect(sqlite_url) as tickler:
+
+            async def doing() -> list[object]:
+                return [r.value.get("doing") for r in await tickler.records.list("worker") if isinstance(r.value, dict)]
+
+            async def both(wanted: str) -> bool:
+                return await doing() == [wanted] * 2
+
+            await until("two work", lambda: both("working"))
+            process.kill()
+            await until("both have stopped", lambda: both("stopped"), within_s=15)
+        assert process.stdout is not None
+        async with asyncio.timeout(15):
+            await process.stdout.read()  # to its end: nobody has it open any more
+    finally:
+        await end(process)
+
+
+@pytest.mark.parametrize(("processes", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
+async def test_who_is_told_twice_leaves_at_once_and_another_delivers(sqlite_url: str, processes: str, number: int) -> None:
+    async with connect(sqlite_url, allow_networks=[LOOPBACK]) as tickler, Sink() as sink:
+        (due,) = await put(tickler, "u1", 1, sink.hook(held=1))
+
+        async def arrived(times: int) -> bool:
+            return len(await sink.arrivals()) == times
+
+        def is_gone_when_told() -> bool:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+            return process.returncode is not None
+
+        arguments = ("--processes", processes, "--lease", "5", "--drain", "120")
+        async with working(sqlite_url, *arguments) as process:
+            await until("it is in flight", lambda: arrived(1))
+            process.send_signal(number)
+            await until("it leaves, told again", is_gone_when_told, within_s=20)
+            assert process.returncode == 130
+            await until("with its children", lambda: is_gone(process), within_s=20)
+
+        await sink.let_go()
+        async with working(sqlite_url, "--lease", "5"):
+            await until("another delivers", lambda: nothing_is_owed(tickler))
+        assert await happened(tickler, due) == [("expired", 1), ("delivered", 2)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_several_processes_that_are_all_told_together_end_what_they_began(sqlite_url: str, number: int) -> None:
+    """A terminal tells the whole group, and systemd every process of a service; the parent tells its children as well."""
+    async with connect(sqlite_url, allow_networks=[LOOPBACK]) as tickler, Sink() as sink:
+        begun = await put(tickler, "begun", 4, sink.hook(held=1))
+
+        async def all_begun() -> bool:
+            return len(await sink.arrivals()) == len(begun)
+
+        async with working(sqlite_url, "--processes", "2", "--drain", "60") as process:
+            await until("all are in flight", all_begun)
+            os.killpg(process.pid, number)
+            await asyncio.sleep(1)  # that nobody leaves is no event
+            assert process.returncode is None
+            await sink.let_go()
+            assert await ended(process) == 0
+            assert is_gone(process)
+        for due in begun:
+            assert await happened(tickler, due) == [("delivered", 1)]
+
+
+STUBBORN = """
+import asyncio
+
+def register(tickler):
+    @tickler.handler("stubborn")
+    async def stubborn(fire):
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+"""
+
+
+async def test_a_handler_that_goes_on_when_it_is_cancelled_does_not_keep_the_process(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stubborn_handlers.py").write_text(STUBBORN)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with connect(sqlite_url) as tickler:
+        await put(tickler, "u1", 1, PythonTarget("stubborn"))
+
+        async def is_claimed() -> bool:
+            return [fire.worker is not None for fire in (await tickler.fires.list()).items] == [True]
+
+        async with working(sqlite_url, "--setup", "stubborn_handlers:register", "--drain", "0.5") as process:
+            await until("the handler is at work", is_claimed)
+            process.terminate()
+            assert await ended(process, within_s=30) == 0
+        assert len((await tickler.fires.list()).items) == 1  # it is still owed

@@ -175,6 +175,13 @@ def test_text_that_is_no_interval_is_refused(text: str) -> None:
     assert caught.value.reason
 
 
+def test_an_interval_of_nothing_says_what_to_give() -> None:
+    with pytest.raises(InvalidWhen, match=r"and a hundred years: give hours=, minutes= or seconds=$"):
+        Every()
+    with pytest.raises(InvalidWhen, match=r"and a hundred years$"):
+        Every(seconds=0.5)
+
+
 def test_it_cannot_be_changed() -> None:
     when = Every(minutes=5)
     with pytest.raises(AttributeError, match="immutable"):

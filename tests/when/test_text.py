@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tickler.errors import InvalidInput, InvalidWhen, UnknownTimezone
+from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen, UnknownTimezone
+from tickler.schedule import Schedule
 from tickler.when import At, Cron, Every, Weekly, When, parse_when, when_from_json
 
 from .effort import examples, quick_examples
@@ -100,6 +101,41 @@ def test_text_that_does_not_read_is_refused_with_the_part_at_fault(text: str, fi
         parse_when(text)
     assert caught.value.field == field
     assert str(caught.value) == f"{field} of {caught.value.text!r}: {caught.value.reason}"
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("every 5 seconds", "@every 5s"),
+        ("Every 2 Hours", "@every 2h"),
+        ("5s", "@every 5s"),
+        ("10 minutes", "@every 10m"),
+        ("@1d", "@every 1d"),
+        ("@minutely", "@every 5m"),
+        ("whenever", "@every 5m"),
+    ],
+)
+def test_who_may_have_meant_an_interval_is_told_how_to_write_one(text: str, offered: str) -> None:
+    with pytest.raises(InvalidWhen) as caught:
+        parse_when(text)
+    assert f"for an interval write '{offered}'" in caught.value.reason
+    assert "parse_when" not in str(caught.value)
+    assert isinstance(parse_when(offered), Every)
+
+
+@pytest.mark.parametrize(
+    ("when", "remedy"),
+    [
+        (timedelta(minutes=5), "is a timedelta: write Every(seconds=300)"),
+        (timedelta(milliseconds=1500), "is a timedelta: write Every(seconds=1.5)"),
+        (datetime(2030, 1, 1, tzinfo=UTC), "is a datetime: write At(…) around it"),
+    ],
+    ids=str,
+)
+def test_a_schedule_that_is_given_a_duration_or_a_moment_says_what_to_write(when: object, remedy: str) -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        Schedule(owner="u1", key="k1", when=when)  # type: ignore[arg-type]
+    assert str(refused.value) == f"when: {remedy}"
 
 
 @pytest.mark.parametrize("text", ["0 " * 2_049, "weekly(" + "mon 09:00, " * 100_000 + ")", "a" * 10_000_000, "(" * 5_000])

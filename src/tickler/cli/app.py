@@ -12,6 +12,7 @@ from rich.console import Console
 
 import tickler
 from tickler import cli
+from tickler.cli.options import FLAG
 from tickler.errors import TicklerError
 
 
@@ -41,7 +42,12 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, metavar=FLAG, help="Show the version.")
+]
+
+
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
+    version: Version = False,
 ) -> None:
     """Which of my users' schedules are due right now?"""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.options import StoreOption, needed
+from tickler.cli.options import FLAG, StoreOption, needed
 from tickler.connect import connect, store_for_url
 from tickler.index import SetAside
 from tickler.store import Misfit
@@ -16,7 +16,10 @@ from tickler.store import Misfit
 MOST_SHOWN = 100
 
 Scan = Annotated[
-    bool, typer.Option("--scan", help="Only read everything, in a table of yours too, for items that no index finds: slow.")
+    bool,
+    typer.Option(
+        "--scan", metavar=FLAG, help="Only read everything, in a table of yours too, for items that no index finds: slow."
+    ),
 ]
 
 

@@ -8,16 +8,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.options import StoreOption, needed
+from tickler.cli.options import FLAG, StoreOption, needed
 from tickler.connect import parse_url, store_for_url
 from tickler.store import Form, Moves
 
-PrintSql = Annotated[bool, typer.Option("--print-sql", help="Print all of the schema as a script, and touch nothing.")]
-PrintCloudFormation = Annotated[
-    bool, typer.Option("--print-cloudformation", help="Print the table as a CloudFormation template, and touch nothing.")
+PrintSql = Annotated[
+    bool, typer.Option("--print-sql", metavar=FLAG, help="Print all of the schema as a script, and touch nothing.")
 ]
-PrintTerraform = Annotated[bool, typer.Option("--print-terraform", help="Print the table for Terraform, and touch nothing.")]
-PrintIam = Annotated[bool, typer.Option("--print-iam", help="Print the policies of a worker and of an API process.")]
+PrintCloudFormation = Annotated[
+    bool,
+    typer.Option("--print-cloudformation", metavar=FLAG, help="Print the table as a CloudFormation template, and touch nothing."),
+]
+PrintTerraform = Annotated[
+    bool, typer.Option("--print-terraform", metavar=FLAG, help="Print the table for Terraform, and touch nothing.")
+]
+PrintIam = Annotated[
+    bool, typer.Option("--print-iam", metavar=FLAG, help="Print the policies of a worker and of an API process.")
+]
 Shards = Annotated[int | None, typer.Option(min=1, help="Spread what is due over so many shards, while workers run.")]
 Home = Annotated[str | None, typer.Option(metavar="REGION", help="Let this region claim what others did: after a failure.")]
 ComeFrom = Annotated[str | None, typer.Option("--from", metavar="REGION", help="With --home: only what is at home there.")]

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+FLAG = ""  # as metavar: Typer would write <bool> beside an option that takes no value
+
 StoreOption = Annotated[
     str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="The store, such as sqlite:///tickler.db.")
 ]

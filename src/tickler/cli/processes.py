@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 import sys
 import time
 from types import FrameType
+
+from tickler.cli.stopping import PARENT, TOLD_TWICE, Told
 
 POLL_S = 0.1
 SHORT_LIFE_S = 5.0  # one that dies so soon is replaced more and more slowly
@@ -25,10 +28,12 @@ class Processes:
         self._children: dict[int, tuple[subprocess.Popen[bytes], float]] = {}  # by place
         self._start_at: dict[int, float] = {}
         self._failures: dict[int, int] = {}
+        self._told = Told()
         self._stopping = False
+        self._at_once = False
 
     def run(self) -> int:
-        """Until told to stop; the exit code, 0 when all of them ended well."""
+        """Until told to stop; the exit code, 0 when all of them ended well. Told again, they are killed: leases do the rest."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         self._start_at = dict.fromkeys(range(self._number), 0.0)
@@ -54,9 +59,11 @@ class Processes:
         if now >= self._start_at[place]:
             # The last of an option that is given twice counts.
             command = [sys.executable, "-m", "tickler", *sys.argv[1:], "--processes", "1"]
-            self._children[place] = (subprocess.Popen(command), now)  # noqa: S603  # this very command
+            environ = {**os.environ, PARENT: str(os.getpid())}
+            self._children[place] = (subprocess.Popen(command, env=environ), now)  # noqa: S603  # this very command
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._at_once = self._told.is_again()
         self._stopping = True
 
     def _finish(self) -> int:
@@ -65,10 +72,15 @@ class Processes:
             if process.poll() is None:
                 process.terminate()
         until = time.monotonic() + self._patience_s
+        while any(process.poll() is None for process in processes) and time.monotonic() < until and not self._at_once:
+            time.sleep(POLL_S)
+        if self._at_once:
+            log.warning("leaving at once: what is in flight is delivered by others when its leases end")
         for process in processes:
-            try:
-                process.wait(max(until - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:
+            if process.poll() is None:
                 process.kill()
                 process.wait()
-        return 0 if all(process.returncode == 0 for process in processes) else 1
+        if self._at_once:
+            os._exit(TOLD_TWICE)  # however often it is told meanwhile
+        # One that had only begun, or had ended already but for the interpreter, does not handle the signal any better.
+        return 0 if all(process.returncode in (0, -signal.SIGTERM) for process in processes) else 1

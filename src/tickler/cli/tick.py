@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -10,22 +13,28 @@ import typer
 from rich.console import Console
 
 from tickler.cli.options import StoreOption, needed
-from tickler.cli.work import Setup, function_of
+from tickler.cli.work import LOG_FORMAT, Setup, function_of, prepared
 from tickler.connect import connect
+from tickler.deliver.deliverers import check_environment
 from tickler.deliver.runner import Summary
+from tickler.tickler import Tickler
 
 Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="How long to go on claiming.")]
 
 
 def command(store: StoreOption = None, budget: Budget = 50_000, setup: Setup = None) -> None:
     """Deliver what is due now. Exit code 0, also when something failed and is tried again later; 3 when something is left."""
-    summary = asyncio.run(_tick(needed(store), budget, setup))
+    url = needed(store)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("tickler.deliver").setLevel(logging.WARNING)  # what is not installed need not be said at every beat
+    check_environment(os.environ)
+    summary = asyncio.run(_tick(url, budget, function_of(setup)))
     Console().out(msgspec.json.encode(summary).decode(), highlight=False)
     if summary.left:
         raise typer.Exit(3)
 
 
-async def _tick(url: str, budget_ms: int, setup: str | None) -> Summary:
+async def _tick(url: str, budget_ms: int, prepare: Callable[[Tickler], object]) -> Summary:
     async with connect(url) as tickler:
-        function_of(setup)(tickler)
+        await prepared(tickler, prepare)
         return await tickler.tick(budget_ms)

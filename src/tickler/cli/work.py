@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import logging
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes
+from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
 from tickler.connect import connect
+from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
 from tickler.errors import InvalidInput
 from tickler.tickler import Tickler
 
+LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 DEFAULTS = RunOptions()
 LEASE_S, DRAIN_S = DEFAULTS.lease.total_seconds(), DEFAULTS.drain.total_seconds()
 
@@ -44,6 +50,8 @@ Ahead = Annotated[
     ),
 ]
 
+_NAME_ONE = "name a function as in mypackage.handlers:register"
+
 
 def command(
     store: StoreOption = None,
@@ -57,27 +65,36 @@ def command(
     ahead: Ahead = 0,
 ) -> None:
     """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
-    url = needed(store)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    if processes > 1:
-        raise typer.Exit(Processes(processes, patience_s=drain + 10).run())
+    url, parent = needed(store), taken_parent()
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     options = RunOptions(
         in_flight=in_flight, per_owner=per_owner, per_host=per_host, lease=lease, drain=drain, ahead=ahead / 1000
     )
-    asyncio.run(_work(url, function_of(setup), options))
+    check_environment(os.environ)
+    if processes > 1:
+        raise typer.Exit(Processes(processes, patience_s=drain + 2 * PATIENCE_S).run())
+    if parent is not None:
+        signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
+    asyncio.run(_work(url, function_of(setup), options, parent))
 
 
-async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOptions) -> None:
+async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None) -> None:
     async with connect(url) as tickler:
-        prepare(tickler)
+        await prepared(tickler, prepare)
         gc.collect()
         gc.freeze()  # what is here now stays: no collection needs to look at it again
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, tickler.stop)
-        logging.getLogger("tickler").info("working")
+        stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
+        stopping.listen()
         await tickler.run(options)
         logging.getLogger("tickler").info("stopped")
+    await stopping.end()
+
+
+async def prepared(tickler: Tickler, prepare: Callable[[Tickler], object]) -> None:
+    """By a plain or an async function."""
+    waited_for = prepare(tickler)
+    if inspect.isawaitable(waited_for):
+        await waited_for
 
 
 def function_of(setup: str | None) -> Callable[[Tickler], object]:
@@ -85,12 +102,28 @@ def function_of(setup: str | None) -> Callable[[Tickler], object]:
     if setup is None:
         return lambda tickler: None
     module, _, name = setup.partition(":")
-    sys.path.insert(0, os.getcwd())  # as with `python -m`
     try:
-        function = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(f"--setup {setup}: {error}: name a function as in mypackage.handlers:register") from None
+        function = getattr(_imported(module, setup), name)
+    except AttributeError as error:
+        raise InvalidInput(f"--setup {setup}: {error}: {_NAME_ONE}") from None
     if not callable(function):
-        raise InvalidInput(f"--setup {setup}: is a {type(function).__name__}, no function: name one that takes the Tickler")
+        raise InvalidInput(f"--setup {setup}: has the type {type(function).__name__}: name a function that takes the Tickler")
     found: Callable[[Tickler], object] = function
     return found
+
+
+def _imported(module: str, setup: str) -> ModuleType:
+    """A module that is not there is named; one that fails is shown with the place where it does."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise InvalidInput(f"--setup {setup}: {module!r} is no module's name: {_NAME_ONE}")
+    sys.path.insert(0, os.getcwd())  # as with `python -m`
+    try:
+        return import_module(module)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+            raise InvalidInput(f"--setup {setup}: {error}: {_NAME_ONE}") from None
+        place = error.__traceback__
+        while place is not None and ("importlib" in place.tb_frame.f_code.co_filename or place.tb_frame.f_globals is globals()):
+            place = place.tb_next
+        shown = "".join(traceback.format_exception(error.with_traceback(place))).rstrip()
+        raise InvalidInput(f"--setup {setup}: {module} does not import:\n{shown}") from None

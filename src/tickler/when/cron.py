@@ -29,6 +29,7 @@ LONGEST_EXPRESSION = 256
 
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
 _NAMES = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
+_LIKE_AN_INTERVAL = re.compile(r"@?(?:every\s+)?(\d{1,9})\s*(w|d|h|m|s|weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE)
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _RANGES = {
     "second": "0 to 59",
@@ -85,9 +86,7 @@ def canonical(expr: str) -> str:
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
-            raise InvalidWhen(
-                "expression", expr, f"is not a known shorthand: use one of {known}; parse_when reads '@every 1h30m'"
-            )
+            raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}; {_interval(expr)}")
         return MACROS[spaced.lower()]
     named = _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
     return _RANGE_OF_ONE.sub(r"\1", named)
@@ -102,6 +101,13 @@ def compile_cron(expr: str) -> CronFields:
     return fields
 
 
+def _interval(expr: str) -> str:
+    """How to write one, for whom it may have been."""
+    like = _LIKE_AN_INTERVAL.fullmatch(expr.strip())
+    amount = "5m" if like is None else like[1] + like[2][0].lower()
+    return f"for an interval write '@every {amount}', or an Every"
+
+
 def _parse(expr: str) -> CronSim:
     if "?" in expr:
         raise InvalidWhen("expression", expr, "'?' and a year are EventBridge's: write five fields, with '*' for '?'")
@@ -110,9 +116,8 @@ def _parse(expr: str) -> CronSim:
     except CronSimError as error:
         field = str(error).removeprefix("Bad ")
         if field not in _FIELDS:
-            raise InvalidWhen(
-                "expression", expr, "write five fields, minute hour day month weekday, or six with seconds first"
-            ) from None
+            reason = f"write five fields, minute hour day month weekday, or six with seconds first; {_interval(expr)}"
+            raise InvalidWhen("expression", expr, reason) from None
         raise InvalidWhen(field, expr, _why_not(expr, field)) from None
     except (AssertionError, ValueError) as error:
         raise InvalidWhen("expression", expr, f"does not read as cron: {error}") from None

@@ -53,7 +53,8 @@ class Every(When):
             interval_ms = LONGEST_MS + 1
         given = " ".join(f"{name}={part if part < 1e15 else 'huge'}" for name, part in parts.items() if part) or "0"
         if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
-            raise InvalidWhen("interval", given, "must be between one second and a hundred years")
+            remedy = "" if any(parts.values()) else ": give hours=, minutes= or seconds="
+            raise InvalidWhen("interval", given, f"must be between one second and a hundred years{remedy}")
         start_ms = None if start is None else _start(start)
         text = f"@every {_amount(interval_ms)}" + ("" if start_ms is None else f" from {iso_utc(start_ms)}")
         self._freeze(text, "UTC", interval_ms=interval_ms, start=start_ms)
