@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tickler.advance import Advance, Problem, advance
 from tickler.errors import InvalidSchedule
 from tickler.fires import Claim, Entry, Fire, fire_id
@@ -37,7 +39,7 @@ class Opened(NamedTuple):
         return [claim for claim in self.claims if claim.fire is None or claim.fire.id in opened]
 
 
-class Owed(NamedTuple):
+class Owed(msgspec.Struct, frozen=True, gc=False):
     """A due schedule, and what is owed of it."""
 
     row: IndexRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -147,7 +147,7 @@ def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
     return ReadBody(version, created_at, updated_at, body, policy, newer)
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
+class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A body as this version writes it."""
 
     target: HttpTarget | PythonTarget | SqsTarget | LambdaTarget | None = None
@@ -159,7 +159,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     paused_because: str | None = None  # in the body only while it is paused, and by whom it was not declared
 
 
-class ReadBody(NamedTuple):
+class ReadBody(msgspec.Struct, frozen=True, gc=False):
     """What a store keeps of a schedule beside its row in the index, read. `newer`: there was more than is known here."""
 
     version: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -99,6 +100,7 @@ class SecretCache:
         self._configured = configured_secrets(environ)
         self._made_up: tuple[str, ...] = ()
         self._anybody = False  # has a secret of their own
+        self._asking = asyncio.Lock()
         self._asked_at: int | None = None
         self._owners: dict[str, _Own] = {}
 
@@ -127,8 +129,10 @@ class SecretCache:
         if asked_at is not None:
             self._asked_at = now_ms  # others go on with what is known while this one asks
         try:
-            self._anybody = bool(await self._records.list(KIND, now_ms=now_ms, limit=1))
-            self._asked_at = now_ms
+            async with self._asking:
+                if self._asked_at is None or asked_at is not None:  # of many that begin at once, the first asks for all
+                    self._anybody = bool(await self._records.list(KIND, now_ms=now_ms, limit=1))
+                    self._asked_at = now_ms
         except StoreUnavailable:
             if asked_at is None:
                 raise

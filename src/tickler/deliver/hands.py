@@ -7,7 +7,6 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from datetime import timedelta
 
 from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
@@ -47,6 +46,7 @@ class Hands:
         self._acknowledgements = acknowledgements
         self._clock = clock
         self._options = options
+        self._longest_s = options.longest.total_seconds()
         self._less = less
         self._gone = gone
         self._queue: FairQueue[Claim] = FairQueue(options.per_owner, options.per_host)
@@ -236,11 +236,10 @@ class Hands:
 
     def _most_s(self) -> float:
         """However long a schedule's own timeout is."""
-        longest_s = self._options.longest / timedelta(seconds=1)
         if self.ends_at is None:
-            return longest_s
-        left_s = max(self.ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain / timedelta(seconds=1)
-        return min(longest_s, left_s)
+            return self._longest_s
+        left_s = max(self.ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain.total_seconds()
+        return min(self._longest_s, left_s)
 
 
 def _id_of(claim: Claim) -> str:

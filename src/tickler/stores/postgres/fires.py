@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Literal, TypeVar
 
@@ -11,7 +11,7 @@ import msgspec
 from tickler.advance import ROW_FORMAT
 from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
 from tickler.leasing import Leased, lease
-from tickler.owed import Batch
+from tickler.owed import Batch, Opened
 from tickler.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.database import Connection, Database
@@ -34,13 +34,18 @@ SELECT_DUE = """
 """
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
 
+# Answers with those that were open already: as a rule none.
 OPEN = """
-    INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
-    SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
-        $10::text[]
+    WITH new AS (
+        SELECT * FROM unnest(
+            $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
+            $10::text[]
+        ) AS new (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+    ), opened AS (
+        INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+        SELECT * FROM new ON CONFLICT DO NOTHING RETURNING id
     )
-    ON CONFLICT DO NOTHING RETURNING id
+    SELECT id FROM new WHERE id NOT IN (SELECT id FROM opened)
 """
 # Locked, so that whoever settles one of them comes before, and it is gone, or after, and sees what was made to wait for it.
 _BUSY = """
@@ -67,28 +72,39 @@ _CANCEL = """
     WHERE f.owner = gone.owner AND f.key = gone.key AND f.id = gone.id
 """
 _LEASES = """
-    unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::text[])
-        AS lease (owner, key, id, worker, attempt, deliver_after, reason)
-    WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
-        AND f.worker = lease.worker AND f.attempt = lease.attempt
-    RETURNING f.id
+    WITH lease AS (
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[], $7::text[])
+            AS lease (owner, key, id, worker, attempt, deliver_after, reason)
+    ), changed AS (
 """
+_OF_LEASE = """
+        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
+            AND f.worker = lease.worker AND f.attempt = lease.attempt
+        RETURNING f.id
+    )
+    SELECT id FROM lease WHERE id NOT IN (SELECT id FROM changed)
+"""
+# Each answers with those whose lease is not the caller's any more: as a rule none.
 _SETTLE = {
-    "done": f"DELETE FROM {{schema}}.tickler_fires f USING {_LEASES}",
-    "retry": f"""
-        UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, reason = lease.reason
-        FROM {_LEASES}
-    """,
-    "dead": f"""
-        UPDATE {{schema}}.tickler_fires f SET state = 'dead', deliver_after = NULL, worker = NULL, reason = lease.reason
-        FROM {_LEASES}
-    """,
-    "release": f"""
-        UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1
-        FROM {_LEASES}
-    """,
-    "extend": f"UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM {_LEASES}",
+    then: f"{_LEASES} {change} {_OF_LEASE}"
+    for then, change in {
+        "done": "DELETE FROM {schema}.tickler_fires f USING lease",
+        "retry": """
+            UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, reason = lease.reason
+            FROM lease
+        """,
+        "dead": """
+            UPDATE {schema}.tickler_fires f SET state = 'dead', deliver_after = NULL, worker = NULL, reason = lease.reason
+            FROM lease
+        """,
+        "release": """
+            UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1
+            FROM lease
+        """,
+        "extend": "UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease",
+    }.items()
 }
+_ANY_WAITS = "SELECT EXISTS (SELECT FROM {schema}.tickler_fires WHERE state = 'waiting')"
 _WAKE = """
     UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = greatest($3, f.nominal_at)
     FROM (
@@ -178,7 +194,7 @@ class PostgresFires:
                 batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 await self._index.apply(connection, batch.advance)
                 opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
-                claimed += opened.claimed(await self._open(connection, opened.fires))
+                claimed += await self._open(connection, opened)
                 await remember(connection, self._database, opened.entries, expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
@@ -217,13 +233,12 @@ class PostgresFires:
         leases = [_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])]
         if not leases:
             return []
-        found = await self._database.claim(lambda connection: self._settle(connection, "extend", leases))
-        return [fire for fire in fires if fire.id not in found]
+        lost = await self._database.claim(lambda connection: self._settle(connection, "extend", leases))
+        return [fire for fire in fires if fire.id in lost]
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
         owed = _in_order([(each.fire, each) for each in settlements if each.fire is not None])
-        closed = sorted({each.id for _, each in owed if each.then in ("done", "dead")})
         deleted = sorted({each.id for each in settlements if each.delete_schedule})
         sql = self._database.sql
 
@@ -231,14 +246,14 @@ class PostgresFires:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
             await remember(connection, self._database, entries, expires_at)
-            found: set[str] = set()
+            lost: set[str] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
-                found |= await self._settle(connection, then, leases)
-            await self._wake(connection, closed, now_ms)
+                lost |= await self._settle(connection, then, leases)
+            await self._wake(connection, (each.id for _, each in owed if each.then in ("done", "dead")), now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
-            return [fire for fire, _ in owed if fire.id not in found]
+            return [fire for fire, _ in owed if fire.id in lost]
 
         return await self._database.claim(work)
 
@@ -304,15 +319,16 @@ class PostgresFires:
         sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
         return [fire_of(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
-    async def _open(self, connection: Connection, fires: Sequence[Fire]) -> set[str]:
-        """Open fires; the ids of those that were not open already."""
-        if not fires:
-            return set()
-        rows = await connection.fetch(self._database.sql(OPEN), *transposed([_columns(fire) for fire in fires]))
-        return {row[0] for row in rows}
+    async def _open(self, connection: Connection, opened: Opened) -> Sequence[Claim]:
+        """Open fires; the claims, but for those whose fire was open already."""
+        if not opened.fires:
+            return opened.claims
+        found = await connection.fetch(self._database.sql(OPEN), *transposed([_columns(fire) for fire in opened.fires]))
+        refused = {row[0] for row in found}
+        return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
     async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[str]:
-        """Ids of the fires that were still leased as they were, and are changed."""
+        """Ids of the fires that were not leased any more as they were, and are not changed."""
         return {row[0] for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
@@ -327,12 +343,12 @@ class PostgresFires:
             gone = [(fire.owner, fire.key, fire.id) for fire in result.cancelled]
             await connection.execute(self._database.sql(_CANCEL), *transposed(gone))
         if result.dead:
-            await self._wake(connection, sorted({id_of(fire) for fire in result.dead}), now_ms)
+            await self._wake(connection, (id_of(fire) for fire in result.dead), now_ms)
 
-    async def _wake(self, connection: Connection, ids: Sequence[Id], now_ms: int) -> None:
-        """Open the first that waits of each schedule, unless one is open."""
-        if ids:
-            await connection.execute(self._database.sql(_WAKE), *transposed(ids), now_ms)
+    async def _wake(self, connection: Connection, ids: Iterable[Id], now_ms: int) -> None:
+        """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+        if await connection.fetchval(self._database.sql(_ANY_WAITS)) and (wanted := sorted(set(ids))):
+            await connection.execute(self._database.sql(_WAKE), *transposed(wanted), now_ms)
 
     async def _busy(self, connection: Connection, ids: Sequence[Id]) -> set[Id]:
         """Those of `ids` that have a fire open or waiting."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Literal
 
@@ -164,9 +164,7 @@ class SqliteFires:
         def work(connection: sqlite3.Connection) -> list[Fire]:
             remember(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
-            _wake(
-                connection, [each.id for each in settlements if each.fire is not None and each.then in ("done", "dead")], now_ms
-            )
+            _wake(connection, (each.id for each in settlements if each.then in ("done", "dead")), now_ms)
             for each in settlements:
                 if each.delete_schedule and connection.execute(_DELETE_FINISHED, each.id).rowcount:
                     rows.leave(connection, [each.id])
@@ -285,9 +283,9 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
     _wake(connection, [id_of(fire) for fire in result.dead], now_ms)
 
 
-def _wake(connection: sqlite3.Connection, ids: Sequence[Id], now_ms: int) -> None:
-    """Open the first that waits of each schedule, unless one is open."""
-    if ids and connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
+def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:
+    """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+    if connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
         connection.executemany(_WAKE, [(*id, now_ms) for id in ids])
 
 
