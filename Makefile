@@ -32,7 +32,7 @@ run: $(READY) ## Start the live demo: thousands of schedules on SQLite, a tick a
 	@$(BIN)/python examples/demo.py
 
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -rs
 
 check: $(READY) ## Lint, format, types and import rules
 	$(BIN)/ruff check .
