@@ -25,6 +25,8 @@ from under_fire.watched import watched
 SOON_MS = 1_000
 LEASE_S = 60  # so long that nobody waits for it to run out
 
+SOAK = os.environ.get("TICKLER_SOAK") == "1"
+
 
 @asynccontextmanager
 async def working(url: str, *arguments: str) -> AsyncIterator[Process]:
@@ -195,7 +197,9 @@ async def test_of_several_processes_those_whose_parent_was_killed_stop_by_themse
         await end(process)
 
 
-@pytest.mark.parametrize(("processes", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("processes", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)] if SOAK else [("2", signal.SIGTERM)]
+)
 async def test_who_is_told_twice_leaves_at_once_and_another_delivers(sqlite_url: str, processes: str, number: int) -> None:
     async with connect(sqlite_url, allow_networks=[LOOPBACK]) as tickler, Sink() as sink:
         (due,) = await put(tickler, "u1", 1, sink.hook(held=1))
