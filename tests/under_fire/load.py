@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +12,8 @@ from tickler.policy import DEFAULT_POLICY
 from tickler.target import Target
 from under_fire.accounts import Due
 
-SOON_MS = 2_000  # so long after the put the first of them is due: a put must not take longer
+# So long after the put the first of them is due: a put must not take longer, and in a soak SQLite's lock is fought over.
+SOON_MS = 10_000 if os.environ.get("TICKLER_SOAK") == "1" else 2_000
 WITHIN_MS = 1_000
 HOUR_MS = 3_600_000
 
