@@ -156,8 +156,9 @@ def test_without_a_setup_nothing_is_registered() -> None:
     t = tickler.connect("memory://")
     function_of(None)(t)
 
-    @t.handler("fine")
     def fine(fire: Delivery) -> None: ...
+
+    assert t.handler("fine")(fine) is fine  # the name is free
 
 
 # Ctrl-C.

@@ -45,6 +45,11 @@ def is_gone(process: Process) -> bool:
     return False
 
 
+def is_stopped(process: Process) -> bool:
+    """By SIGSTOP: it does nothing, and says nothing, until it is told to go on."""
+    return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 async def ended(process: Process, within_s: float = PATIENCE_S) -> int:
     """Its exit code, once it has ended by itself."""
     return await asyncio.wait_for(process.wait(), within_s)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from array import array
 from asyncio.subprocess import Process
+from fcntl import ioctl
+from termios import FIONREAD
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
-from under_fire.processes import PATIENCE_S, end, ended, start, until
+from under_fire.processes import PATIENCE_S, end, ended, is_stopped, start, until
 from under_fire.worker import Claimed, Claiming, Dispatched, Held, Late, Line, Options, Said, Working
 
 _decode = msgspec.json.Decoder(Line).decode
@@ -38,6 +41,12 @@ class Worker:
         """Wait until it has ended, and all that it said is known."""
         await asyncio.wait_for(self._reading, PATIENCE_S)
         await ended(self.process)
+
+    async def heard_so_far(self) -> None:
+        """Of one that stands still: wait until nothing that it said is unread."""
+        pipe = self.process._transport.get_pipe_transport(1).get_extra_info("pipe")  # type: ignore[attr-defined]
+        await until("all it said is read", lambda: _unread(pipe.fileno()) == 0)
+        await asyncio.sleep(0.01)  # so that what was read is heard
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
@@ -76,9 +85,19 @@ class Workers:
         await until("the workers work", lambda: all(worker.is_working for worker in started))
 
     async def kill_one_at_work(self) -> Worker:
-        """SIGKILL for the one that has most in its hands, once somebody has something that is owed."""
-        await until("a worker has something in its hands", lambda: any(_owed(worker) for worker in self.living))
-        worker = max(self.living, key=_owed)
+        """SIGKILL for the one that has most in its hands, once somebody has something that is owed.
+
+        It is stopped before, and heard to the end: it might have ended its last attempt just now.
+        """
+        while True:
+            await until("a worker has something in its hands", lambda: any(_owed(worker) for worker in self.living))
+            worker = max(self.living, key=_owed)
+            worker.process.send_signal(signal.SIGSTOP)
+            await until("it stands still", lambda worker=worker: is_stopped(worker.process))
+            await worker.heard_so_far()
+            if _owed(worker):
+                break
+            worker.process.send_signal(signal.SIGCONT)
         worker.process.kill()
         self.living.remove(worker)
         self.killed.append(worker)
@@ -112,6 +131,12 @@ class Workers:
         for worker in self.living:
             await end(worker.process)
             await worker.heard()
+
+
+def _unread(pipe: int) -> int:
+    size = array("i", [0])
+    ioctl(pipe, FIONREAD, size)
+    return size[0]
 
 
 def _owed(worker: Worker) -> int:
