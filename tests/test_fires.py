@@ -297,6 +297,50 @@ async def test_a_dead_fire_is_sent_again_from_now_on_and_comes_back_as_it_is(t: 
     assert (again.id, again.attempt) == (fire.id, 1)
 
 
+@pytest.mark.parametrize(("by", "detail"), [(None, "by hand"), ("ada", "by ada")])
+async def test_the_history_says_by_whom_a_fire_was_sent_again_or_cancelled(
+    t: Tickler, clock: ManualClock, by: str | None, detail: str
+) -> None:
+    await put(t, "digest")
+    (fire,) = fires_of(await claimed(t, clock))
+    await t.fires.settle([settled(fire, "dead", clock.now_ms())])
+    clock.advance(1)
+    await t.fires.retry(fire.id, by=by)
+    clock.advance(1)
+    await t.fires.cancel(fire.id, by=by)
+    cancelled, again, _ = (await t.fires.history("u1", "digest")).items
+    assert [(entry.happened, entry.detail) for entry in (cancelled, again)] == [("cancelled", detail), ("retried", detail)]
+
+
+@pytest.mark.parametrize(
+    ("which", "sent"),
+    [({}, ["u1/a", "u1/b", "u2/a"]), ({"owner": "u1"}, ["u1/a", "u1/b"]), ({"owner": "u1", "key": "b"}, ["u1/b"])],
+    ids=["all", "an owner's", "a schedule's"],
+)
+async def test_every_dead_fire_is_sent_again_of_all_an_owner_or_a_schedule(
+    t: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, which: dict[str, str], sent: list[str]
+) -> None:
+    monkeypatch.setattr("tickler.fires.RETRIED_TOGETHER", 2)
+    await put(t, "a", "b", "fine")
+    await put(t, "a", owner="u2")
+    for fire in fires_of(await claimed(t, clock)):
+        await t.fires.settle([settled(fire, "retry" if fire.key == "fine" else "dead", clock.now_ms())])
+    assert await t.fires.retry_all(**which, by="ada") == len(sent)
+    again = [f"{fire.owner}/{fire.key}" for fire in (await t.fires.list()).items if fire.attempt == 0]
+    assert sorted(again) == sent
+    assert len((await t.fires.list(state="dead")).items) == 3 - len(sent)
+    assert await t.fires.retry_all(**which) == 0
+
+
+async def test_who_sends_a_fire_again_has_a_name_that_fits(t: Tickler, clock: ManualClock) -> None:
+    await put(t, "digest")
+    (fire,) = fires_of(await claimed(t, clock))
+    await t.fires.settle([settled(fire, "dead", clock.now_ms())])
+    with pytest.raises(InvalidInput, match="by"):
+        await t.fires.retry(fire.id, by="")
+    assert (await t.fires.list(state="dead")).items != []
+
+
 async def test_of_several_who_send_a_fire_again_at_once_one_does(t: Tickler, clock: ManualClock) -> None:
     await put(t, "digest")
     (fire,) = fires_of(await claimed(t, clock))

@@ -62,7 +62,7 @@ def test_an_open_fire_is_leased_for_its_next_attempt_and_leaves_no_entry() -> No
 def test_a_lease_that_ran_out_is_remembered_with_the_worker_and_the_attempt_it_had() -> None:
     result = lease([(fire(attempt=2, worker="w1"), schedule())], NOW_MS, "w2", LEASE_MS)
     (entry,) = result.entries
-    assert (entry.happened, entry.worker, entry.attempt, entry.at) == ("expired", "w1", 2, NOW_MS)
+    assert (entry.happened, entry.worker, entry.attempt, entry.at, entry.gave_up) == ("expired", "w1", 2, NOW_MS, False)
     assert entry.detail is not None
     assert "w1" in entry.detail
     assert [claim.fire and claim.fire.attempt for claim in result.claims] == [3]
@@ -82,7 +82,7 @@ def test_what_a_worker_went_away_with_is_dead_where_it_must_not_be_tried_again(p
     assert (dead.state, dead.deliver_after, dead.worker, dead.attempt) == ("dead", None, None, attempt)
     assert dead.reason is not None
     assert why in dead.reason
-    assert (result.claims, [entry.happened for entry in result.entries]) == ([], ["expired"])
+    assert (result.claims, [(entry.happened, entry.gave_up) for entry in result.entries]) == ([], [("expired", True)])
 
 
 @pytest.mark.parametrize("policy", [Policy(delivery="at-most-once"), Policy(attempts=1)])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, get_args
 
@@ -29,14 +30,17 @@ from tickler.index import check_limit
 from tickler.schedule import Id, StoredSchedule, check_name, checked_id
 
 FireState = Literal["open", "waiting", "dead"]
-# delivered; failed, and tried again or not; expired: the worker that had it went away; what a policy skipped; what was cancelled
-Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled"]
+# delivered; failed, and tried again or not; expired: the worker that had it went away; what a policy skipped; what a person, or
+# the end of its schedule, cancelled; what a person sent again
+Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled", "retried"]
 # The rule that skipped: too late, more than may be caught up with, or the one before was still open.
 Rule = Literal["missed", "max_catchup", "overlap"]
 
 LONGEST_ANSWER_BYTES = 2_048
 LONGEST_FIRE_ID = 200
 LONGEST_LEASE_MS = 86_400_000
+BY_HAND = "by hand"
+RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by one
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 
 
@@ -87,6 +91,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     detail: str | None = None  # what went wrong
     answer: str | None = None  # its first 2 KB
     worker: str | None = None
+    gave_up: bool = False  # it was not tried again by itself after this
     rule: Rule | None = None
     until_at: int | None = None
     count: int | None = None
@@ -185,10 +190,12 @@ class FireStore(Protocol):
     async def open(self, fire: Fire) -> bool:
         """Open a fire, from its deliver_after on, whose schedule exists; False when the fire or no such schedule is there."""
 
-    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
         """Send a dead fire again from now on, with no attempts counted, or cancel one that is not leased right now.
 
-        The fire as it was; None, and nothing done, when there is none in such a state. Cancelling leaves an entry.
+        The fire as it was; None, and nothing done, when there is none in such a state. Either leaves an entry that says why.
         """
 
     async def get(self, fire_id: str) -> Fire | None: ...
@@ -271,16 +278,32 @@ class Fires:
     async def get(self, fire_id: str) -> Fire | None:
         return await self._store.get(_checked_fire_id(fire_id))
 
-    async def retry(self, fire_id: str) -> Fire:
-        """Send a dead fire again, from now on and with all its attempts. `FireNotFound` when it is not dead."""
+    async def retry(self, fire_id: str, *, by: str | None = None) -> Fire:
+        """Send a dead fire again, from now on and with all its attempts. `FireNotFound` when it is not dead.
+
+        The history remembers who it was `by`, as far as you say.
+        """
         now_ms = self._clock.now_ms()
-        fire = await self._change(fire_id, "open", now_ms, "there is no dead fire of that id: see fires.list(state='dead')")
+        refused = "there is no dead fire of that id: see fires.list(state='dead')"
+        fire = await self._change(fire_id, "open", now_ms, by, refused)
         return replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
 
-    async def cancel(self, fire_id: str) -> Fire:
+    async def retry_all(self, *, owner: str | None = None, key: str | None = None, by: str | None = None) -> int:
+        """Send every dead fire of a schedule, of an owner or of all again that is dead by now; how many there were."""
+        count, page = 0, await self.list(state="dead", owner=owner, key=key, limit=RETRIED_TOGETHER)
+        while True:
+            for fire in page.items:
+                with suppress(FireNotFound):  # somebody else has sent it, or cancelled it
+                    await self.retry(fire.id, by=by)
+                    count += 1
+            if page.next is None:
+                return count
+            page = await self.list(state="dead", owner=owner, key=key, limit=RETRIED_TOGETHER, after=page.next)
+
+    async def cancel(self, fire_id: str, *, by: str | None = None) -> Fire:
         """Never deliver it. `FireNotFound` when there is none, or when a worker has it right now."""
         refused = "there is no fire of that id that could be cancelled: a worker may have it"
-        return await self._change(fire_id, "cancelled", self._clock.now_ms(), refused)
+        return await self._change(fire_id, "cancelled", self._clock.now_ms(), by, refused)
 
     async def history(self, owner: str, key: str, *, limit: int = 100, after: str | None = None) -> HistoryPage:
         """What happened to a schedule's fires, the latest first; it outlives the schedule. `after` is a page's `next`."""
@@ -314,9 +337,13 @@ class Fires:
         items = found[:limit]
         return FirePage(items, _place(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
 
-    async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, refused: str) -> Fire:
+    async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, by: str | None, refused: str) -> Fire:
         """The fire as it was."""
-        fire = await self._store.change(_checked_fire_id(fire_id), to, now_ms, expires_at=now_ms + self._kept_ms)
+        if by is not None:
+            check_name("by", by)
+        why = BY_HAND if by is None else f"by {by}"
+        expires_at = now_ms + self._kept_ms
+        fire = await self._store.change(_checked_fire_id(fire_id), to, now_ms, expires_at=expires_at, why=why)
         if fire is None:
             raise FireNotFound(fire_id, refused)
         self._wake()
@@ -367,12 +394,17 @@ def cancelled(fire: Fire, at: int, why: str) -> Entry:
     return _entry(fire, at, "cancelled", why)
 
 
-def expired(fire: Fire, at: int) -> Entry:
+def retried(fire: Fire, at: int, why: str) -> Entry:
+    """Of a dead fire, as it was."""
+    return _entry(fire, at, "retried", why)
+
+
+def expired(fire: Fire, at: int, *, gave_up: bool) -> Entry:
     """Of a fire whose lease ran out, as it was: the worker that had it did not say what became of it."""
-    return _entry(fire, at, "expired", f"{fire.worker} was not heard of before its lease ended")
+    return _entry(fire, at, "expired", f"{fire.worker} was not heard of before its lease ended", gave_up=gave_up)
 
 
-def _entry(fire: Fire, at: int, happened: Happened, detail: str) -> Entry:
+def _entry(fire: Fire, at: int, happened: Happened, detail: str, *, gave_up: bool = False) -> Entry:
     return Entry(
         owner=fire.owner,
         key=fire.key,
@@ -383,4 +415,5 @@ def _entry(fire: Fire, at: int, happened: Happened, detail: str) -> Entry:
         attempt=fire.attempt,
         detail=detail,
         worker=fire.worker,
+        gave_up=gave_up,
     )

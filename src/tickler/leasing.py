@@ -26,13 +26,13 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, work
     """Decide for fires as they were found, each with its schedule."""
     result = Leased([], [], [], [])
     for fire, schedule in sorted(found, key=_in_order):
+        reason = None if fire.worker is None or schedule is None else _why_not_again(fire, schedule)
         if fire.worker is not None:
-            result.entries.append(expired(fire, now_ms))
+            result.entries.append(expired(fire, now_ms, gave_up=reason is not None))
         if schedule is None:
             result.cancelled.append(fire)
             result.entries.append(cancelled(fire, now_ms, SCHEDULE_GONE))
             continue
-        reason = None if fire.worker is None else _why_not_again(fire, schedule)
         if reason is not None:
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, reason=reason))
             continue

@@ -489,6 +489,8 @@ async def test_what_becomes_of_a_fire_follows_from_verdict_and_policy(
     settlement, _ = await attempts(answering(Outcome(verdict=verdict))).make(claim(policy, attempt=attempt))
     assert settlement.then == then
     assert (settlement.deliver_after is None) is (then != "retry")
+    assert settlement.entry is not None
+    assert settlement.entry.gave_up is (then == "dead")
 
 
 @pytest.mark.parametrize("verdict", ["delivered", "retry", "give_up", "gone"])
@@ -497,7 +499,9 @@ async def test_what_is_delivered_at_most_once_is_done_whatever_came_of_it(verdic
     settlement, _ = await made(answering(Outcome(verdict=verdict, retry_after_ms=5)), AT_MOST_ONCE)
     assert (settlement.fire, settlement.then, settlement.deliver_after) == (None, "done", None)
     assert settlement.entry is not None
-    assert (settlement.entry.happened, settlement.entry.attempt) == ("delivered" if verdict == "delivered" else "failed", 1)
+    failed = verdict != "delivered"
+    assert (settlement.entry.happened, settlement.entry.attempt) == ("failed" if failed else "delivered", 1)
+    assert settlement.entry.gave_up is failed
 
 
 @in_virtual_time

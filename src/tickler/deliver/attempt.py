@@ -100,6 +100,10 @@ class Attempts:
 
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         schedule, delivered = claim.schedule, outcome.verdict == "delivered"
+        if claim.fire is None:
+            then, deliver_after = retry.Next("done")
+        else:
+            then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms)
         entry = Entry(
             owner=delivery.owner,
             key=delivery.key,
@@ -113,11 +117,9 @@ class Attempts:
             detail=_clean(outcome.detail, LONGEST_DETAIL_BYTES),
             answer=_clean(outcome.answer, LONGEST_ANSWER_BYTES),
             worker=self.worker,
+            gave_up=not delivered and then != "retry",
         )
         delete = delivered and schedule.delete_after
-        if claim.fire is None:
-            return Settlement(schedule.id, None, "done", entry, delete_schedule=delete)
-        then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms)
         return Settlement(schedule.id, claim.fire, then, entry, deliver_after, delete_schedule=delete)
 
     def _delivery(self, claim: Claim, timeout_s: float | None) -> Delivery:

@@ -81,13 +81,15 @@ class ByHandContract(FireFixtures):
         (fire,) = owed(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
         before = await fires.get(fire.id)
-        assert await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL) == before
+        assert await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL, why="by ada") == before
         after = await fires.get(fire.id)
         assert after is not None
         assert (after.state, after.attempt, after.deliver_after, after.worker) == ("open", 0, hour(1.5), None)
         assert await listed(fires, "dead") == []
         (leased,) = owed(await worker.lease(hour(1.5)))
         assert (leased.id, leased.attempt, leased.nominal_at) == (fire.id, 1, hour(1))
+        again = (await entries(fires))[0]
+        assert (again.happened, again.fire_id, again.at, again.detail) == ("retried", fire.id, hour(1.5), "by ada")
 
     async def test_a_dead_fire_that_is_sent_again_overlaps(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule(policy=Policy(overlap="skip")))
@@ -121,10 +123,10 @@ class ByHandContract(FireFixtures):
             assert await fires.get(id) is None
             assert await fires.change(id, "cancelled", hour(3.5), expires_at=KEPT_UNTIL) is None
         cancelled = [entry for entry in await entries(fires) if entry.happened == "cancelled"]
-        assert {(entry.fire_id, entry.nominal_at, entry.at) for entry in cancelled} == {
-            (waiting.id, hour(3), hour(3.5)),
-            (made["dead"].id, hour(1), hour(3.5)),
-            (made["leased"].id, hour(2), hour(3.5)),
+        assert {(entry.fire_id, entry.nominal_at, entry.at, entry.detail) for entry in cancelled} == {
+            (waiting.id, hour(3), hour(3.5), "by hand"),
+            (made["dead"].id, hour(1), hour(3.5), "by hand"),
+            (made["leased"].id, hour(2), hour(3.5), "by hand"),
         }
         assert await worker.lease(hour(9)) == []
 

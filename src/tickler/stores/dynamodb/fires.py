@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled
+from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, retried
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
@@ -98,12 +98,14 @@ class DynamodbFires:
             await pause(attempt)
         raise self._table.contended(Id(fire.owner, fire.key))
 
-    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
         for attempt in range(1, TRIES + 1):
             fire = await self.get(fire_id)
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
-            if await self._changed(fire, to, now_ms, expires_at):
+            if await self._changed(fire, to, now_ms, expires_at, why):
                 return fire
             await pause(attempt)
         raise self._table.contended(fire_id)
@@ -126,10 +128,10 @@ class DynamodbFires:
     ) -> list[Fire]:
         return await list_fires(self._table, state, id, owner, after, limit)
 
-    async def _changed(self, fire: Fire, to: Literal["open", "cancelled"], now_ms: int, expires_at: int) -> bool:
+    async def _changed(self, fire: Fire, to: Literal["open", "cancelled"], now_ms: int, expires_at: int, why: str) -> bool:
         """Whether it was still as it had been found."""
         owing = await read_owing(self._table, Id(fire.owner, fire.key))
-        entries = [cancelled(fire, now_ms, "by hand")] if to == "cancelled" else []
+        entries = [cancelled(fire, now_ms, why) if to == "cancelled" else retried(fire, now_ms, why)]
         if owing is None:  # only its fire is left
             return not await write_together(self._table, [Delete(fire_key(fire), unchanged(fire)), *inserts(entries, expires_at)])
         owing.close(fire, unchanged(fire))

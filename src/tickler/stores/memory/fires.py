@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
+from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import lease
 from tickler.owed import Batch
 from tickler.reports import say_set_aside
@@ -113,15 +113,18 @@ class MemoryFires:
         self._tables.fires[fire.id] = fire
         return True
 
-    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
         fire = self._tables.fires.get(fire_id)
         if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
             return None
         if to == "open":
             self._tables.fires[fire_id] = replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
+            self._tables.remember([retried(fire, now_ms, why)], expires_at)
         else:
             del self._tables.fires[fire_id]
-            self._tables.remember([cancelled(fire, now_ms, "by hand")], expires_at)
+            self._tables.remember([cancelled(fire, now_ms, why)], expires_at)
             self._wake(Id(fire.owner, fire.key), now_ms)
         return fire
 

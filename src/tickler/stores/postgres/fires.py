@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
+from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch, Opened
 from tickler.schedule import Id
@@ -266,7 +266,9 @@ class PostgresFires:
 
         return await self._database.write(work)
 
-    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
         async def work(connection: Connection) -> Fire | None:
             fire = await self._get(connection, fire_id, "FOR UPDATE")
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
@@ -275,10 +277,11 @@ class PostgresFires:
             await self._database.notify(connection)
             if to == "open":
                 await connection.execute(self._database.sql(_LEASE), *place, [0], ["open"], [now_ms], [None], [None])
+                await remember(connection, self._database, [retried(fire, now_ms, why)], expires_at)
                 return fire
             await connection.execute(self._database.sql(_CANCEL), *place)
             await self._wake(connection, [id_of(fire)], now_ms)
-            await remember(connection, self._database, [cancelled(fire, now_ms, "by hand")], expires_at)
+            await remember(connection, self._database, [cancelled(fire, now_ms, why)], expires_at)
             return fire
 
         return await self._database.write(work)

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number
+from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
@@ -179,17 +179,20 @@ class SqliteFires:
 
         return await self._connection.write(work)
 
-    async def change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int) -> Fire | None:
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
         def work(connection: sqlite3.Connection) -> Fire | None:
             fire = _get(connection, fire_id)
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             if to == "open":
                 connection.execute(_LEASE, (*id_of(fire), fire.id, 0, "open", now_ms, None, None))
+                remember(connection, [retried(fire, now_ms, why)], expires_at)
                 return fire
             connection.execute(_CANCEL, (*id_of(fire), fire.id))
             _wake(connection, [id_of(fire)], now_ms)
-            remember(connection, [cancelled(fire, now_ms, "by hand")], expires_at)
+            remember(connection, [cancelled(fire, now_ms, why)], expires_at)
             return fire
 
         return await self._connection.write(work)
