@@ -31,9 +31,9 @@ from tickler.stores.sqlite.connection import PRAGMAS
 from tickler.stores.sqlite.rows import as_json
 from workload import NOW_MS, expressions
 
-FIRES = 8_000
+FIRES = 16_000  # so many that starting and stopping do not count
 AT_ONCE = 100
-PAIRS = 7
+PAIRS = 5
 BATCH = 500
 CLAIMS = 8
 HOUR_MS = 3_600_000

@@ -166,7 +166,7 @@ class Attempts:
         for listener in self._listeners:
             try:
                 answer = listener(delivery, outcome)
-                if inspect.isawaitable(answer):
+                if answer is not None and inspect.isawaitable(answer):  # to ask what None is takes a while
                     await answer
             except (Exception, SystemExit, asyncio.CancelledError):  # also when it is cut off: what came of the attempt is known
                 log.exception("%s: what listens to dispatches failed; the delivery is not affected", delivery.id)
