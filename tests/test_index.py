@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
-from tickler.clock import ManualClock
+from tickler.clock import ManualClock, to_datetime
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
 from tickler.index import MOST_CLAIMED, IndexRow
@@ -214,3 +215,16 @@ def test_a_row_knows_its_zone_and_its_nominal_instant() -> None:
     assert zoned.nominal_at == NOW_MS - 250
     with pytest.raises(AttributeError):
         zoned.next_fire_at = NOW_MS  # type: ignore[misc]  # that is the point
+
+
+async def test_what_is_due_is_counted_as_far_as_asked_for(t: Tickler) -> None:
+    await t.index.upsert_many([IndexRow("u1", f"k{n}", HOURLY, NOW_MS + n) for n in range(5)])
+    assert await t.index.count() == 5
+    assert await t.index.count(due_by=to_datetime(NOW_MS + 2)) == await t.index.count(due_by=NOW_MS + 2) == 3
+    assert await t.index.count(due_by=NOW_MS + 2, most=2) == 2
+
+
+@pytest.mark.parametrize(("given", "why"), [({"due_by": 5}, "due_by"), ({"most": 0}, "limit"), ({"most": True}, "limit")])
+async def test_a_count_refuses_what_is_no_instant_and_no_number(t: Tickler, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await t.index.count(**given)

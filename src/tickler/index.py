@@ -78,8 +78,8 @@ class ScheduleIndex(Protocol):
     async def next_due(self) -> int | None:
         """The earliest next_fire_at, or None."""
 
-    async def count(self) -> int:
-        """How many rows there are; reads them all, so not for every tick."""
+    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
+        """How many rows there are, or are due by an instant. Counts no further than `most`, and reads no more than it counts."""
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         """Rows that do not read, by owner and key."""
@@ -118,8 +118,10 @@ class Index:
     async def next_due(self) -> int | None:
         return await self._store.next_due()
 
-    async def count(self) -> int:
-        return await self._store.count()
+    async def count(self, *, due_by: int | datetime | None = None, most: int | None = None) -> int:
+        """How many rows there are, or are due by an instant; no further than `most`: it costs what it counts."""
+        until = None if due_by is None else to_ms(due_by, "due_by")
+        return await self._store.count(due_by=until, most=None if most is None else check_limit(most))
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         return await self._store.set_aside(check_limit(limit))

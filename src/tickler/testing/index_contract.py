@@ -248,6 +248,19 @@ class ScheduleIndexContract(StoreContract):
         assert isinstance(report.value, dict)
         assert report.value["row_format"] == ROW_FORMAT
 
+    async def test_what_is_due_is_counted_and_no_further_than_asked_for(self, index: ScheduleIndex) -> None:
+        assert await index.count(due_by=NOW_MS, most=10) == 0
+        await index.upsert_many([row(f"k{n}", n - 4) for n in range(10)])
+        assert await index.count() == 10
+        assert await index.count(most=100) == 10
+        assert await index.count(most=3) == 3
+        assert await index.count(due_by=NOW_MS) == 5, "what is due right now is among them"
+        assert await index.count(due_by=NOW_MS, most=5) == 5
+        assert await index.count(due_by=NOW_MS, most=4) == 4
+        assert await index.count(due_by=NOW_MS - 5) == 0
+        await index.claim_due(NOW_MS)
+        assert await index.count(due_by=NOW_MS) == 0
+
     # Several claimers.
 
     async def test_concurrent_claimers_get_disjoint_rows_and_together_everything(self, index: ScheduleIndex) -> None:

@@ -77,15 +77,15 @@ class DynamodbIndex:
         found = all_of(await gathered(earliest(shard) for shard in await self._table.shards()))
         return min((at for each in found for at in each), default=None)
 
-    async def count(self) -> int:
-        return await self._table.count(DUE, "due_shard", await self._table.shards())
+    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
+        return await self._table.count(self._table.due, await self._table.shards(), until=due_by, most=most)
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         heads = await self._unreadable_heads(limit)
         return sorted((layout.set_aside(head) for head in heads), key=lambda aside: (aside.owner, aside.key))[:limit]
 
     async def count_set_aside(self) -> int:
-        return await self._table.count(LISTED, "listed", _UNREADABLE)
+        return await self._table.count(self._table.listed, _UNREADABLE)
 
     async def restore(self) -> int:
         heads = await self._unreadable_heads(None)

@@ -65,19 +65,26 @@ class Table:
                 return
             asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    async def count(self, index: str, attribute: str, partitions: Sequence[str]) -> int:
-        """How many entries there are in partitions of an index."""
+    async def count(
+        self, index: SparseIndex, partitions: Sequence[str], *, until: int | None = None, most: int | None = None
+    ) -> int:
+        """How many entries there are in partitions of an index, or up to a place in each; no further than `most`."""
+        values: Item = {} if until is None else {":until": {"N": str(until)}}
+        request: dict[str, object] = {"IndexName": index.name, "Select": "COUNT"} | ({} if most is None else {"Limit": most})
+        request["KeyConditionExpression"] = f"{index.partition_key} = :partition" + (
+            "" if until is None else f" AND {index.sort_key} <= :until"
+        )
 
         async def one(partition: str) -> int:
-            request = {
-                "IndexName": index,
-                "KeyConditionExpression": f"{attribute} = :partition",
-                "ExpressionAttributeValues": {":partition": text(partition)},
-                "Select": "COUNT",
-            }
-            return sum([page["Count"] async for page in self.pages(request)])
+            found = 0
+            async for page in self.pages({**request, "ExpressionAttributeValues": {":partition": text(partition), **values}}):
+                found += page["Count"]
+                if most is not None and found >= most:
+                    return most
+            return found
 
-        return sum(all_of(await gathered(one(partition) for partition in partitions)))
+        total = sum(all_of(await gathered(one(partition) for partition in partitions)))
+        return total if most is None else min(total, most)
 
 
 def all_of(results: Sequence[T | Exception]) -> list[T]:

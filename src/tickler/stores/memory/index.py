@@ -64,8 +64,9 @@ class MemoryIndex:
     async def next_due(self) -> int | None:
         return min((entry.next_fire_at for entry in self._tables.index.values()), default=None)
 
-    async def count(self) -> int:
-        return len(self._tables.index)
+    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
+        found = sum(due_by is None or entry.next_fire_at <= due_by for entry in self._tables.index.values())
+        return found if most is None else min(found, most)
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         unreadable = sorted((id, aside) for id, aside in self._tables.aside.items() if aside.state == "unreadable")

@@ -35,6 +35,11 @@ _MANAGED = """
     SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
     ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
 """
+_COUNT = """
+    SELECT count(*) FROM (
+        SELECT FROM {schema}.tickler_index WHERE next_fire_at <= coalesce($1::bigint, 9223372036854775807) LIMIT $2::bigint
+    ) AS counted
+"""
 _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
@@ -93,9 +98,9 @@ class PostgresIndex:
         earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
         return earliest
 
-    async def count(self) -> int:
-        sql = self._database.sql("SELECT count(*) FROM {schema}.tickler_index")
-        return int(await self._database.read(lambda connection: connection.fetchval(sql)))
+    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
+        sql = self._database.sql(_COUNT)
+        return int(await self._database.read(lambda connection: connection.fetchval(sql, due_by, most)))
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         sql = self._database.sql(_SET_ASIDE)

@@ -24,6 +24,7 @@ ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
 _MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM tickler_index {due} LIMIT :most)"
 _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
@@ -69,10 +70,10 @@ class SqliteIndex:
         earliest: int | None = found[0]
         return earliest
 
-    async def count(self) -> int:
-        found = await self._connection.read(
-            lambda connection: connection.execute("SELECT count(*) FROM tickler_index").fetchone()
-        )
+    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
+        parameters = {"due_by": due_by, "most": -1 if most is None else most}
+        query = _COUNT.format(due="" if due_by is None else "WHERE next_fire_at <= :due_by")
+        found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchone())
         return int(found[0])
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
