@@ -70,6 +70,7 @@ PUBLIC = {
     "VersionConflict",
     "Weekly",
     "When",
+    "Why",
     "WorkerUnfit",
     "__version__",
     "connect",

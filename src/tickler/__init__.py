@@ -31,6 +31,7 @@ from tickler.errors import (
 )
 from tickler.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
 from tickler.index import IndexRow, SetAside
+from tickler.observe.why import Why
 from tickler.policy import Policy
 from tickler.records import Record
 from tickler.schedule import Schedule, StoredSchedule
@@ -113,6 +114,7 @@ __all__ = [
     "VersionConflict",
     "Weekly",
     "When",
+    "Why",
     "WorkerUnfit",
     "__version__",
     "connect",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import msgspec
 
-from tickler.clock import Clock, SystemClock
+from tickler.clock import Clock, SystemClock, to_ms
 from tickler.deliver.attempt import Attempts, OnDispatch
 from tickler.deliver.deliverers import own_deliverers
 from tickler.deliver.options import RunOptions
@@ -20,6 +20,7 @@ from tickler.delivery import Deliverer
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires import KEPT_MS, Fire, Fires, fire_id
 from tickler.index import Index
+from tickler.observe.why import Why, why
 from tickler.records import Records
 from tickler.schedule import Id, State, StoredSchedule, checked_id
 from tickler.schedules import Decide, Schedules, ScheduleStore
@@ -90,6 +91,13 @@ class Tickler:
                 return fire
             now_ms += 1  # it was triggered twice in one millisecond
         raise ScheduleNotFound(owner, key)
+
+    async def why(self, owner: str, key: str, at: int | datetime | None = None) -> Why:
+        """Why it fired at an instant of its, or did not; or, without one, how it stands now. Begins with one sentence."""
+        instant = None if at is None else to_ms(at, "at")
+        return await why(
+            self._store.schedules, self._store.fires, self._store.records, checked_id(owner, key), self._clock.now_ms(), instant
+        )
 
     def handler(self, name: str) -> Callable[[H], H]:
         """Register a function for `PythonTarget(name)`: `@t.handler("digest")`. It gets the delivery; plain ones run on a thread.

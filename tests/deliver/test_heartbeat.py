@@ -11,8 +11,8 @@ import pytest
 
 from tickler import Cron, Delivery, HttpTarget, Policy, Record, RunOptions, StoreUnavailable, Tickler
 from tickler.clock import MOST_OFFSET_MS, SystemClock
-from tickler.deliver.heartbeat import EVERY_S, KEPT_MS, KIND
 from tickler.deliver.worker import new_name
+from tickler.workers import EVERY_S, KEPT_MS, KIND
 
 from .at_work import Bench, after, many, schedule
 from .virtual_time import START_MS, in_virtual_time
@@ -24,6 +24,7 @@ OFF = "not claiming: its clock is off"
 class Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a worker's record says."""
 
+    name: str
     doing: str
     started_at: int
     seen_at: int

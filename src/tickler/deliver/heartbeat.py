@@ -6,16 +6,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
 from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
 from tickler.deliver.runner import Runner
 from tickler.errors import TicklerError
 from tickler.records import RecordStore
-
-KIND = "worker"
-EVERY_S = 20.0
-KEPT_MS = 24 * 3_600_000  # so that people see who is missing
+from tickler.workers import EVERY_S, STOPPED, WORKING, WorkerReport, report
 
 log = logging.getLogger("tickler.deliver")
 
@@ -48,7 +43,7 @@ class Heartbeat:
     async def beat(self) -> None:
         await self._follow()
         self.check_clock()
-        await self._write("working" if self._runner.may_claim else "not claiming: its clock is off")
+        await self._write(WORKING if self._runner.may_claim else "not claiming: its clock is off")
 
     def check_clock(self) -> None:
         """A clock that is far off was not set by anybody's wish: until it is right, this worker claims nothing."""
@@ -66,22 +61,23 @@ class Heartbeat:
         self._runner.wake()
 
     async def _write(self, doing: str) -> None:
-        runner, now_ms = self._runner, self._clock.now_ms()
-        value = {
-            "doing": doing,
-            "started_at": self._started_at,
-            "seen_at": now_ms,
-            "last_round_at": runner.last_round_at,
-            "last_claim_at": runner.last_claim_at,
-            "in_flight": runner.in_flight,
-            "queued": runner.queued,
-            "counts": dict(runner.counts),
-            "clock_offset_ms": self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0,
-        }
-        await self._records.put(KIND, self._worker, msgspec.json.encode(value), now_ms=now_ms, expires_at=now_ms + KEPT_MS)
+        runner = self._runner
+        worker = WorkerReport(
+            name=self._worker,
+            doing=doing,
+            started_at=self._started_at,
+            seen_at=self._clock.now_ms(),
+            last_round_at=runner.last_round_at,
+            last_claim_at=runner.last_claim_at,
+            in_flight=runner.in_flight,
+            queued=runner.queued,
+            counts=dict(runner.counts),
+            clock_offset_ms=self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0,
+        )
+        await report(self._records, worker)
 
     async def stopped(self) -> None:
         try:
-            await self._write("stopped")
+            await self._write(STOPPED)
         except TicklerError as error:
             log.debug("not said that it stopped: %s", error)

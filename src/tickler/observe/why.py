@@ -1,0 +1,362 @@
+"""Why a schedule fired or did not: the facts that explain it, and the one sentence that they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tickler.clock import to_datetime
+from tickler.errors import UnknownTimezone
+from tickler.fires import Entry, Fire, FireState, FireStore
+from tickler.records import RecordStore
+from tickler.schedule import Id, StoredSchedule
+from tickler.schedules import ScheduleStore
+from tickler.when import When
+from tickler.when.zones import load_zone
+from tickler.workers import STOPPED, WORKING, WorkerReport, workers
+
+PAGE = 200  # entries of the history that are read together
+MOST_PAGES = 10  # of them, before the search for an instant ends
+MOST_FIRES = 100  # of a schedule, in each state
+PATIENCE_MS = 5_000  # what is due for less than this is about to be claimed
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One link of the chain. `good` is False where it keeps the schedule from firing."""
+
+    about: str
+    says: str
+    good: bool = True
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Begins with one sentence; the facts are what it rests on, in the order in which a fire meets them."""
+
+    owner: str
+    key: str
+    at: int | None  # the instant that was asked about; None for now
+    now: int
+    sentence: str
+    facts: list[Fact]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an explanation is made from."""
+
+    id: Id
+    now_ms: int
+    schedule: StoredSchedule | None
+    fires: Sequence[Fire]  # that are open, waiting or dead, by nominal instant
+    past: Sequence[Entry]  # the latest first
+    all_past: bool  # whether the history holds nothing that is not in `past`
+    workers: Sequence[WorkerReport]
+
+    @property
+    def alive(self) -> list[WorkerReport]:
+        return [worker for worker in self.workers if worker.is_alive(self.now_ms)]
+
+
+async def why(
+    schedules: ScheduleStore, fires: FireStore, records: RecordStore, id: Id, now_ms: int, at: int | None = None
+) -> Why:
+    """Of an instant that has been or will be, or of now."""
+    schedule = await schedules.get(id)
+    states: tuple[FireState, ...] = ("open", "waiting", "dead")
+    owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MOST_FIRES)]
+    past, all_past = await _past(fires, id, at)
+    return explain(
+        Known(
+            id=id,
+            now_ms=now_ms,
+            schedule=schedule,
+            fires=sorted(owed, key=lambda fire: (fire.nominal_at, fire.id)),
+            past=past,
+            all_past=all_past,
+            workers=await workers(records, now_ms),
+        ),
+        at,
+    )
+
+
+async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], bool]:
+    """The latest entries; for an instant, as many pages as it takes to have gone past it."""
+    past: list[Entry] = []
+    before: tuple[int, str] | None = None
+    for _ in range(1 if at is None else MOST_PAGES):
+        page = await fires.history(id=id, before=before, limit=PAGE)
+        past += [entry for _, entry in page]
+        if len(page) < PAGE:
+            return past, True
+        name, last = page[-1]
+        before = (last.at, name)
+        if at is not None and last.at < at:  # nothing is tried before its instant
+            break
+    return past, False
+
+
+def explain(known: Known, at: int | None = None) -> Why:
+    """Pure: what is known in, the reason out."""
+    sentence, facts = _of_now(known) if at is None else _of_an_instant(known, at)
+    return Why(*known.id, at, known.now_ms, sentence, facts)
+
+
+def _of_now(known: Known) -> tuple[str, list[Fact]]:
+    schedule = known.schedule
+    if schedule is None:
+        return _gone(known)
+    facts = [_declared(schedule), _indexed(schedule, known.now_ms), *_owed(known), *_last(known), *_working(known)]
+    return _now_in_one_sentence(known, schedule), facts
+
+
+def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
+    id, now_ms, next_at = known.id, known.now_ms, schedule.next_fire_at
+    if schedule.state != "active" or next_at is None:
+        return f"{id} {_why_not_active(schedule)}"
+    if schedule.target is None:
+        return f"{id} has no target, so no worker delivers it: put it with one, or claim it from the index yourself"
+    stuck = _stuck(known)
+    if next_at <= now_ms:
+        late_ms = now_ms - next_at
+        since = f"{id} has been due for {_span(late_ms)}"
+        if stuck:
+            return f"{since}, and {stuck}"
+        if late_ms < PATIENCE_MS:
+            return f"{id} is due right now, and about to be claimed"
+        return f"{since} although {_count(len(known.alive), 'worker')} tick: see `tickler doctor`"
+    if (fire := _most_telling(known.fires)) is not None:
+        return _of_fire(id, fire, schedule.when, now_ms, stuck)
+    coming = f"{id} is not due yet: it fires next at {_instant(next_at, schedule.when)}, in {_span(next_at - now_ms)}"
+    return f"{coming}, but {stuck}" if stuck else coming
+
+
+def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
+    schedule, now_ms = known.schedule, known.now_ms
+    entries = [entry for entry in known.past if _covers(entry, at)]
+    owed = [fire for fire in known.fires if fire.nominal_at == at]
+    facts: list[Fact] = []
+    if schedule is not None:
+        facts += [_declared(schedule), _named(schedule.when, at)]
+    facts += [_happened(entry, schedule) for entry in reversed(entries)]
+    facts += [_owing(fire, schedule, now_ms) for fire in owed]
+    moment = _instant(at, schedule.when if schedule is not None else None)
+    if owed:
+        when = None if schedule is None else schedule.when
+        return _of_fire(known.id, owed[0], when, now_ms, _stuck(known)), [*facts, *_working(known)]
+    if entries:
+        return _what_came_of_it(known.id, moment, entries), facts
+    if schedule is None:
+        gone, also = _gone(known)
+        return f"nothing is known of {moment}: {gone}", also
+    return _why_nothing_happened(known, schedule, at, moment), [*facts, *_working(known)]
+
+
+def _why_nothing_happened(known: Known, schedule: StoredSchedule, at: int, moment: str) -> str:
+    id, next_at = known.id, schedule.next_fire_at
+    if schedule.state == "unreadable":
+        return f"{id} {_why_not_active(schedule)}"
+    if (not_then := _why_not_then(schedule, at, moment)) is not None:
+        return not_then
+    if at > known.now_ms:
+        if schedule.state != "active":
+            return f"{moment} is still to come, but {id} {_why_not_active(schedule)}"
+        return f"{moment} is still to come: {id} fires then unless it is changed"
+    if schedule.state == "active" and next_at is not None and next_at - schedule.offset_ms() <= at:
+        return _now_in_one_sentence(known, schedule)
+    if not known.all_past:
+        return f"nothing is known of {moment}: the history of {id} is longer than what was searched"
+    if schedule.target is None:
+        return f"{id} has no target: whoever claims it from the index knows what became of {moment}"
+    since = "changed since" if schedule.state == "active" else f"changed since (it {_why_not_active(schedule)})"
+    return f"nothing is remembered of {moment}: {id} was paused then, was {since}, or its history has been pruned"
+
+
+def _why_not_then(schedule: StoredSchedule, at: int, moment: str) -> str | None:
+    """Of an instant at which it was never to fire, as it is declared now."""
+    id, when = schedule.id, schedule.when
+    if when.last_before(at) != at:
+        around = [_instant(each, when) for each in (when.last_before(at), when.next_after(at)) if each is not None]
+        return f"{moment} is no instant of {id}: those around it are {' and '.join(around) or 'none'}"
+    if schedule.starts_at is not None and at < schedule.starts_at:
+        return f"{id} starts at {_instant(schedule.starts_at, when)}, after {moment}"
+    if schedule.ends_at is not None and at > schedule.ends_at:
+        return f"{id} ended at {_instant(schedule.ends_at, when)}, before {moment}"
+    if at < schedule.created_at:
+        return f"{id} did not exist at {moment}: it was put at {_instant(schedule.created_at, when)}"
+    return None
+
+
+def _gone(known: Known) -> tuple[str, list[Fact]]:
+    last = _last(known)
+    if not known.past:
+        return f"there is no schedule {known.id}, and nothing is remembered of one: check owner and key", last
+    return f"there is no schedule {known.id} any more: it was deleted, or it was to go after its delivery", last
+
+
+def _why_not_active(schedule: StoredSchedule) -> str:
+    if schedule.state == "paused":
+        because = f" ({schedule.reason})" if schedule.reason else ""
+        return f"is paused{because}: resume it, and it fires again"
+    if schedule.state == "finished":
+        return "is finished: it has no instant left; put it with another when"
+    if schedule.state == "unreadable":
+        return f"was set aside because it does not read ({schedule.reason}): put it again"
+    return "should be in the index and is not: put it again, or run `tickler doctor --repair`"
+
+
+def _stuck(known: Known) -> str | None:
+    """Why nobody claims anything, if nobody does."""
+    alive = known.alive
+    if not alive:
+        seen = max(known.workers, key=lambda worker: worker.seen_at, default=None)
+        if seen is None:
+            return "no worker has been heard of for a day: start one with `tickler work`"
+        how = "stopped" if seen.doing == STOPPED else "was heard of"
+        ago = _span(max(known.now_ms - seen.seen_at, 0))
+        return f"no worker is at work, the last one {how} {ago} ago: start one with `tickler work`, or tick"
+    if all(worker.doing != WORKING for worker in alive):
+        return f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
+    return None
+
+
+def _most_telling(fires: Sequence[Fire]) -> Fire | None:
+    """The oldest that is not settled; one that is dead only where there is no other."""
+    owed = [fire for fire in fires if fire.state != "dead"]
+    return owed[0] if owed else fires[-1] if fires else None
+
+
+def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
+    moment = _instant(fire.nominal_at, when)
+    says = _state_of(fire, when, now_ms)
+    in_vain = stuck is not None and fire.state == "open" and fire.worker is None
+    return f"{id}'s fire of {moment} {says}" + (f", but {stuck}" if in_vain else "")
+
+
+def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
+    because = f" ({fire.reason})" if fire.reason else ""
+    if fire.state == "dead":
+        return f"is dead{because}: send it again with `tickler retry {fire.id}`"
+    if fire.state == "waiting":
+        return "waits until the one before it is settled, as its overlap says"
+    if fire.worker is not None:
+        return f"is with {fire.worker} for its attempt {fire.attempt}"
+    if fire.deliver_after is None or fire.deliver_after <= now_ms:
+        return f"is to be tried next{because}"
+    then = f"at {_instant(fire.deliver_after, when)}, in {_span(fire.deliver_after - now_ms)}"
+    return f"failed at attempt {fire.attempt}{because}, and is tried again {then}" if fire.attempt else f"is tried {then}"
+
+
+def _what_came_of_it(id: Id, moment: str, entries: Sequence[Entry]) -> str:
+    """The latest of them is what it came to."""
+    last = entries[0]
+    if last.happened == "delivered":
+        tried = "" if last.attempt <= 1 else f", at attempt {last.attempt}"
+        return f"{id}'s fire of {moment} was delivered {_span(max(last.late_ms, 0))} after its instant{tried}"
+    if last.happened == "skipped":
+        return f"{moment} of {id} was skipped by its {last.rule} rule, with {_count(last.count or 1, 'instant')} in all"
+    detail = f": {last.detail}" if last.detail else ""
+    if last.happened in ("failed", "expired"):
+        end = "and was given up" if last.gave_up else "and what became of it since is not remembered"
+        return f"{id}'s fire of {moment} failed at attempt {last.attempt}, {end}{detail}"
+    return f"{id}'s fire of {moment} was {'cancelled' if last.happened == 'cancelled' else 'sent again'}{detail}"
+
+
+# The facts.
+
+
+def _declared(schedule: StoredSchedule) -> Fact:
+    target = "no target" if schedule.target is None else f"a target of type {schedule.target.__struct_config__.tag}"
+    says = f"{schedule.when} in {schedule.when.tz}, with {target}, version {schedule.version}"
+    return Fact("declared", says if schedule.enabled else f"{says}; it is paused", schedule.enabled)
+
+
+def _indexed(schedule: StoredSchedule, now_ms: int) -> Fact:
+    if schedule.state != "active" or schedule.next_fire_at is None:
+        return Fact("index", f"it is not in the index: it {_why_not_active(schedule)}", good=False)
+    due = "due since" if schedule.next_fire_at <= now_ms else "due next at"
+    spread = f", {_span(schedule.offset_ms())} of it from its spread" if schedule.offset_ms() else ""
+    return Fact("index", f"it is in the index, {due} {_instant(schedule.next_fire_at, schedule.when)}{spread}")
+
+
+def _named(when: When, at: int) -> Fact:
+    named = when.last_before(at) == at
+    return Fact("instant", f"{_instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
+
+
+def _owed(known: Known) -> list[Fact]:
+    return [_owing(fire, known.schedule, known.now_ms) for fire in known.fires[:10]]
+
+
+def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:
+    when = None if schedule is None else schedule.when
+    says = f"the fire of {_instant(fire.nominal_at, when)} {_state_of(fire, when, now_ms)}"
+    return Fact("fire", says, fire.state != "dead")
+
+
+def _last(known: Known) -> list[Fact]:
+    return [_happened(known.past[0], known.schedule)] if known.past else [Fact("history", "nothing has happened to it yet")]
+
+
+def _happened(entry: Entry, schedule: StoredSchedule | None) -> Fact:
+    when = None if schedule is None else schedule.when
+    detail = f": {entry.detail}" if entry.detail else ""
+    moment = _instant(entry.nominal_at, when)
+    if entry.happened == "skipped":
+        until = "" if entry.until_at in (None, entry.nominal_at) else f" to {_instant(entry.until_at or 0, when)}"
+        skipped = f"{_count(entry.count or 1, 'instant')} skipped by the {entry.rule} rule"
+        return Fact("history", f"{moment}{until}: {skipped}", good=False)
+    attempt = f" at attempt {entry.attempt}" if entry.attempt else ""
+    by = f" by {entry.worker}" if entry.worker else ""
+    status = f", answered {entry.status}" if entry.status else ""
+    took = f" in {entry.duration_ms} ms" if entry.duration_ms is not None else ""
+    good = entry.happened in ("delivered", "retried")
+    return Fact("history", f"{moment}: {entry.happened}{attempt} at {_instant(entry.at, when)}{took}{by}{status}{detail}", good)
+
+
+def _working(known: Known) -> list[Fact]:
+    alive = known.alive
+    if not alive:
+        return [Fact("workers", _stuck(known) or "", good=False)]
+    rounds = [worker.last_round_at for worker in alive if worker.last_round_at is not None]
+    looked = f"; one looked for what is due {_span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
+    idle = [Fact("workers", f"{worker.name} is {worker.doing}", good=False) for worker in alive if worker.doing != WORKING]
+    return [Fact("workers", f"{_count(len(alive), 'worker')} alive{looked}"), *idle]
+
+
+def _covers(entry: Entry, at: int) -> bool:
+    if entry.happened == "skipped" and entry.until_at is not None:
+        return entry.nominal_at <= at <= entry.until_at
+    return entry.nominal_at == at
+
+
+def _instant(ms: int, when: When | None) -> str:
+    """As people say it where the schedule is, and in UTC."""
+    utc = to_datetime(ms)
+    text = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    if when is None or when.tz == "UTC":
+        return text
+    try:
+        there = utc.astimezone(load_zone(when.tz).info)
+    except UnknownTimezone:
+        return text
+    return f"{there:%Y-%m-%d %H:%M:%S} {when.tz} ({utc:%H:%M} UTC)"
+
+
+def _span(ms: int) -> str:
+    """Its two largest units."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    units = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+    parts: list[str] = []
+    for name, size in units:
+        count, ms = divmod(ms, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

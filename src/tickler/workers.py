@@ -1,0 +1,45 @@
+"""Who works on a store: what each worker says of itself, every 20 seconds."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickler.records import RecordStore
+
+KIND = "worker"
+EVERY_S = 20.0
+KEPT_MS = 24 * 3_600_000  # so that people see who is missing
+MISSING_MS = 65_000  # who was not heard of for so long has missed three signs of life
+MOST_LISTED = 1_000
+
+WORKING = "working"
+STOPPED = "stopped"
+
+
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker, as it last spoke of itself. `doing` is "working", "stopped", or why it claims nothing."""
+
+    name: str
+    doing: str
+    started_at: int
+    seen_at: int
+    last_round_at: int | None = None  # when it last looked for what is due
+    last_claim_at: int | None = None  # when it last found something
+    in_flight: int = 0
+    queued: int = 0
+    counts: dict[str, int] = {}
+    clock_offset_ms: int = 0  # the store's time less that of its machine
+
+    def is_alive(self, now_ms: int) -> bool:
+        return self.doing != STOPPED and now_ms - self.seen_at < MISSING_MS
+
+
+async def report(records: RecordStore, worker: WorkerReport) -> None:
+    value = msgspec.json.encode(worker)
+    await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=worker.seen_at + KEPT_MS)
+
+
+async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
+    """Those that were heard of within a day, by name; up to a thousand."""
+    found = await records.list(KIND, now_ms=now_ms, limit=MOST_LISTED)
+    return [msgspec.convert(record.value, WorkerReport) for record in found]

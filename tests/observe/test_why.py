@@ -1,0 +1,308 @@
+"""Why a schedule fired or did not: on every store, with what really happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from tickler import Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
+from tickler.clock import to_datetime
+from tickler.observe.why import Fact, Known, explain
+from tickler.schedule import Id, State, StoredSchedule
+from tickler.when import Unreadable
+from tickler.workers import KIND, WorkerReport
+
+NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
+MINUTE_MS = 60_000
+HOUR_MS = 3_600_000
+DIGEST = PythonTarget("digest")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+async def t(any_url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
+    async with connect(any_url, clock=clock, create=True) as tickler:
+        yield tickler
+
+
+@pytest.fixture
+async def memory(clock: ManualClock) -> AsyncIterator[Tickler]:
+    async with connect("memory://", clock=clock) as tickler:
+        yield tickler
+
+
+async def put(t: Tickler, **fields: object) -> None:
+    given: dict[str, object] = {"owner": "u1", "key": "digest", "when": "0 * * * *", "target": DIGEST, **fields}
+    await t.schedules.put(Schedule(**given))  # type: ignore[arg-type]  # any field of a schedule
+
+
+async def alive(t: Tickler, name: str = "w1", doing: str = "working") -> None:
+    """A worker has just spoken."""
+    now_ms = t.now_ms()
+    worker = WorkerReport(name=name, doing=doing, started_at=now_ms, seen_at=now_ms, last_round_at=now_ms)
+    await t._store.records.put(KIND, name, msgspec.json.encode(worker), now_ms=now_ms)
+
+
+def says(why: Why, about: str) -> list[str]:
+    return [fact.says for fact in why.facts if fact.about == about]
+
+
+def hindrances(why: Why) -> set[str]:
+    return {fact.about for fact in why.facts if not fact.good}
+
+
+# As it stands now, on every store.
+
+
+async def test_what_is_not_there_is_said_so(t: Tickler) -> None:
+    why = await t.why("u1", "digest")
+    assert why.sentence == "there is no schedule u1/digest, and nothing is remembered of one: check owner and key"
+    assert (why.owner, why.key, why.at, why.now) == ("u1", "digest", None, NOW_MS)
+
+
+async def test_what_sleeps_says_when_it_fires_next_and_in_which_zone(t: Tickler) -> None:
+    await put(t, when="30 9 * * *", tz="Europe/Berlin")
+    await alive(t)
+    why = await t.why("u1", "digest")
+    assert str(why) == why.sentence
+    assert why.sentence == (
+        "u1/digest is not due yet: it fires next at 2030-11-21 09:30:00 Europe/Berlin (08:30 UTC), in 20 h 30 min"
+    )
+    assert hindrances(why) == set()
+    assert says(why, "workers") == ["1 worker alive; one looked for what is due 0 ms ago"]
+
+
+async def test_what_is_paused_says_by_what_reason(t: Tickler) -> None:
+    await put(t)
+    await t.schedules.pause("u1", "digest", reason="its target is gone")
+    why = await t.why("u1", "digest")
+    assert why.sentence == "u1/digest is paused (its target is gone): resume it, and it fires again"
+    assert {"declared", "index"} <= hindrances(why)
+
+
+async def test_what_is_due_while_nobody_works_says_that_nobody_does_and_how_to_start(t: Tickler, clock: ManualClock) -> None:
+    await put(t)
+    clock.advance(timedelta(hours=1, minutes=12))
+    why = await t.why("u1", "digest")
+    assert why.sentence == (
+        "u1/digest has been due for 12 min, and no worker has been heard of for a day: start one with `tickler work`"
+    )
+    assert "workers" in hindrances(why)
+
+
+async def test_a_delivery_is_told_with_its_lateness_and_its_worker(t: Tickler, clock: ManualClock) -> None:
+    t.handler("digest")(lambda fire: None)
+    await put(t)
+    clock.advance(timedelta(hours=1, seconds=2))
+    await t.tick()
+    why = await t.why("u1", "digest", NOW_MS + HOUR_MS)
+    assert why.sentence == "u1/digest's fire of 2030-11-20 13:00:00 UTC was delivered 2 s after its instant"
+    (happened,) = says(why, "history")
+    assert "delivered at attempt 1" in happened
+    assert (await t.why("u1", "digest")).facts[-2] == Fact("history", happened)
+
+
+async def test_a_failure_that_is_tried_again_says_when_and_why(t: Tickler, clock: ManualClock) -> None:
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        raise RuntimeError("no mail server")
+
+    await put(t, policy=Policy(backoff=[timedelta(hours=2)]))
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    await alive(t)
+    for at in (None, NOW_MS + HOUR_MS):
+        why = await t.why("u1", "digest", at)
+        expected = "failed at attempt 1 (RuntimeError: no mail server), and is tried again at "
+        assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {expected}")
+
+
+async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, clock: ManualClock) -> None:
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        raise GiveUp("no such user")
+
+    await put(t)
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    (dead,) = (await t.fires.list(state="dead")).items
+    why = await t.why("u1", "digest", to_datetime(NOW_MS + HOUR_MS))
+    assert why.sentence == (
+        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with `tickler retry {dead.id}`"
+    )
+    assert "fire" in hindrances(why)
+    clock.advance(1)
+    await t.fires.cancel(dead.id, by="ada")
+    why = await t.why("u1", "digest", NOW_MS + HOUR_MS)
+    assert why.sentence == "u1/digest's fire of 2030-11-20 13:00:00 UTC was cancelled: by ada"
+
+
+async def test_an_instant_that_a_rule_skipped_names_the_rule(t: Tickler, clock: ManualClock) -> None:
+    t.handler("digest")(lambda fire: None)
+    await put(t)
+    clock.advance(timedelta(hours=3))
+    await t.tick()
+    for hour in (1, 2):
+        why = await t.why("u1", "digest", NOW_MS + hour * HOUR_MS)
+        assert (
+            why.sentence
+            == f"2030-11-20 {12 + hour}:00:00 UTC of u1/digest was skipped by its missed rule, with 2 instants in all"
+        )
+    assert "delivered" in (await t.why("u1", "digest", NOW_MS + 3 * HOUR_MS)).sentence
+
+
+async def test_what_is_gone_is_still_remembered(t: Tickler, clock: ManualClock) -> None:
+    t.handler("digest")(lambda fire: None)
+    await put(t)
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    await t.schedules.delete("u1", "digest")
+    assert (await t.why("u1", "digest")).sentence.startswith("there is no schedule u1/digest any more")
+    assert "was delivered" in (await t.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
+
+
+# Instants, one by one.
+
+
+@pytest.mark.parametrize(
+    ("fields", "at", "sentence"),
+    [
+        (
+            {},
+            NOW_MS + 90 * MINUTE_MS,
+            "2030-11-20 13:30:00 UTC is no instant of u1/digest: those around it are "
+            "2030-11-20 13:00:00 UTC and 2030-11-20 14:00:00 UTC",
+        ),
+        ({}, NOW_MS + 9 * HOUR_MS, "2030-11-20 21:00:00 UTC is still to come: u1/digest fires then unless it is changed"),
+        (
+            {"enabled": False},
+            NOW_MS + 9 * HOUR_MS,
+            "2030-11-20 21:00:00 UTC is still to come, but u1/digest is paused: resume it, and it fires again",
+        ),
+        (
+            {},
+            NOW_MS - HOUR_MS,
+            "u1/digest did not exist at 2030-11-20 11:00:00 UTC: it was put at 2030-11-20 12:00:00 UTC",
+        ),
+        (
+            {"starts_at": NOW_MS + 5 * HOUR_MS},
+            NOW_MS + 4 * HOUR_MS,
+            "u1/digest starts at 2030-11-20 17:00:00 UTC, after 2030-11-20 16:00:00 UTC",
+        ),
+        (
+            {"ends_at": NOW_MS + 5 * HOUR_MS},
+            NOW_MS + 6 * HOUR_MS,
+            "u1/digest ended at 2030-11-20 17:00:00 UTC, before 2030-11-20 18:00:00 UTC",
+        ),
+        (
+            {"target": None},
+            None,
+            "u1/digest has no target, so no worker delivers it: put it with one, or claim it from the index yourself",
+        ),
+    ],
+    ids=["no instant", "to come", "paused", "before it was put", "before it starts", "after it ended", "no target"],
+)
+async def test_an_instant_at_which_nothing_happened_is_explained(
+    memory: Tickler, fields: dict[str, object], at: int | None, sentence: str
+) -> None:
+    await put(memory, **fields)
+    await alive(memory)
+    assert (await memory.why("u1", "digest", at)).sentence == sentence
+
+
+async def test_an_instant_of_which_nothing_is_remembered_says_what_may_have_been(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory, enabled=False)
+    clock.advance(timedelta(hours=2))
+    await memory.schedules.resume("u1", "digest")
+    sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
+    assert sentence.startswith("nothing is remembered of 2030-11-20 13:00:00 UTC: u1/digest was paused then")
+
+
+async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_at(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, seconds=1))
+    await alive(memory)
+    assert (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence == "u1/digest is due right now, and about to be claimed"
+    clock.advance(30)
+    sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
+    assert sentence == "u1/digest has been due for 31 s although 1 worker tick: see `tickler doctor`"
+
+
+async def test_workers_that_are_there_and_claim_nothing_are_named(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, minutes=1))
+    await alive(memory, "w7", "not claiming: its clock is off")
+    why = await memory.why("u1", "digest")
+    assert why.sentence == "u1/digest has been due for 1 min, and no worker claims anything: w7 is not claiming: its clock is off"
+    assert "w7 is not claiming: its clock is off" in says(why, "workers")
+
+
+async def test_a_worker_that_was_not_heard_of_for_a_minute_is_not_alive(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    await alive(memory)
+    clock.advance(timedelta(minutes=2))
+    sentence = (await memory.why("u1", "digest")).sentence
+    assert "but no worker is at work, the last one was heard of 2 min ago: start one with `tickler work`" in sentence
+    await alive(memory, "w2", "stopped")
+    clock.advance(5)
+    assert "the last one stopped 5 s ago" in (await memory.why("u1", "digest")).sentence
+
+
+async def test_a_real_worker_is_seen(memory: Tickler) -> None:
+    await put(memory)
+    await memory.tick(options=RunOptions(drain=0))
+    assert says(await memory.why("u1", "digest"), "history") == ["nothing has happened to it yet"]
+
+
+async def test_a_long_history_is_searched_until_the_instant_and_no_further(
+    memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    memory.handler("digest")(lambda fire: None)
+    await put(memory)
+    for _ in range(10):
+        clock.advance(timedelta(hours=1))
+        await memory.tick()
+    for hour in range(1, 11):
+        assert "was delivered" in (await memory.why("u1", "digest", NOW_MS + hour * HOUR_MS)).sentence
+    monkeypatch.setattr("tickler.observe.why.MOST_PAGES", 2)
+    sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
+    assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
+
+
+@pytest.mark.parametrize("at", ["13:00", 5, 1.5])
+async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> None:
+    with pytest.raises(InvalidInput, match="at: "):
+        await memory.why("u1", "digest", at)  # type: ignore[arg-type]
+
+
+def test_an_explanation_needs_no_store() -> None:
+    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], all_past=True, workers=[])
+    assert explain(known).sentence.startswith("there is no schedule u1/x")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "sentence"),
+    [
+        ("finished", None, "u1/x is finished: it has no instant left; put it with another when"),
+        ("unreadable", "no such moon", "u1/x was set aside because it does not read (no such moon): put it again"),
+        ("unindexed", None, "u1/x should be in the index and is not: put it again, or run `tickler doctor --repair`"),
+    ],
+)
+@pytest.mark.parametrize("at", [None, NOW_MS])
+def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None, sentence: str, at: int | None) -> None:
+    when = Unreadable("phase(moon)", "Mars/Base", "no such moon") if state == "unreadable" else Cron("0 * * * *")
+    schedule = StoredSchedule(
+        owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
+    )
+    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], all_past=True, workers=[])
+    why = explain(known, at)
+    assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
+    assert "workers" in hindrances(why)
