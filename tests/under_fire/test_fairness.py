@@ -30,7 +30,8 @@ async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
     url: str, soak: bool, record_property: RecordProperty
 ) -> None:
     async with connect(url) as tickler, Sink() as sink, Workers(url, Options(queued=QUEUED)) as workers:
-        await put_overdue(url, "flood", keys(50_000 if soak else 5_000), sink.hook(takes_ms=200))
+        flood = 50_000 if soak else 5_000
+        await put_overdue(url, "flood", keys(flood), sink.hook(takes_ms=200))
         await workers.start()
         (worker,) = workers.living
         await until("the flood fills the worker's hands", lambda: len(worker.claimed) >= QUEUED)
@@ -47,7 +48,7 @@ async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
         late_ms = other.at - due_at
         tell(record_property, {"held up by a flood, at most ms": late_ms})
         assert late_ms < SOON_ENOUGH_MS
-        assert len(arrivals) < QUEUED  # the flood is far from over
+        assert len(arrivals) < flood / 2, "the flood is far from over"
 
 
 async def test_never_more_at_once_than_an_owner_and_a_host_may_have(url: str) -> None:

@@ -89,6 +89,8 @@ def test_a_macro_is_written_out(macro: str, expr: str) -> None:
 @pytest.mark.parametrize(
     ("given", "canonical"),
     [
+        ("0\xa09 *\u2003* tue", "0 9 * * tue"),
+        ("\x850 9 * * tue\u3000", "0 9 * * tue"),
         ("0 9 * * TUE,Thu", "0 9 * * tue,thu"),
         ("  0\t9 *  * mon-FRI\n", "0 9 * * mon-fri"),
         ("0 0 l JAN-Mar *", "0 0 L jan-mar *"),
@@ -230,3 +232,9 @@ def test_an_unknown_zone_is_named() -> None:
     with pytest.raises(UnknownTimezone, match="did you mean 'Europe/Paris'") as caught:
         Cron("0 9 * * *", tz="Europe/Pariss")
     assert (caught.value.field, caught.value.text, caught.value.name) == ("tz", "Europe/Pariss", "Europe/Pariss")
+
+
+@pytest.mark.parametrize("text", ["0\x850", "\xa0", "0 9\u2028* *", "\u1680"])
+def test_spaces_of_other_kinds_are_spaces_where_the_rest_does_not_read(text: str) -> None:
+    with pytest.raises(InvalidWhen):
+        Cron(text)

@@ -77,12 +77,12 @@ def canonical(expr: str) -> str:
         raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
     if len(expr) > LONGEST_EXPRESSION:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {LONGEST_EXPRESSION} characters")
-    if not expr.isascii():  # cronsim folds case first, and some letters become plain ones by that
-        parts = expr.split()
+    parts = expr.split()  # at spaces of any kind, as they come along when people paste
+    spaced = " ".join(parts)
+    if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
         field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
         raise InvalidWhen(field, expr, _is_not(parts[place - 6 + len(parts)], field))
-    spaced = " ".join(expr.split())
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
