@@ -208,7 +208,7 @@ async def test_a_fire_is_dead_after_its_last_attempt_until_a_person_sends_it_aga
         await bench.tickler.fires.retry(dead.id)
         await bench.until_arrived(4)
     assert bench.arrived[3].attempt == 1
-    assert await bench.happened() == ["failed", "failed", "failed", "delivered"]
+    assert await bench.happened() == ["failed", "failed", "failed", "retried", "delivered"]
     assert await bench.fires("dead") == []
 
 

@@ -298,7 +298,7 @@ async def look_after(t: Tickler, fire_id: str) -> None:
     await t.fires.retry(fire_id)
     assert await t.fires.get(fire_id) is not None
     await t.fires.cancel(fire_id)
-    assert len((await t.fires.history("u2", "fails")).items) == 1
+    assert len((await t.fires.history("u2", "fails")).items) == 2
     await t.trigger("u2", "fails")
     assert await t.schedules.delete("u2", "fails")
 

@@ -26,6 +26,7 @@ class Scale(msgspec.Struct, frozen=True):
     repeating: int
 
 
+PATIENCE_S = 150.0  # an engine in Java that shares two cores with others takes its time
 QUICK = Scale(seconds=4, one_shots=40, repeating=8)
 THOROUGH = {
     "sqlite": Scale(seconds=90, one_shots=150, repeating=20),
@@ -61,7 +62,12 @@ async def fight(url: str, scale: Scale) -> Battle:
                 await workers.kill_one_at_work()
                 await workers.start()
             await next_second
-        await until("nothing is owed", lambda: nothing_is_owed(tickler))
+        try:
+            await until("nothing is owed", lambda: nothing_is_owed(tickler), within_s=PATIENCE_S)
+        except AssertionError as late:
+            late.add_note(f"still open: {(await tickler.fires.list(limit=5)).items}, due: {await tickler.index.next_due()}")
+            late.add_note(f"now: {tickler.now_ms()}, workers alive: {workers.all_alive()}")
+            raise
         await until("nothing is in anybody's hands", lambda: not any(worker.in_hands for worker in workers.living))
         await workers.stop()
         entries = await all_entries(tickler, [*at_least_once, *at_most_once])
