@@ -260,13 +260,13 @@ def test_a_run_that_is_over_leaves_nothing_to_stop_or_to_wake() -> None:
             t.stop()
             await waited_for(task)
 
-    async def put() -> None:
+    async def put() -> str:
         async with t:
-            await t.schedules.put(Schedule(owner="u1", key="digest", when=MINUTELY, target="https://h.example"))
+            return (await t.schedules.put(Schedule(owner="u1", key="digest", when=MINUTELY, target="https://h.example"))).state
 
     asyncio.run(run())
     t.stop()
-    asyncio.run(put())
+    assert asyncio.run(put()) == "active"
 
 
 async def test_a_run_can_be_stopped_from_another_thread() -> None:

@@ -48,7 +48,7 @@ async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
         late_ms = other.at - due_at
         tell(record_property, {"held up by a flood, at most ms": late_ms})
         assert late_ms < SOON_ENOUGH_MS
-        assert len(arrivals) < flood / 2, "the flood is far from over"
+        assert len(arrivals) < (flood / 2 if soak else QUEUED), "the flood is far from over"  # a soak waits longer
 
 
 async def test_never_more_at_once_than_an_owner_and_a_host_may_have(url: str) -> None:

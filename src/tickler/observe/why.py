@@ -126,7 +126,7 @@ def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
             return f"{since}, and {stuck}"
         if late_ms < PATIENCE_MS:
             return f"{id} is due right now, and about to be claimed"
-        return f"{since} although {_count(len(known.alive), 'worker')} tick: see `tickler doctor`"
+        return f"{since} although {_count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
     if (fire := _most_telling(known.fires)) is not None:
         return _of_fire(id, fire, schedule.when, now_ms, stuck)
     coming = f"{id} is not due yet: it fires next at {_instant(next_at, schedule.when)}, in {_span(next_at - now_ms)}"
@@ -204,7 +204,7 @@ def _why_not_active(schedule: StoredSchedule) -> str:
         return "is finished: it has no instant left; put it with another when"
     if schedule.state == "unreadable":
         return f"was set aside because it does not read ({schedule.reason}): put it again"
-    return "should be in the index and is not: put it again, or run `tickler doctor --repair`"
+    return "should be in the index and is not: put it again"
 
 
 def _stuck(known: Known) -> str | None:
@@ -238,7 +238,7 @@ def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | No
 def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
     because = f" ({fire.reason})" if fire.reason else ""
     if fire.state == "dead":
-        return f"is dead{because}: send it again with `tickler retry {fire.id}`"
+        return f"is dead{because}: send it again with fires.retry({fire.id!r})"
     if fire.state == "waiting":
         return "waits until the one before it is settled, as its overlap says"
     if fire.worker is not None:
