@@ -126,7 +126,8 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     def __post_init__(self) -> None:
         """It was checked when it was put; `declared` checks again."""
-        force_setattr(self, "tz", self.when.tz)
+        if self.tz is not self.when.tz:
+            force_setattr(self, "tz", self.when.tz)
         if self.delete_after is None:
             force_setattr(self, "delete_after", isinstance(self.when, At))
 

@@ -120,6 +120,7 @@ def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
         owner=row.owner,
         key=row.key,
         when=row.when,
+        tz=row.when.tz,
         version=stored.version,
         created_at=stored.created_at,
         updated_at=stored.updated_at,

@@ -78,7 +78,7 @@ class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, om
             raise InvalidSchedule("target.secret", "give a signing secret as text, such as tickler.new_secret() makes")
         if self.sealed is not None and not isinstance(self.sealed, str):
             raise InvalidSchedule("target.sealed", "is no text: pass what was read from a stored schedule, or leave it out")
-        if self.sealed is None and REDACTED in (self.secret, *(self.headers or {}).values()):
+        if self.has_secrets and REDACTED in (self.secret, *(self.headers or {}).values()):
             raise InvalidSchedule("target.headers", "are redacted: pass their values, or `sealed` as it was read with them")
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 import logging
 import os
@@ -17,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from tickler.cli.collector import spare_the_collector
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes
 from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
@@ -81,8 +81,7 @@ def command(
 async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None) -> None:
     async with connect(url) as tickler:
         await prepared(tickler, prepare)
-        gc.collect()
-        gc.freeze()  # what is here now stays: no collection needs to look at it again
+        spare_the_collector()
         stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
         stopping.listen()
         await tickler.run(options)
