@@ -21,15 +21,19 @@ $(READY): pyproject.toml constraints.txt
 # Parts that only some tests need: installed where that is possible; the tests say loudly what they miss otherwise.
 .PHONY: parts
 parts:
-	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null && exit 0; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing pgbouncer"; \
-	    { apt-get install -qq -y pgbouncer || { apt-get update -qq && apt-get install -qq -y pgbouncer; }; } >/dev/null 2>&1 \
-	        || echo "pgbouncer could not be installed: its tests are SKIPPED"; \
-	else echo "there is no pgbouncer: its tests are SKIPPED (apt-get install pgbouncer)"; fi
+	@PATH="$$PATH:/usr/sbin"; missing=""; \
+	command -v pgbouncer >/dev/null || missing="pgbouncer"; \
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
+	for part in $$missing; do \
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        echo "installing $$part"; \
+	        { apt-get install -qq -y $$part || { apt-get update -qq && apt-get install -qq -y $$part; }; } >/dev/null 2>&1 \
+	            || echo "$$part could not be installed: its tests are SKIPPED"; \
+	    else echo "there is no $$part: its tests are SKIPPED (apt-get install $$part)"; fi; \
+	done
 
-run: $(READY) ## Start the live demo: thousands of schedules on SQLite, a tick a second
-	@$(BIN)/python examples/demo.py
+run: $(READY) ## Start the service on SQLite, with thousands of made-up schedules to look at
+	@$(BIN)/tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -rs
@@ -55,4 +59,4 @@ mutants: $(READY) ## Break the stores on purpose and see a named test fail each 
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo.db demo.db-wal demo.db-shm $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

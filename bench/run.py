@@ -30,6 +30,7 @@ BENCHMARKS = [
     "punctual",
     "idle",
     "flood",
+    "api",
 ]
 
 progress = Console(stderr=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tickler.advance import advance
-from tickler.changes import Change, Move, first_row, pause, put, resume
+from tickler.changes import TAKEN_AHEAD_MS, Change, Move, first_row, is_misplaced, pause, put, recompute, reindex, resume
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires
 from tickler.index import IndexRow
 from tickler.policy import Policy
@@ -134,6 +134,15 @@ def test_a_put_that_does_not_change_the_times_keeps_the_next_fire_due_or_not(
     assert change.move == "keep"
     after = change.stored(current)
     assert (after.state, after.next_fire_at, after.declared()) == ("active", next_fire_at, declared)
+
+
+@pytest.mark.parametrize("starts_at", [None, NOW_MS - DAY_MS, NOW_MS + 2 * HOUR_MS])
+def test_one_that_is_to_begin_sooner_gets_a_new_first_fire(starts_at: int | None) -> None:
+    current = stored(schedule(starts_at=NOW_MS + DAY_MS), next_fire_at=NOW_MS + DAY_MS)
+    declared = schedule(starts_at=starts_at)
+    change = checked(put(declared, current, NOW_MS), declared, current)
+    assert change.row == first_row(declared, NOW_MS)
+    assert change.row.next_fire_at < NOW_MS + DAY_MS
 
 
 @pytest.mark.parametrize("next_fire_at", [NOW_MS + HOUR_MS, NOW_MS + 1, NOW_MS, NOW_MS - DAY_MS])
@@ -420,6 +429,116 @@ def test_a_resumed_schedule_begins_from_now(declared: Schedule, state: State) ->
 def test_what_can_never_fire_again_cannot_be_resumed(when: When) -> None:
     with pytest.raises(InvalidInput):
         resume(stored(schedule(when, enabled=False), "paused"), NOW_MS)
+
+
+# Repairs.
+
+
+@pytest.mark.parametrize("declared", [schedule(), schedule(starts_at=NOW_MS + DAY_MS), schedule(policy=Policy(spread=600))])
+def test_what_should_be_in_the_index_and_is_not_is_put_there_from_now_on(declared: Schedule) -> None:
+    current = stored(declared, "unindexed")
+    change = checked(reindex(current, NOW_MS), declared, current)
+    assert change.row == first_row(declared, NOW_MS)
+
+
+@pytest.mark.parametrize("declared", [schedule(PAST), schedule(ends_at=NOW_MS + 1)], ids=lambda each: str(each.when))
+def test_what_is_not_in_the_index_and_has_no_instant_left_is_finished(declared: Schedule) -> None:
+    current = stored(declared, "unindexed")
+    assert checked(reindex(current, NOW_MS), declared, current).move == "finish"
+
+
+@pytest.mark.parametrize("state", ["active", "paused", "finished", "unreadable"])
+def test_what_is_where_it_belongs_is_not_put_into_the_index(state: State) -> None:
+    assert reindex(stored(schedule(enabled=state != "paused"), state), NOW_MS) is None
+
+
+def test_what_does_not_read_is_not_mended_by_a_guess() -> None:
+    assert reindex(stored(schedule(UNREADABLE), "unindexed"), NOW_MS) is None
+    assert reindex(replace(stored(schedule(), "unindexed"), newer=True), NOW_MS) is None
+    for misplaced in (stored(schedule(UNREADABLE), next_fire_at=NOW_MS + 1), replace(stored(schedule()), newer=True)):
+        assert recompute(replace(misplaced, next_fire_at=NOW_MS + DAY_MS + 1), NOW_MS) is None
+
+
+SPREAD = schedule(policy=Policy(spread=1800))
+OFFSET_MS = SPREAD.offset_ms()
+
+
+@pytest.mark.parametrize(
+    ("declared", "next_fire_at"),
+    [
+        (schedule(), NOW_MS + HOUR_MS),
+        (schedule(), NOW_MS),
+        (schedule(), NOW_MS - 1),
+        (schedule(), NOW_MS - 7 * DAY_MS + 1),
+        (schedule(AHEAD), NOW_MS + HOUR_MS),
+        (schedule(Every(minutes=7, start=NOW_MS - 1)), NOW_MS + 7 * MINUTE_MS - 1),
+        (schedule(starts_at=NOW_MS + DAY_MS), NOW_MS + DAY_MS),
+        (schedule(ends_at=NOW_MS + HOUR_MS), NOW_MS + HOUR_MS),
+        (SPREAD, NOW_MS + HOUR_MS + OFFSET_MS),
+        (SPREAD, NOW_MS + OFFSET_MS),
+        (schedule(Cron("0 9 * * *", tz="Europe/Berlin")), NOW_MS + 20 * HOUR_MS),
+        (schedule(PAST), NOW_MS + 3 * HOUR_MS),
+        (schedule(ends_at=NOW_MS + HOUR_MS - 1), NOW_MS + 5 * MINUTE_MS),
+    ],
+)
+def test_what_waits_for_its_next_instant_or_is_due_or_has_no_other_instant_is_where_it_belongs(
+    declared: Schedule, next_fire_at: int
+) -> None:
+    current = stored(declared, next_fire_at=next_fire_at)
+    assert not is_misplaced(current, NOW_MS)
+    assert recompute(current, NOW_MS) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "next_fire_at", "right"),
+    [
+        (schedule(), NOW_MS + 2 * HOUR_MS, NOW_MS + HOUR_MS),
+        (schedule(), NOW_MS + 30 * MINUTE_MS, NOW_MS + HOUR_MS),
+        (schedule(AHEAD), NOW_MS + 2 * HOUR_MS, NOW_MS + HOUR_MS),
+        (schedule(starts_at=NOW_MS + DAY_MS), NOW_MS + HOUR_MS, NOW_MS + DAY_MS),
+        (schedule(ends_at=NOW_MS + HOUR_MS), NOW_MS + 2 * HOUR_MS, NOW_MS + HOUR_MS),
+        (SPREAD, NOW_MS + HOUR_MS, NOW_MS + OFFSET_MS),
+        (SPREAD, NOW_MS + 2 * HOUR_MS + OFFSET_MS, NOW_MS + OFFSET_MS),
+        (schedule(Cron("0 9 * * *", tz="Europe/Berlin")), NOW_MS + 19 * HOUR_MS, NOW_MS + 20 * HOUR_MS),
+    ],
+)
+def test_what_waits_for_an_instant_that_is_not_its_next_is_moved_to_that(
+    declared: Schedule, next_fire_at: int, right: int
+) -> None:
+    current = stored(declared, next_fire_at=next_fire_at)
+    assert is_misplaced(current, NOW_MS)
+    change = checked(recompute(current, NOW_MS), declared, current)
+    assert change.row is not None
+    assert (change.row.next_fire_at, change.row.offset_ms, change.row.ends_at) == (right, declared.offset_ms(), declared.ends_at)
+    assert not is_misplaced(change.stored(current), NOW_MS)
+
+
+def test_what_was_put_lately_is_not_moved_to_an_instant_before_that() -> None:
+    """Its spread would put that one after now."""
+    current = replace(stored(SPREAD, next_fire_at=NOW_MS + 5 * HOUR_MS), updated_at=NOW_MS)
+    change = recompute(current, NOW_MS)
+    assert change is not None
+    assert change.row is not None
+    assert change.row.nominal_at == NOW_MS + HOUR_MS
+
+
+@pytest.mark.parametrize("before_ms", [1, 5_000, TAKEN_AHEAD_MS])
+def test_an_instant_that_a_worker_may_have_taken_already_is_not_given_again(before_ms: int) -> None:
+    """A worker that claims ahead has moved it on already: that is where it belongs. One that waits elsewhere is left for now."""
+    now_ms = NOW_MS + HOUR_MS - before_ms
+    assert not is_misplaced(stored(schedule(), next_fire_at=NOW_MS + 2 * HOUR_MS), now_ms)
+    elsewhere = stored(schedule(), next_fire_at=NOW_MS + 9 * HOUR_MS)
+    assert is_misplaced(elsewhere, now_ms)
+    assert recompute(elsewhere, now_ms) is None
+    assert recompute(elsewhere, NOW_MS + HOUR_MS) is not None
+
+
+def test_what_fires_more_often_than_workers_look_ahead_is_moved_all_the_same() -> None:
+    often = schedule(Every(seconds=5, start=NOW_MS))
+    change = recompute(stored(often, next_fire_at=NOW_MS + DAY_MS), NOW_MS)
+    assert change is not None
+    assert change.row is not None
+    assert change.row.next_fire_at == NOW_MS + TAKEN_AHEAD_MS + 5_000
 
 
 def test_what_is_stored_after_a_change_is_what_the_change_says() -> None:

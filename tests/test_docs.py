@@ -1,6 +1,7 @@
 """Every snippet in README and docs runs: a page from top to bottom, in an empty folder, its snippets sharing their names.
 
-A Python snippet that begins with a file's name is that file. What a guide serves or deploys is run by tests/receivers.
+A Python snippet that begins with a file's name is that file. What a console shows is what its commands print: but for `…`, for
+ids and for times that are near to now. What a guide serves or deploys is run by tests/receivers.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import CodeType
+from typing import Self
 
 import pytest
 import yaml
@@ -102,6 +105,59 @@ def check_javascript(code: str) -> None:
         subprocess.run([node, "--check", "snippet.mjs"], check=True, timeout=60)
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?")
+ANY_ID = re.compile(r"(?<=fire_)[0-9a-f]{32}|(?<=tk_)[0-9a-f]{16}_[0-9a-f]{64}|\b[0-9a-f]{16}\b")
+
+
+class Consoles:
+    """What a page's consoles show, run by one process: tests/docs_console.py."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._process is not None:
+            self._process.communicate(timeout=60)
+
+    def run(self, code: str) -> None:
+        for block in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+            command, _, shown = block.partition("\n")
+            printed = self._printed(command)
+            assert re.fullmatch(_pattern(shown), _blurred(printed)), f"$ {command}\n{printed}"
+
+    def _printed(self, command: str) -> str:
+        if self._process is None:
+            program = [sys.executable, str(ROOT / "tests" / "docs_console.py")]
+            self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return str(json.loads(self._process.stdout.readline()))
+
+
+def _blurred(printed: str) -> str:
+    """Without what is different each time: ids, times that are near to now, and how wide columns are because of them."""
+    now = datetime.now(UTC)
+
+    def blur(time: re.Match[str]) -> str:
+        at = datetime.fromisoformat(time[0]).replace(tzinfo=UTC)
+        return "<now>" if abs(at - now) < timedelta(days=1) else time[0]
+
+    return re.sub(" +", " ", ANY_ID.sub("<id>", TIME.sub(blur, printed)))
+
+
+def _pattern(shown: str) -> str:
+    """What that has to look like; a time may be the one that is shown, or near to now."""
+    texts_and_times = re.split(f"({TIME.pattern})", re.sub(" +", " ", ANY_ID.sub("<id>", shown)))
+    texts = [re.escape(text).replace("…", ".*") for text in texts_and_times[::2]]
+    times = [f"(?:{re.escape(time)}|<now>)" for time in texts_and_times[1::2]]
+    return "".join(text + time for text, time in zip(texts, [*times, ""], strict=True))
+
+
 # Those that nothing has to wait for.
 RUNNERS: dict[str, Callable[[str], object]] = {
     "sh": run_shell,
@@ -123,12 +179,15 @@ async def test_a_pages_snippets_run(
     monkeypatch.setenv("TICKLER_SIGNING_SECRET", tickler.new_secret())
     monkeypatch.setenv("CRON_SECRET", "what the beats of these pages have to know")
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
-    for language, code, line in snippets(page):
-        if language == "python":
-            await run_python(code, page, line, names)
-        elif language:
-            assert language in RUNNERS, f"{page.name}:{line}: nobody runs {language!r} snippets"
-            RUNNERS[language](code)
+    with Consoles() as consoles:
+        for language, code, line in snippets(page):
+            if language == "python":
+                await run_python(code, page, line, names)
+            elif language == "console":
+                consoles.run(code)
+            elif language:
+                assert language in RUNNERS, f"{page.name}:{line}: nobody runs {language!r} snippets"
+                RUNNERS[language](code)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

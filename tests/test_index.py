@@ -228,3 +228,20 @@ async def test_what_is_due_is_counted_as_far_as_asked_for(t: Tickler) -> None:
 async def test_a_count_refuses_what_is_no_instant_and_no_number(t: Tickler, given: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         await t.index.count(**given)
+
+
+async def test_a_walk_begins_at_the_beginning_and_says_how_to_go_on(t: Tickler) -> None:
+    await t.index.upsert_many([IndexRow("u1", f"k{n}", HOURLY, NOW_MS + n) for n in range(5)])
+    page, cursor = await t.index.walk(limit=3)
+    assert len(page) == 3
+    rest, end = await t.index.walk(cursor, limit=3)
+    assert {row.key for row in [*page, *rest]} == {f"k{n}" for n in range(5)}
+    assert end is None
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [({"cursor": 5}, "cursor: 5 is not one"), ({"limit": 0}, "limit"), ({"limit": True}, "limit")]
+)
+async def test_a_walk_refuses_what_is_no_cursor_and_no_number(t: Tickler, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        await t.index.walk(**given)

@@ -23,13 +23,16 @@ PUBLIC = {
     "Declared",
     "Deliverer",
     "Delivery",
+    "Diagnosis",
     "DueItem",
     "DynamoIndex",
     "Entry",
     "Every",
+    "Finding",
     "Fire",
     "FireNotFound",
     "FirePage",
+    "Forecast",
     "GiveUp",
     "HistoryPage",
     "HttpTarget",
@@ -88,7 +91,10 @@ FOR_TESTS = {
     "ScheduleStoreContract",
     "StoreContract",
 }
-NOT_NEEDED = ("aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest")
+NOT_NEEDED = (
+    "aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest", "litestar", "jinja2", "prometheus_client",
+    "opentelemetry",
+)  # fmt: skip
 
 DRAWN = re.compile(r"(?P<branches>[│├└─ ]*)(?P<name>[A-Z]\w+)  .*?(?:\(also an? (?P<also>\w+)\))?")
 

@@ -31,6 +31,8 @@ from tickler.errors import (
 )
 from tickler.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
 from tickler.index import IndexRow, SetAside
+from tickler.observe.diagnosis import Diagnosis, Finding
+from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
 from tickler.policy import Policy
 from tickler.records import Record
@@ -67,13 +69,16 @@ __all__ = [
     "Declared",
     "Deliverer",
     "Delivery",
+    "Diagnosis",
     "DueItem",
     "DynamoIndex",
     "Entry",
     "Every",
+    "Finding",
     "Fire",
     "FireNotFound",
     "FirePage",
+    "Forecast",
     "GiveUp",
     "HistoryPage",
     "HttpTarget",

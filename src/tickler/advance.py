@@ -103,6 +103,18 @@ def lacking_zones(problems: Iterable[Problem]) -> set[str]:
     return {problem.lacking_zone for problem in problems if problem.lacking_zone is not None}
 
 
+def readable(rows: Iterable[Iterable[Any]]) -> list[IndexRow]:
+    """Of rows of `(owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`, those that this worker can read."""
+    found: list[IndexRow] = []
+    for owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed in rows:
+        try:
+            when = read_when(text, tz)
+        except InvalidWhen:
+            continue
+        found.append(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
+    return found
+
+
 def reads(when_text: str, tz: str) -> bool:
     """Whether this worker can read a row."""
     try:

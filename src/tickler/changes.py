@@ -20,6 +20,8 @@ from tickler.when import At, Every, Unreadable, When, iso_utc
 # enter: put `row` into the index. leave: out of it. finish: out of it, remembered as finished.
 Move = Literal["keep", "enter", "leave", "finish"]
 
+TAKEN_AHEAD_MS = 15_000  # what is due so soon may have been taken: workers claim up to 10 s ahead, and clocks differ a little
+
 
 class Change(msgspec.Struct, frozen=True, gc=False):
     """Write this schedule, at this version, and move its index row."""
@@ -90,7 +92,7 @@ def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, fini
         as_before = current.next_fire_at is None or (schedule.target is None) == (current.target is None)
         if _bounds(schedule) == _bounds(current) and as_before:
             return _change(schedule, current, now_ms, "keep")
-        if (kept := _row_within(schedule, current)) is not None:
+        if not _begins_earlier(schedule, current, now_ms) and (kept := _row_within(schedule, current)) is not None:
             return _change(schedule, current, now_ms, "enter", kept)
     if finished_is_fine and _has_passed(schedule, now_ms):
         return _change(schedule, current, now_ms, "finish")
@@ -112,6 +114,54 @@ def resume(current: StoredSchedule, now_ms: int) -> Change | None:
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
 
 
+def reindex(current: StoredSchedule, now_ms: int) -> Change | None:
+    """Put a schedule back into the index that should be in it and is not, from now on; as finished, if no instant is left.
+
+    None when it is where it belongs, or does not read.
+    """
+    if current.state != "unindexed" or _cannot_change(current):
+        return None
+    schedule = current.declared()
+    try:
+        return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
+    except NeverFires:
+        return _change(schedule, current, now_ms, "finish")
+
+
+def recompute(current: StoredSchedule, now_ms: int) -> Change | None:
+    """Move an active schedule to its next instant, if it waits for another one. None when that is not so.
+
+    None also when its next instant comes so soon that a worker may have taken it already, unless another follows just as soon:
+    then that one is taken. So nothing fires twice, and nothing is left out.
+    """
+    if not is_misplaced(current, now_ms):
+        return None
+    schedule, offset_ms = current.declared(), current.offset_ms()
+    nominal_at = _owed_after(current, max(now_ms - offset_ms, min(current.updated_at, now_ms)))
+    if nominal_at is not None and nominal_at + offset_ms <= now_ms + TAKEN_AHEAD_MS:
+        following = _owed_after(current, now_ms - offset_ms + TAKEN_AHEAD_MS)
+        nominal_at = following if following is not None and following - nominal_at <= TAKEN_AHEAD_MS else None
+    if nominal_at is None:
+        return None
+    row = IndexRow(*schedule.id, schedule.when, nominal_at + offset_ms, schedule.ends_at, offset_ms, managed=True)
+    return _change(schedule, current, now_ms, "enter", row)
+
+
+def is_misplaced(current: StoredSchedule, now_ms: int) -> bool:
+    """Whether an active schedule waits for an instant that is none of its own, or that comes after its next.
+
+    What is due is not misplaced, and neither is one that has no other instant to wait for: it had better fire.
+    """
+    if current.state != "active" or current.next_fire_at is None or current.next_fire_at <= now_ms or _cannot_change(current):
+        return False
+    nominal_at = current.next_fire_at - current.offset_ms()
+    latest_at = _owed_after(current, now_ms + TAKEN_AHEAD_MS)
+    is_its_own = current.when.last_before(nominal_at) == nominal_at and _is_within(current, nominal_at)
+    if is_its_own:
+        return latest_at is not None and nominal_at > latest_at
+    return _owed_after(current, now_ms) is not None
+
+
 def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
     """The index row of a schedule that begins now. `NeverFires` when no instant lies ahead within its bounds."""
     after = now_ms if schedule.starts_at is None else max(now_ms, schedule.starts_at - 1)
@@ -122,6 +172,23 @@ def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
     return IndexRow(
         schedule.owner, schedule.key, schedule.when, nominal_at + offset_ms, schedule.ends_at, offset_ms, managed=True
     )
+
+
+def _owed_after(schedule: Schedule, at: int) -> int | None:
+    """The first nominal instant after one, within the schedule's bounds."""
+    after = at if schedule.starts_at is None else max(at, schedule.starts_at - 1)
+    nominal_at = schedule.when.next_after(after)
+    return None if nominal_at is None or not _is_within(schedule, nominal_at) else nominal_at
+
+
+def _is_within(schedule: Schedule, nominal_at: int) -> bool:
+    starts = schedule.starts_at is None or nominal_at >= schedule.starts_at
+    return starts and (schedule.ends_at is None or nominal_at <= schedule.ends_at)
+
+
+def _cannot_change(current: StoredSchedule) -> bool:
+    """Of what is stored, this version reads only a part."""
+    return current.newer or isinstance(current.when, Unreadable)
 
 
 def _change(
@@ -165,15 +232,19 @@ def _bounds(schedule: Schedule) -> tuple[object, ...]:
     return schedule.starts_at, schedule.ends_at
 
 
+def _begins_earlier(schedule: Schedule, current: StoredSchedule, now_ms: int) -> bool:
+    """Whether one that had not begun is to begin sooner: then its first fire may be another."""
+    before = current.starts_at
+    return before is not None and before > now_ms and (schedule.starts_at is None or schedule.starts_at < before)
+
+
 def _row_within(schedule: Schedule, current: StoredSchedule) -> IndexRow | None:
     """The row with the next fire it has, if that lies within the schedule's new bounds."""
     if current.next_fire_at is None:
         return None
     offset_ms = schedule.offset_ms()
     nominal_at = current.next_fire_at - offset_ms
-    if schedule.starts_at is not None and nominal_at < schedule.starts_at:
-        return None
-    if schedule.ends_at is not None and nominal_at > schedule.ends_at:
+    if not _is_within(schedule, nominal_at):
         return None
     return IndexRow(*schedule.id, schedule.when, current.next_fire_at, schedule.ends_at, offset_ms, managed=True)
 

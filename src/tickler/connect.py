@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -90,6 +91,18 @@ def connect_sync(
 def store_for_url(url: str) -> Store:
     """The store of a URL, not yet open. `InvalidInput` says which schemes there are."""
     return _store(parse_url(url))
+
+
+@asynccontextmanager
+async def opened_store(url: str, *, create: bool | None = None) -> AsyncIterator[Store]:
+    """The store of a URL alone, open: for those who look after stores. `create` is as in `connect`."""
+    parsed = parse_url(url)
+    store = _store(parsed)
+    await store.open(create=_wants_tables(parsed, store.capabilities.makes_tables) if create is None else create)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def _store(parsed: StoreUrl) -> Store:

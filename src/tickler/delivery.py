@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from tickler.clock import to_datetime
+from tickler.fires import Claim, Settlement
 from tickler.target import Target
 
 # delivered; retry: it may work later; give_up: it will never; gone: nor will any other fire of this schedule
@@ -26,6 +28,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     target: Target | None
     timeout_s: float
     started_at: int
+    context: Mapping[str, str] | None = None  # what goes along as headers, where the target takes any: a trace
 
     @property
     def nominal(self) -> datetime:
@@ -59,3 +62,16 @@ class Deliverer(Protocol[T_contra]):
     async def deliver(self, delivery: Delivery, target: T_contra) -> Outcome: ...
 
     async def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    """Hears of what the workers of this process do, on their own event loop: it must be quick, and wait for nothing.
+
+    What it raises is logged, and changes nothing.
+    """
+
+    def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
+        """A look for what is due is over: when it was, how long it took, and how much was taken."""
+
+    def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+        """An attempt is over, and this is what follows; the store has yet to hear of it. Those that were cut off are not told."""

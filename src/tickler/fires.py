@@ -73,6 +73,15 @@ class Claim(NamedTuple):
     due_at: int  # the nominal instant, plus the offset of the schedule's spread
 
 
+class Due(NamedTuple):
+    """Something that waits to be taken: a row of the index that is due, or an open fire."""
+
+    owner: str
+    key: str
+    at: int  # since when
+    fire_id: str | None  # None where no fire was opened yet
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True):
     """One thing that happened, as the history keeps it. `at` is when it began, `nominal_at` when it should have.
 
@@ -206,8 +215,17 @@ class FireStore(Protocol):
     async def next_at(self) -> int | None:
         """The earliest instant at which `claim` or `lease` would find something, or None."""
 
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        """Up to `limit` of what `claim` and `lease` would look at, at that instant, earliest first, without taking it.
+
+        Rows that nobody gets, since they do not read, are of a newer format or have lost their schedule, may be among them.
+        """
+
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         """Remove up to `limit` entries whose time is over; how many. Never holds others up."""
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        """How many entries `prune` would remove, no further than `most`; 0 where the store prunes by itself."""
 
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int

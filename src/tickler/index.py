@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput
-from tickler.schedule import check_name
+from tickler.schedule import Id, check_name, checked_id
 from tickler.when import KINDS, When
 
 MOST_CLAIMED = 100_000
 LONGEST_OFFSET_MS = 366 * 86_400_000
+
+P = TypeVar("P")
 
 
 class IndexRow(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +92,24 @@ class ScheduleIndex(Protocol):
     async def restore(self) -> int:
         """Move rows that were set aside and can be read now back into the index, as they were; how many."""
 
+    async def orphans(self, limit: int) -> list[Id]:
+        """Rows, in the index or set aside, behind which a schedule should stand and none does; by owner and key.
+
+        There are none, unless somebody has changed the store behind its back.
+        """
+
+    async def drop_orphans(self, limit: int) -> int:
+        """Remove up to `limit` of them; how many. The row of a schedule that is being put right now stays."""
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
+        """Every row once, page by page: up to `limit` of them, and the cursor of the following page, None at the end.
+
+        No order is promised. Each page is a bounded read by key, and holds nobody up: rows that come and go meanwhile may or
+        may not be met, a row that stays is. Rows that this worker cannot read, and those of a newer format, are left out, so
+        that a page may be short or empty before the end. A store whose key is when a row is due says what becomes of one that
+        moves. `InvalidInput` for a cursor that this store did not give.
+        """
+
 
 class Index:
     """What callers use: checks what it is given, then asks the store's index."""
@@ -131,6 +151,40 @@ class Index:
 
     async def restore(self) -> int:
         return await self._store.restore()
+
+    async def walk(self, cursor: str | None = None, limit: int = 1000) -> tuple[list[IndexRow], str | None]:
+        """Every row that reads, page by page, in no order; pass the cursor that came with a page for the next, until it is None.
+
+        A row that moves while it is looked for may, on DynamoDB, be met twice.
+        """
+        if cursor is not None and not isinstance(cursor, str):
+            raise not_a_cursor(cursor)
+        return await self._store.walk(cursor, check_limit(limit))
+
+
+def walk_cursor(place: object) -> str:
+    """Where a walk stands, as text."""
+    return msgspec.json.encode(place).decode()
+
+
+def walk_place(cursor: str, kind: type[P]) -> P:
+    """Where a walk stood. `InvalidInput` for what `walk_cursor` has not made of a place of that kind."""
+    try:
+        return msgspec.json.decode(cursor, type=kind)
+    except (msgspec.MsgspecError, UnicodeError):
+        raise not_a_cursor(cursor) from None
+
+
+def walk_id(cursor: str) -> Id:
+    """Where a walk by owner and key stood."""
+    try:
+        return checked_id(*walk_place(cursor, Id))
+    except InvalidInput:
+        raise not_a_cursor(cursor) from None
+
+
+def not_a_cursor(cursor: object) -> InvalidInput:
+    return InvalidInput(f"cursor: {ascii(cursor)[:40]} is not one that `walk` gave here: begin with None")
 
 
 def check_limit(limit: object) -> int:

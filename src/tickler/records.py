@@ -16,7 +16,20 @@ from tickler.index import check_limit
 from tickler.schedule import check_name
 
 LARGEST_VALUE_BYTES = 64 * 1024
-OWN_KINDS = ("store", "zone", "outdated", "secret", "worker")
+OWN_KINDS = (
+    "store",
+    "zone",
+    "outdated",
+    "secret",
+    "worker",
+    "token",
+    "audit",
+    "server",
+    "idempotency",
+    "recent",
+    "forecast",
+    "copy",
+)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -98,7 +111,7 @@ def _check(kind: str, name: str) -> None:
 
 def _check_writable(kind: str, name: str) -> None:
     _check(kind, name)
-    if kind in OWN_KINDS:
+    if kind in OWN_KINDS or kind.startswith("audit-"):
         raise InvalidInput(f"kind: {kind!r} is Tickler's own: use another")
 
 

@@ -35,6 +35,19 @@ def schedule_to_json(schedule: Schedule) -> dict[str, object]:
     return fields | {"enabled": schedule.enabled}
 
 
+def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
+    """The same, the payload always there, and what the store knows of it; those instants are in milliseconds."""
+    fields = schedule_to_json(schedule) | {
+        "payload": schedule.payload,
+        "state": schedule.state,
+        "next_fire_at": schedule.next_fire_at,
+        "version": schedule.version,
+        "created_at": schedule.created_at,
+        "updated_at": schedule.updated_at,
+    }
+    return fields if schedule.reason is None else fields | {"reason": schedule.reason}
+
+
 def schedule_from_json(fields: object) -> Schedule:
     """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit."""
     if not isinstance(fields, Mapping):
@@ -146,6 +159,15 @@ def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
     if policy is None:
         raise InvalidSchedule("policy", "does not read here: upgrade this worker, or put the schedule again")
     return ReadBody(version, created_at, updated_at, body, policy, newer)
+
+
+def body_reads(body: str | bytes) -> bool:
+    """Whether a schedule with this body could fire, as far as this worker can tell."""
+    try:
+        read_body((0, 0, 0, body))
+    except InvalidSchedule:
+        return False
+    return True
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -131,13 +131,16 @@ class Schedules:
         """
         return await self._change_one(checked_id(owner, key), _existing(checked_id(owner, key), changes.resume), using)
 
-    async def delete(self, owner: str, key: str, *, using: object = None) -> bool:
-        """Remove it; whether there was one."""
+    async def delete(self, owner: str, key: str, *, version: int | None = None, using: object = None) -> bool:
+        """Remove it; whether there was one. With a `version`, only if that is what is stored: `VersionConflict` otherwise."""
         found = False
 
         def decide(stored: Stored) -> Sequence[Removal]:
             nonlocal found
             found = bool(stored)
+            for each in stored.values():
+                if version not in (None, each.version):
+                    raise VersionConflict(str(each.id), version or 0, each.version)
             return self._removals(stored)
 
         await self._store.change([checked_id(owner, key)], decide, using=using)
@@ -190,9 +193,18 @@ class Schedules:
         return await self._store.get(checked_id(owner, key))
 
     async def list(
-        self, *, owner: str | None = None, state: State | None = None, limit: int = 100, after: str | None = None
+        self,
+        *,
+        owner: str | None = None,
+        key_prefix: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: str | None = None,
     ) -> Page:
-        """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`."""
+        """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`.
+
+        With `key_prefix`, those of the owner whose keys begin so.
+        """
         if owner is not None:
             check_name("owner", owner)
         if state is not None and state not in get_args(State):
@@ -200,9 +212,23 @@ class Schedules:
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
             raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MOST_LISTED}")
         start = None if after is None else _read_cursor(after)
-        found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
-        items = found[:limit]
+        if key_prefix is not None:
+            if owner is None:
+                raise InvalidInput("key_prefix: goes with owner: name whose keys they are")
+            found: Sequence[StoredSchedule] = await self._with_prefix(checked_id(owner, key_prefix), state, start, limit + 1)
+        else:
+            found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
+        items = [*found[:limit]]
         return Page(items, _cursor(items[-1].id) if len(found) > limit else None)
+
+    async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
+        """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
+        found = []
+        if after is None and (exact := await self._store.get(prefix)) is not None and state in (None, exact.state):
+            found.append(exact)
+        start = prefix if after is None or after.key < prefix.key else after
+        found += await self._store.list(owner=prefix.owner, state=state, after=start, limit=limit)
+        return [each for each in found[:limit] if each.key.startswith(prefix.key)]
 
     def _put(
         self, declared: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False

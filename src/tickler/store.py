@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
+from tickler.contents import Contents
 from tickler.errors import InvalidInput
 from tickler.fires import FireStore
 from tickler.index import ScheduleIndex
@@ -65,6 +67,13 @@ def silent(line: str) -> None:
     """For those who do not want to hear it."""
 
 
+Tell = Callable[[int, int], None]  # how much is done, and of how much
+
+
+def untold(done: int, total: int) -> None:
+    """For those who do not want to know."""
+
+
 class Moves(msgspec.Struct, frozen=True, kw_only=True):
     """What `migrate` may be asked for beyond the schema, of stores that are spread out."""
 
@@ -87,6 +96,11 @@ class Misfit(msgspec.Struct, frozen=True):
     item: str
     attribute: str
     reason: str
+
+
+def no_file(store: str, remedy: str) -> InvalidInput:
+    """For stores whose engine has better tools for that."""
+    return InvalidInput(f"{store} is not backed up into a file: {remedy}, or copy it with `tickler copy FROM TO`")
 
 
 def no_such_form(store: str, form: Form, known: str) -> InvalidInput:
@@ -115,6 +129,9 @@ class Store(Protocol):
     @property
     def fires(self) -> FireStore: ...
 
+    @property
+    def contents(self) -> Contents: ...
+
     async def open(self, *, create: bool) -> None: ...
 
     async def close(self) -> None: ...
@@ -136,6 +153,16 @@ class Store(Protocol):
 
     def misfits(self) -> AsyncIterator[Misfit]:
         """On a store that is not open: read all of it and name what no index finds. Slow, and usually nothing."""
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        """Write all of it into a file, open or not and while others work: as it is at one instant, whole, or no file at all.
+
+        What is there under that name is replaced. How much of what it holds. `InvalidInput`, with the tool to use, where the
+        engine has one of its own.
+        """
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        """On a store that is not open: make it what such a file holds, all of it or nothing. How much of what that is."""
 
     def definition(self, form: Form) -> str:
         """All of the schema in that form, for those who apply it out of band. `InvalidInput` when it has no such form."""

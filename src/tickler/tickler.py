@@ -9,17 +9,22 @@ from typing import Any, Self
 
 import msgspec
 
+from tickler.audit import Audit
 from tickler.clock import Clock, SystemClock, to_ms
 from tickler.deliver.attempt import Attempts, OnDispatch
-from tickler.deliver.deliverers import own_deliverers
+from tickler.deliver.deliverers import Wrap, own_deliverers, wrapped
 from tickler.deliver.options import RunOptions
 from tickler.deliver.runner import Summary
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
-from tickler.delivery import Deliverer
+from tickler.delivery import Deliverer, Listener
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires import KEPT_MS, Fire, Fires, fire_id
 from tickler.index import Index
+from tickler.observe.diagnosis import Diagnosis, OnProgress, unheard
+from tickler.observe.doctor import doctor
+from tickler.observe.forecast import Forecast
+from tickler.observe.forecasts import Forecasts
 from tickler.observe.why import Why, why
 from tickler.records import Records
 from tickler.schedule import Id, State, StoredSchedule, checked_id
@@ -28,7 +33,9 @@ from tickler.seal import Sealer
 from tickler.secrets import Secrets
 from tickler.store import Capabilities, Store
 from tickler.target import PythonTarget, Target
+from tickler.tokens import Tokens
 from tickler.when import tzdata_version
+from tickler.workers import WorkerReport, workers
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,17 +62,45 @@ class Tickler:
         self._handlers = Handlers()
         self._deliverers: dict[type[Target], Deliverer[Any]] = {PythonTarget: self._handlers}
         self._listeners: list[OnDispatch] = []
+        self._heard_by: list[Listener] = []
+        self._wraps: list[Wrap] = []
         self._sealer = Sealer.from_environment(settings.environ)
         self.schedules = Schedules(_Waking(store.schedules, self._wake), clock, sealer=self._sealer, kept_ms=self._kept_ms)
         self.index = Index(store.index)
         self.fires = Fires(store.fires, clock, kept_ms=self._kept_ms, wake=self._wake)
         self.records = Records(store.records, clock)
         self.secrets = Secrets(store.records, self._sealer, clock)
+        self.tokens = Tokens(store.records, clock)
+        self.audit = Audit(store.records, clock, self._kept_ms)
+        self.forecasts = Forecasts(store.index, store.records, clock)
 
     @property
     def capabilities(self) -> Capabilities:
         """How this store differs from others."""
         return self._store.capabilities
+
+    @property
+    def store(self) -> Store:
+        """The backend, for those who build on its contracts."""
+        return self._store
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def clock_offset_ms(self) -> int:
+        """The store's time less this machine's, as far as it is known."""
+        return self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0
+
+    @property
+    def own_workers(self) -> list[str]:
+        """Names of those that run in this process."""
+        return [worker.name for worker in self._workers]
+
+    async def workers(self) -> list[WorkerReport]:
+        """What each worker last said of itself, within a day."""
+        return await workers(self._store.records, self._clock.now_ms())
 
     def now_ms(self) -> int:
         """The time to claim with: the store's, as far as it is known, so that all workers agree."""
@@ -99,6 +134,24 @@ class Tickler:
             self._store.schedules, self._store.fires, self._store.records, checked_id(owner, key), self._clock.now_ms(), instant
         )
 
+    async def forecast(self) -> Forecast:
+        """How many fires are to come, by hour over a week and by minute over an hour, and what stands out among them.
+
+        The one that is kept, which all processes share; worked out now, by a walk over the index, if that is 15 minutes old.
+        """
+        return await self.forecasts.get()
+
+    async def doctor(self, *, deep: bool = False, repair: bool = False, progress: OnProgress = unheard) -> Diagnosis:
+        """What is wrong with the store, the worst first, each with an example and what mends it.
+
+        Costs a few bounded queries; `deep`, a walk through everything. With `repair`, what can be mended is: safe while workers
+        run. `progress` is called with what is being done, how much of it is, and how much there is, if that is known.
+        """
+        diagnosis = await doctor(self._store, self._clock, deep=deep, repair=repair, progress=progress)
+        if repair:
+            self._wake()
+        return diagnosis
+
     def handler(self, name: str) -> Callable[[H], H]:
         """Register a function for `PythonTarget(name)`: `@t.handler("digest")`. It gets the delivery; plain ones run on a thread.
 
@@ -119,6 +172,19 @@ class Tickler:
         """Call this with every attempt and its outcome, and await it if that is what it wants: `@t.on_dispatch`."""
         self._listeners.append(listener)
         return listener
+
+    def listen(self, listener: Listener) -> None:
+        """Tell this of every round and of every attempt that workers of this process make, from now on: for metrics."""
+        self._heard_by.append(listener)
+
+    def deliver_through(self, wrap: Wrap) -> None:
+        """Put something around every deliverer of workers that start from now on: for traces."""
+        self._wraps.append(wrap)
+
+    @property
+    def in_flight(self) -> int:
+        """How many attempts `run` is making in this process."""
+        return sum(worker.runner.in_flight for worker in self._workers)
 
     async def run(self, options: RunOptions | None = None) -> None:
         """Deliver what is due until `stop`, or until cancelled; then finish what is in flight, and give back the rest.
@@ -170,7 +236,8 @@ class Tickler:
     def _worker(self, options: RunOptions) -> Worker:
         settings = self._settings
         own = own_deliverers(self._store.records, self._sealer, self._clock, settings.environ, settings.allow_networks)
-        attempts = Attempts({**own, **self._deliverers}, self._clock, new_name(), self._kept_ms, self._listeners)
+        deliverers = wrapped({**own, **self._deliverers}, self._wraps)
+        attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by)
         return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, options)
 
     def _wake(self) -> None:

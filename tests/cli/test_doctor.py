@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 
 import tickler
@@ -50,6 +52,13 @@ class OldTable:
 
     def put(self, product: str, **attributes: dict[str, Any]) -> None:
         self.boto.put_item(TableName=self.name, Item={"productId": {"S": product}, **attributes})
+
+    def put_many(self, products: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Named after what they are, and numbered."""
+        items = [{"productId": {"S": f"{name}{n}"}, **attributes} for n, (name, attributes) in enumerate(products)]
+        for start in range(0, len(items), 25):
+            requests = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
+            self.boto.batch_write_item(RequestItems={self.name: requests})
 
     def add_index(self) -> None:
         index = {"IndexName": INDEX, "KeySchema": KEYED, "Projection": {"ProjectionType": "ALL"}}
@@ -186,6 +195,24 @@ async def test_a_dynamodb_store_of_ticklers_has_nothing_that_no_index_finds(dyna
         assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is wrong\n", "")
 
 
+def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is_not(table: OldTable, tmp_path: Path) -> None:
+    """The bug of the story: what is inactive says so, instead of saying nothing."""
+    table.put_many(
+        [("due" if n < 400 else "idle", {"scheduleStatus": ACTIVE, "nextRunAt": DUE} if n < 400 else {}) for n in range(999)]
+    )
+    table.add_index()
+    table.wait_for_index()
+    scan = functools.partial(run_tickler, "doctor", "--scan", "--store", table.url, folder=tmp_path)
+    assert scan().returncode == 0, "of fewer than a thousand, nobody saves anything"
+    table.put("more", scheduleStatus={"S": "inactive"}, nextRunAt=DUE)
+    done = scan()
+    assert done.returncode == 1
+    assert done.stdout == (
+        f"index '{INDEX}': scheduleStatus is on 40% of all 1,000 items: if this is the index of a DynamoIndex, it is not sparse; "
+        "remove scheduleStatus from what is not active ('inactive' is presence, too)\n"
+    )
+
+
 async def with_rows_set_aside(folder: Path, number: int) -> None:
     async with tickler.connect(f"sqlite:///{folder}/t.db") as t:
         await t.index.upsert_many([IndexRow("u1", f"bad{n:03}", Cron("0 * * * *"), NOW_MS) for n in range(number)])
@@ -203,21 +230,89 @@ def test_a_healthy_store_has_nothing_wrong(tmp_path: Path, scan: list[str]) -> N
     assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is wrong\n", "")
 
 
-async def test_a_row_that_was_set_aside_is_named_with_the_reason(tmp_path: Path) -> None:
-    await with_rows_set_aside(tmp_path, 1)
+async def test_what_is_wrong_is_a_line_with_its_example_and_its_remedy_however_narrow_the_terminal_is(tmp_path: Path) -> None:
+    await with_rows_set_aside(tmp_path, 3)
     done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path, COLUMNS="20")
     assert (done.returncode, done.stderr) == (1, "")
-    (line,) = done.stdout.splitlines()
-    assert line.startswith("u1/bad000: when 'nonsense' does not read: ")
-    assert line.endswith("; put it again")
+    header, line = done.stdout.splitlines()
+    assert header.lower().split() == ["severity", "check", "count", "says", "example", "remedy"]
+    assert line.split()[:4] == ["warning", "set-aside", "3", "3"]
+    assert "u1/bad000: 'nonsense' in UTC does not read: " in line
+    assert line.endswith("  put it again")
 
 
-async def test_the_first_hundred_are_named_and_the_rest_are_counted(tmp_path: Path) -> None:
-    await with_rows_set_aside(tmp_path, 105)
-    done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path)
+async def test_on_a_terminal_it_is_a_table_with_colours(tmp_path: Path) -> None:
+    await with_rows_set_aside(tmp_path, 3)
+    done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path, COLUMNS="100", FORCE_COLOR="1", TERM="xterm")
     assert done.returncode == 1
-    *named, last = done.stdout.splitlines()
-    assert (len(named), last) == (100, "and 5 more")
+    assert "\x1b[33mwarning" in done.stdout
+    assert "such as u1/bad000: 'nonsense' in UTC" in done.stdout
+    assert "→ put it again" in done.stdout
+
+
+async def unindexed(folder: Path, number: int) -> None:
+    """Schedules whose rows are gone, and one that is as it should be."""
+    async with tickler.connect(f"sqlite:///{folder}/t.db") as t:
+        await t.schedules.put_many([tickler.Schedule(owner="u1", key=f"k{n}", when="0 * * * *") for n in range(number)])
+        with sqlite3.connect(folder / "t.db") as connection:
+            connection.execute("DELETE FROM tickler_index")
+        connection.close()
+        await t.schedules.put(tickler.Schedule(owner="u1", key="well", when="0 * * * *"))
+
+
+async def test_a_repair_mends_and_says_so_and_then_nothing_is_wrong(tmp_path: Path) -> None:
+    await unindexed(tmp_path, 3)
+    doctor = functools.partial(run_tickler, "doctor", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert doctor("--quick").returncode == 0
+    found = doctor()
+    assert found.returncode == 1
+    assert "critical  unindexed  3" in found.stdout
+    assert "`tickler doctor --repair`" in found.stdout
+    mended = doctor("--repair")
+    assert (mended.returncode, mended.stderr) == (0, "")
+    assert "mended    unindexed  3" in mended.stdout
+    assert mended.stdout.endswith("3 mended; nothing is left\n")
+    again = doctor()
+    assert (again.returncode, again.stdout) == (0, "nothing is wrong\n")
+
+
+async def test_a_repair_says_what_is_left(tmp_path: Path) -> None:
+    await with_rows_set_aside(tmp_path, 2)
+    await unindexed(tmp_path, 1)
+    done = run_tickler("doctor", "--repair", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.endswith("1 mended; left: set-aside\n")
+
+
+async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
+    await unindexed(tmp_path, 2)
+    doctor = functools.partial(run_tickler, "doctor", "--json", "--store", "sqlite:///t.db", folder=tmp_path)
+    done = doctor()
+    assert done.returncode == 1
+    (line,) = done.stdout.splitlines()
+    diagnosis = msgspec.json.decode(line, type=tickler.Diagnosis)
+    (finding,) = diagnosis.findings
+    assert (diagnosis.healthy, diagnosis.deep, finding.check, finding.count) == (False, True, "unindexed", 2)
+    mended = msgspec.json.decode(doctor("--repair").stdout)
+    assert (mended["healthy"], mended["findings"][0]["repaired"], mended["findings"][0]["left"]) == (True, 2, 0)
+    assert msgspec.json.decode(doctor("--quick").stdout)["deep"] is False
+    assert doctor("--scan").stdout == "[]\n"
+
+
+async def test_what_is_only_worth_knowing_is_no_failure(tmp_path: Path) -> None:
+    """Whoever is ticked from outside has no worker most of the time."""
+    async with tickler.connect(f"sqlite:///{tmp_path}/t.db") as t:
+        await t.schedules.put(tickler.Schedule(owner="u1", key="a", when="0 0 1 1 *", target=tickler.PythonTarget("a")))
+        await t.tick()
+    done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert done.returncode == 0
+    assert "info      no-worker" in done.stdout
+
+
+def test_a_scan_repairs_nothing(tmp_path: Path) -> None:
+    done = run_tickler("doctor", "--scan", "--repair", "--store", "sqlite:///t.db", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--scan" in done.stderr
 
 
 def test_a_store_without_tables_is_not_made_by_looking(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ import asyncpg
 import msgspec
 import pytest
 
+from conformance import faults
 from tickler.connect import store_for_url
 from tickler.dynamo.batches import write_many
 from tickler.dynamo.codec import Item, to_attribute
 from tickler.schedule import Id
 from tickler.store import Store
 from tickler.stores.dynamodb import DynamodbStore
-from tickler.stores.dynamodb.layout import SETTINGS_KEY, _divided, head_key, text
+from tickler.stores.dynamodb.layout import SETTINGS_KEY, divided, head_key, text
 from tickler.stores.memory import MemoryStore
 from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
 from tickler.testing.store_contract import StoreContract
@@ -55,6 +56,9 @@ class OnMemory(StoreContract):
         if body is not None:
             tables.schedules[id].body = body
 
+    async def lose_schedule(self, store: Store, owner: str, key: str) -> None:
+        await faults.lose_schedule(store, owner, key)
+
 
 class OnSqlite(StoreContract):
     @pytest.fixture
@@ -87,6 +91,9 @@ class OnSqlite(StoreContract):
                     f"UPDATE {table} SET {assignments} WHERE owner = ? AND key = ?", (*columns.values(), owner, key)
                 )
         connection.close()
+
+    async def lose_schedule(self, store: Store, owner: str, key: str) -> None:
+        await faults.lose_schedule(store, owner, key)
 
 
 class OnPostgres(StoreContract):
@@ -121,6 +128,9 @@ class OnPostgres(StoreContract):
                 f"UPDATE {schema}.{table} SET {assignments} WHERE owner = $1 AND key = $2", owner, key, *columns.values()
             )
         await connection.close()
+
+    async def lose_schedule(self, store: Store, owner: str, key: str) -> None:
+        await faults.lose_schedule(store, owner, key)
 
 
 class OnDynamodb(StoreContract):
@@ -182,7 +192,7 @@ async def _empty(store: DynamodbStore) -> None:
 def _on_head(body: str) -> Item:
     """A body as it lies on a head: its policy apart from the rest, if it reads so far."""
     try:
-        on_head, rest = _divided(body.encode())
+        on_head, rest = divided(body.encode())
     except msgspec.DecodeError:
         return {"body": text(body)}
     return {**on_head, "body": text(rest.decode())}

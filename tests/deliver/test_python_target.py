@@ -206,7 +206,7 @@ async def test_a_handler_that_is_not_registered_here_is_tried_again_and_only_the
         handlers.register(name, Plain())
     some = await handlers.deliver(delivery(), PythonTarget("work"))
     assert some == none
-    assert "there is no handler 'work' here, but digest, other" in caplog.text
+    assert "there is no handler 'work' here, but digest, echo, other" in caplog.text
 
 
 async def test_nothing_is_imported_from_the_name_of_a_handler() -> None:

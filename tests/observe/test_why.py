@@ -135,7 +135,7 @@ async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, cl
     (dead,) = (await t.fires.list(state="dead")).items
     why = await t.why("u1", "digest", to_datetime(NOW_MS + HOUR_MS))
     assert why.sentence == (
-        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with fires.retry({dead.id!r})"
+        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with `tickler retry {dead.id}`"
     )
     assert "fire" in hindrances(why)
     clock.advance(1)
@@ -293,7 +293,7 @@ def test_an_explanation_needs_no_store() -> None:
     [
         ("finished", None, "u1/x is finished: it has no instant left; put it with another when"),
         ("unreadable", "no such moon", "u1/x was set aside because it does not read (no such moon): put it again"),
-        ("unindexed", None, "u1/x should be in the index and is not: put it again"),
+        ("unindexed", None, "u1/x should be in the index and is not: run `tickler doctor --repair`, or put it again"),
     ],
 )
 @pytest.mark.parametrize("at", [None, NOW_MS])

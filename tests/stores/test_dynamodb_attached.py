@@ -37,6 +37,7 @@ from tickler import (
     When,
     parse_when,
 )
+from tickler.stores.dynamodb.sparsity import Sparsity
 
 REGION = "eu-west-1"
 INDEX = "scheduleStatus-nextRunAt-index"
@@ -1041,6 +1042,24 @@ async def test_a_key_that_cannot_be_one_of_this_table_is_refused(index: DynamoIn
             await index.upsert(key, NOW_MS)
         with pytest.raises(InvalidInput, match="key"):
             await index.remove(key)
+
+
+async def test_how_much_of_the_table_is_in_the_index_is_told_as_dynamodb_counts_it(
+    products: Products, index: DynamoIndex, dynamodb_server: DynamodbServer
+) -> None:
+    assert await index.sparsity() == Sparsity(INDEX, 0, 0)
+    products.put_many_due(3)
+    products.put("idle")
+    found = await index.sparsity()
+    assert (found.items, found.indexed) == (4, 3 if dynamodb_server.is_judge else 0), "ministack counts no indexes"
+    assert found.is_sparse, "of so few, nobody saves anything"
+
+
+@pytest.mark.parametrize(
+    ("items", "indexed", "is_sparse"), [(999, 999, True), (1000, 300, True), (1000, 301, False), (0, 0, True)]
+)
+def test_an_index_that_holds_more_than_a_third_or_so_is_not_sparse(items: int, indexed: int, is_sparse: bool) -> None:
+    assert Sparsity(INDEX, items, indexed).is_sparse is is_sparse
 
 
 async def test_an_index_that_is_not_open_says_so(products: Products) -> None:

@@ -26,7 +26,7 @@ from tickler import (
 )
 from tickler.connect import parse_url
 from tickler.stores.postgres.database import BEGIN_CLAIM
-from tickler.stores.postgres.index import SELECT_DUE
+from tickler.stores.postgres.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
 HOUR_MS = 3_600_000
@@ -63,6 +63,32 @@ async def other(t: Tickler, postgres_server: PostgresServer, schema: str) -> Asy
 
 
 # Row locks.
+
+
+async def test_the_row_of_a_schedule_that_is_being_put_is_no_orphan_that_is_dropped(
+    t: Tickler, other: asyncpg.Connection
+) -> None:
+    await t.schedules.put_many([schedule("a"), schedule("b")])
+    await other.execute("DELETE FROM tickler_schedules")
+    async with other.transaction():
+        await t.schedules.put(schedule("a"), using=other)
+        assert [id.key for id in await t._store.index.orphans(10)] == ["a", "b"], "nobody sees it yet"
+        assert await asyncio.wait_for(t._store.index.drop_orphans(10), 5) == 1
+    stored = await t.schedules.get("u1", "a")
+    assert stored is not None
+    assert (stored.state, await t.index.count()) == ("active", 1)
+
+
+async def test_a_put_that_waits_for_an_orphan_to_be_dropped_writes_its_row_anew(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.schedules.put(schedule("a"))
+    await other.execute("DELETE FROM tickler_schedules")
+    async with other.transaction():
+        await other.execute("DELETE FROM tickler_index")  # as a repair does that has not ended yet
+        putting = asyncio.create_task(t.schedules.put(schedule("a")))
+        await asyncio.sleep(0.1)
+        assert not putting.done()
+    assert (await putting).state == "active"
+    assert await t.index.count() == 1
 
 
 async def test_a_row_locked_by_another_claimer_is_skipped_not_waited_for(t: Tickler, other: asyncpg.Connection) -> None:
@@ -360,6 +386,15 @@ async def test_a_claim_walks_the_index_and_sorts_nothing(
     assert "Index Cond: (next_fire_at <=" in plan
     assert "Sort" not in plan
     assert "Seq Scan" not in plan
+
+
+async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, other: asyncpg.Connection, schema: str) -> None:
+    await t.index.upsert_many([IndexRow(f"u{n % 50}", f"k{n}", HOURLY, NOW_MS + n) for n in range(20_000)])
+    await other.execute("ANALYZE tickler_index")
+    plan = "\n".join(line[0] for line in await other.fetch("EXPLAIN " + WALK.replace("{schema}", schema), "u3", "k53", 100))
+    assert "Index Scan using tickler_index_pkey" in plan
+    assert "Index Cond: (ROW(owner, key) > ROW(" in plan
+    assert "Sort" not in plan
 
 
 async def test_the_stores_time_is_the_servers(t: Tickler) -> None:

@@ -22,7 +22,7 @@ from tickler import (
     Tickler,
     connect,
 )
-from tickler.stores.sqlite.index import SELECT_DUE
+from tickler.stores.sqlite.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
 HOURLY = Cron("0 * * * *")
@@ -281,6 +281,13 @@ async def test_a_claim_walks_the_index_and_sorts_nothing(t: Tickler, other: sqli
     assert "USING INDEX tickler_index_due (next_fire_at<?)" in plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN" not in plan
+
+
+async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert_many([IndexRow("u1", f"k{n}", HOURLY, NOW_MS + n) for n in range(2000)])
+    other.execute("ANALYZE")
+    (line,) = other.execute(f"EXPLAIN QUERY PLAN {WALK}", (1000, 100))
+    assert line[3] == "SEARCH tickler_index USING INTEGER PRIMARY KEY (rowid>?)"
 
 
 async def test_a_missing_table_is_named_as_such_with_its_remedy(t: Tickler, other: sqlite3.Connection) -> None:

@@ -1,4 +1,7 @@
-"""The command line. One command a file: `migrate.py` has a function `command`, and that is `tickler migrate`."""
+"""The command line. One command a file: `migrate.py` has a function `command`, and that is `tickler migrate`.
+
+`token.py` has an `app` with several; `import_.py`, whose name is Python's own without the underscore, is `tickler import`.
+"""
 
 from __future__ import annotations
 

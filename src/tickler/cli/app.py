@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
+import shlex
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -13,27 +15,45 @@ from rich.console import Console
 import tickler
 from tickler import cli
 from tickler.cli.options import FLAG
-from tickler.errors import TicklerError
+from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
+
+REFUSED = 1
+NOT_FOUND = 3
 
 
-def run() -> None:
-    """Run what the arguments say. An error of Tickler's is one line on stderr and exit code 1."""
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run what the arguments say. An error of Tickler's is one line on stderr and exit code 1; 3 when something is not there."""
     try:
-        _gather()()
+        gathered()(arguments)
     except TicklerError as error:
-        Console(stderr=True).out(f"tickler: {error}", highlight=False)
-        sys.exit(1)
+        Console(stderr=True).out(f"tickler: {_told(error)}", highlight=False)
+        sys.exit(NOT_FOUND if isinstance(error, ScheduleNotFound | FireNotFound) else REFUSED)
 
 
-def _gather() -> typer.Typer:
-    """A module here that has a `command` is one, under its own name."""
+def gathered() -> typer.Typer:
+    """A module here that has a `command`, or an `app` with commands of its own, is one under its name.
+
+    What Python keeps for itself has an underscore more: `import_.py` is `tickler import`.
+    """
     # A traceback with local variables would show the password in a store's URL.
-    app = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
+    gathering = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
     for found in pkgutil.iter_modules(cli.__path__):
-        command = getattr(import_module(f"{cli.__name__}.{found.name}"), "command", None)
+        module, name = import_module(f"{cli.__name__}.{found.name}"), found.name.removesuffix("_")
+        command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
-            app.command(found.name)(command)
-    return app
+            gathering.command(name)(command)
+        elif isinstance(app, typer.Typer):
+            gathering.add_typer(app, name=name)
+    return gathering
+
+
+def _told(error: TicklerError) -> str:
+    """As it is said to who types commands."""
+    if isinstance(error, ScheduleNotFound):
+        return f"no schedule {error.owner}/{error.key}: see `tickler list --owner {shlex.quote(error.owner)}`"
+    if isinstance(error, FireNotFound):
+        return f"there is no dead fire {error.fire_id[:80]}: see `tickler fires --state dead`"
+    return str(error)
 
 
 def _show_version(wanted: bool) -> None:

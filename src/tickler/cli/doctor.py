@@ -1,21 +1,33 @@
-"""`tickler doctor`: what is wrong with a store, by name, and how to mend it."""
+"""`tickler doctor`: what is wrong with a store, by name, and how to mend it; and mends what can be mended."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
-from tickler.cli.options import FLAG, StoreOption, needed
-from tickler.connect import connect, store_for_url
-from tickler.index import SetAside
+from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
+from tickler.cli.output import answer, say, show_table, visible
+from tickler.cli.session import on_store
+from tickler.connect import store_for_url
+from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress
 from tickler.store import Misfit
+from tickler.tickler import Tickler
 
 MOST_SHOWN = 100
+COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "mended": "green"}
 
-Scan = Annotated[
+RepairOption = Annotated[bool, typer.Option("--repair", metavar=FLAG, help="Mend what can be mended: safe while workers run.")]
+QuickOption = Annotated[bool, typer.Option("--quick", metavar=FLAG, help="Leave out the checks that read the whole store.")]
+ScanOption = Annotated[
     bool,
     typer.Option(
         "--scan", metavar=FLAG, help="Only read everything, in a table of yours too, for items that no index finds: slow."
@@ -23,34 +35,104 @@ Scan = Annotated[
 ]
 
 
-def command(store: StoreOption = None, scan: Scan = False) -> None:
-    """Say what is wrong: exit code 0 when nothing is, 1 otherwise."""
-    url, console = needed(store), Console()
-    found, total = asyncio.run(_misfits(url) if scan else _set_aside(url))
-    if not total:
-        console.out("nothing is wrong", highlight=False)
+def command(
+    store: StoreOption = None,
+    repair: RepairOption = False,
+    quick: QuickOption = False,
+    scan: ScanOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is wrong: exit code 0 when nothing is, 1 otherwise. With --repair, 0 when nothing is left."""
+    if scan and (repair or quick):
+        raise typer.BadParameter("--scan only reads, and all of it: leave --repair and --quick out")
+    healthy = _scan(needed(store), as_json) if scan else _examine(store, not quick, repair, as_json)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _examine(store: str | None, deep: bool, repair: bool, as_json: bool) -> bool:
+    diagnosis = on_store(store, lambda tickler: _doctor(tickler, deep, repair))
+    if as_json:
+        answer(diagnosis)
+    elif diagnosis.findings:
+        _show(diagnosis)
+        if repair:
+            say(_what_is_left(diagnosis))
+    else:
+        say("nothing is wrong")
+    return diagnosis.healthy
+
+
+async def _doctor(tickler: Tickler, deep: bool, repair: bool) -> Diagnosis:
+    with _bar() as progress:
+        return await tickler.doctor(deep=deep, repair=repair, progress=progress)
+
+
+@contextmanager
+def _bar() -> Iterator[OnProgress]:
+    """On stderr, while somebody watches."""
+    console = Console(stderr=True)
+    counted = TextColumn("{task.completed:,}")
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), counted, TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("looking", total=None)
+        yield lambda doing, done, total: bars.update(bar, description=doing, completed=done, total=total)
+
+
+def _show(diagnosis: Diagnosis) -> None:
+    console = Console()
+    if not console.is_terminal:
+        columns = ["severity", "check", "count", "says", "example", "remedy"]
+        show_table(columns, [_cells(finding) for finding in diagnosis.findings])
         return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in ("severity", "check", "count", "what is wrong, and what mends it"):
+        table.add_column(column, overflow="fold", justify="right" if column == "count" else "left")
+    for finding in diagnosis.findings:
+        severity, check, count, says, example, remedy = (visible(cell) for cell in _cells(finding))
+        lines = [says, *([f"such as {example}"] if example else []), f"→ {remedy}", ""]
+        table.add_row(Text(severity, COLOURS[severity]), check, count, Text("\n".join(lines)))
+    console.print(table)
+
+
+def _cells(finding: Finding) -> list[str]:
+    severity = "mended" if finding.is_mended else finding.severity
+    count = f"{finding.count:,}{'+' if finding.at_least else ''}"
+    return [severity, finding.check, count, finding.says, finding.example or "", _remedy(finding)]
+
+
+def _remedy(finding: Finding) -> str:
+    if finding.repaired is None:
+        return finding.remedy
+    if finding.is_mended:
+        return f"{finding.repaired:,} mended"
+    return f"{finding.repaired:,} mended, {finding.left:,} left: {finding.remedy}"
+
+
+def _what_is_left(diagnosis: Diagnosis) -> str:
+    mended = sum(finding.repaired or 0 for finding in diagnosis.findings)
+    left = [finding.check for finding in diagnosis.findings if not finding.is_mended]
+    return f"{mended:,} mended; " + (f"left: {', '.join(left)}" if left else "nothing is left")
+
+
+def _scan(url: str, as_json: bool) -> bool:
+    found = asyncio.run(_misfits(url))
+    if as_json:
+        answer(found)
+        return not found
+    if not found:
+        say("nothing is wrong")
     for misfit in found[:MOST_SHOWN]:
-        console.out(f"{misfit.item}: {misfit.attribute} {misfit.reason}", highlight=False)
-    if total > MOST_SHOWN:
-        console.out(f"and {total - MOST_SHOWN} more", highlight=False)
-    raise typer.Exit(1)
+        say(f"{misfit.item}: {misfit.attribute} {misfit.reason}")
+    if len(found) > MOST_SHOWN:
+        say(f"and {len(found) - MOST_SHOWN} more")
+    return not found
 
 
-async def _misfits(url: str) -> tuple[list[Misfit], int]:
+async def _misfits(url: str) -> list[Misfit]:
     found: list[Misfit] = []
     with Console(stderr=True).status("reading everything …") as status:
         async for misfit in store_for_url(url).misfits():
             found.append(misfit)
             status.update(f"reading everything … {len(found)} found")
-    return found, len(found)
-
-
-async def _set_aside(url: str) -> tuple[list[Misfit], int]:
-    async with connect(url, create=False) as tickler:
-        rows: list[SetAside] = await tickler.index.set_aside(MOST_SHOWN)
-        found = [
-            Misfit(f"{row.owner}/{row.key}", "when", f"{row.when_text!r} does not read: {row.reason}; put it again")
-            for row in rows
-        ]
-        return found, await tickler.index.count_set_aside()
+    return found

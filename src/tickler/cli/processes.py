@@ -12,11 +12,18 @@ from types import FrameType
 
 from tickler.cli.stopping import PARENT, TOLD_TWICE, Told
 
+PLACE = "TICKLER_PLACE"  # which of them a process is, in the environment that it gets
 POLL_S = 0.1
 SHORT_LIFE_S = 5.0  # one that dies so soon is replaced more and more slowly
 LONGEST_PAUSE_S = 30.0
 
 log = logging.getLogger("tickler")
+
+
+def taken_place() -> int:
+    """Which of several this process is, counted from 0."""
+    text = os.environ.pop(PLACE, "")
+    return int(text) if text.isdecimal() else 0
 
 
 class Processes:
@@ -59,7 +66,7 @@ class Processes:
         if now >= self._start_at[place]:
             # The last of an option that is given twice counts.
             command = [sys.executable, "-m", "tickler", *sys.argv[1:], "--processes", "1"]
-            environ = {**os.environ, PARENT: str(os.getpid())}
+            environ = {**os.environ, PARENT: str(os.getpid()), PLACE: str(place)}
             self._children[place] = (subprocess.Popen(command, env=environ), now)  # noqa: S603  # this very command
 
     def _stop(self, number: int, frame: FrameType | None) -> None:

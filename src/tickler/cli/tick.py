@@ -12,8 +12,9 @@ import msgspec
 import typer
 from rich.console import Console
 
+from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
-from tickler.cli.work import LOG_FORMAT, Setup, function_of, prepared
+from tickler.cli.work import Setup, function_of, prepared
 from tickler.connect import connect
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.runner import Summary
@@ -25,7 +26,7 @@ Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="
 def command(store: StoreOption = None, budget: Budget = 50_000, setup: Setup = None) -> None:
     """Deliver what is due now. Exit code 0, also when something failed and is tried again later; 3 when something is left."""
     url = needed(store)
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    set_up_logs(os.environ)
     logging.getLogger("tickler.deliver").setLevel(logging.WARNING)  # what is not installed need not be said at every beat
     check_environment(os.environ)
     summary = asyncio.run(_tick(url, budget, function_of(setup)))

@@ -17,16 +17,18 @@ from typing import Annotated
 import typer
 
 from tickler.cli.collector import spare_the_collector
+from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
-from tickler.cli.processes import Processes
+from tickler.cli.processes import Processes, taken_place
+from tickler.cli.scrape import scraped
 from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
+from tickler.cli.traces import trace_if_asked
 from tickler.connect import connect
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
 from tickler.errors import InvalidInput
 from tickler.tickler import Tickler
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 DEFAULTS = RunOptions()
 LEASE_S, DRAIN_S = DEFAULTS.lease.total_seconds(), DEFAULTS.drain.total_seconds()
 
@@ -50,6 +52,18 @@ Ahead = Annotated[
     ),
 ]
 
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics",
+        envvar="TICKLER_METRICS",
+        min=1,
+        max=65_000,
+        metavar="PORT",
+        help="Serve /metrics to this machine; of several processes each at a port of its own, counted from this one.",
+    ),
+]
+
 _NAME_ONE = "name a function as in mypackage.handlers:register"
 
 
@@ -63,10 +77,11 @@ def command(
     lease: Lease = LEASE_S,
     drain: Drain = DRAIN_S,
     ahead: Ahead = 0,
+    metrics: MetricsPort = None,
 ) -> None:
     """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
-    url, parent = needed(store), taken_parent()
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    url, parent, place = needed(store), taken_parent(), taken_place()
+    set_up_logs(os.environ)
     options = RunOptions(
         in_flight=in_flight, per_owner=per_owner, per_host=per_host, lease=lease, drain=drain, ahead=ahead / 1000
     )
@@ -75,11 +90,14 @@ def command(
         raise typer.Exit(Processes(processes, patience_s=drain + 2 * PATIENCE_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
-    asyncio.run(_work(url, function_of(setup), options, parent))
+    port = None if metrics is None else metrics + place
+    asyncio.run(_work(url, function_of(setup), options, parent, port))
 
 
-async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None) -> None:
-    async with connect(url) as tickler:
+async def _work(
+    url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None, metrics: int | None
+) -> None:
+    async with connect(url) as tickler, scraped(tickler, metrics):
         await prepared(tickler, prepare)
         spare_the_collector()
         stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
@@ -90,7 +108,8 @@ async def _work(url: str, prepare: Callable[[Tickler], object], options: RunOpti
 
 
 async def prepared(tickler: Tickler, prepare: Callable[[Tickler], object]) -> None:
-    """By a plain or an async function."""
+    """By the environment, and by a plain or an async function."""
+    trace_if_asked(tickler, os.environ)
     waited_for = prepare(tickler)
     if inspect.isawaitable(waited_for):
         await waited_for

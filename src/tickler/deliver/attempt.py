@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
-from tickler.delivery import Deliverer, Delivery, Outcome, Verdict
+from tickler.deliver.listeners import Listeners
+from tickler.delivery import Deliverer, Delivery, Listener, Outcome, Verdict
 from tickler.fires import LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 
@@ -58,11 +59,13 @@ class Attempts:
         worker: str,
         kept_ms: int,
         listeners: Sequence[OnDispatch] = (),
+        heard_by: Sequence[Listener] = (),
     ) -> None:
         self._deliverers = deliverers
         self._opened: list[Deliverer[Any]] = []
         self._clock = clock
         self._listeners = listeners
+        self.heard = Listeners(heard_by)
         self.worker = worker  # its name
         self.kept_ms = kept_ms  # for how long its history is kept
 
@@ -91,7 +94,9 @@ class Attempts:
         now_ms = self._clock.now_ms()
         outcome = replace(outcome, duration_ms=max(now_ms - delivery.started_at, 0))
         await self._tell(delivery, outcome)
-        return self.settled(claim, delivery, outcome, now_ms), outcome
+        settlement = self.settled(claim, delivery, outcome, now_ms)
+        self.heard.attempt_ended(claim, settlement, outcome)
+        return settlement, outcome
 
     def cut_off(self, claim: Claim, why: str) -> Settlement:
         """Of an attempt that this worker cannot wait for any more."""
@@ -156,7 +161,7 @@ class Attempts:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # it is this worker that was told to stop, not something that the handler waited for
-            log.debug("%s: an attempt failed", delivery.id, exc_info=True)
+            log.debug("%s: an attempt failed", delivery.id, exc_info=True, extra=_named(delivery))
             in_vain = limit is not None and limit.expired()
             detail = f"no answer within {delivery.timeout_s:g} s" if in_vain else _said(error)
             return Outcome(verdict="retry", detail=detail)
@@ -169,7 +174,9 @@ class Attempts:
                 if answer is not None and inspect.isawaitable(answer):  # to ask what None is takes a while
                     await answer
             except (Exception, SystemExit, asyncio.CancelledError):  # also when it is cut off: what came of the attempt is known
-                log.exception("%s: what listens to dispatches failed; the delivery is not affected", delivery.id)
+                log.exception(
+                    "%s: what listens to dispatches failed; the delivery is not affected", delivery.id, extra=_named(delivery)
+                )
 
 
 def _nobody_delivers(target: Target | None) -> str:
@@ -192,6 +199,11 @@ def _check(outcome: object, deliverer: Deliverer[Any]) -> None:
     asked = outcome.retry_after_ms
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):
         raise TypeError(f"{made_by} returned retry_after_ms={asked!r}: give whole milliseconds, or leave it out")
+
+
+def _named(delivery: Delivery) -> dict[str, object]:
+    """What a line of the log is about."""
+    return {"fire_id": delivery.id, "owner": delivery.owner, "key": delivery.key, "attempt": delivery.attempt}
 
 
 def _said(error: BaseException) -> str:

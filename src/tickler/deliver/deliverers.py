@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -18,6 +18,17 @@ from tickler.target import HttpTarget, LambdaTarget, SqsTarget, Target
 EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 log = logging.getLogger("tickler.deliver")
+
+
+Wrap = Callable[[Deliverer[Any]], Deliverer[Any]]
+
+
+def wrapped(deliverers: Mapping[type[Target], Deliverer[Any]], wraps: Sequence[Wrap]) -> dict[type[Target], Deliverer[Any]]:
+    """All of them within what is put around them, the last outermost; one that serves several kinds stays one."""
+    around = {id(deliverer): deliverer for deliverer in deliverers.values()}
+    for wrap in wraps:
+        around = {inmost: wrap(deliverer) for inmost, deliverer in around.items()}
+    return {kind: around[id(deliverer)] for kind, deliverer in deliverers.items()}
 
 
 def check_environment(environ: Mapping[str, str]) -> None:

@@ -224,13 +224,15 @@ class Hands:
         id, attempt = claim.schedule.id, 1 if claim.fire is None else claim.fire.attempt
         detail = None if settlement.entry is None else settlement.entry.detail
         why = detail or "no reason is known"
+        named = {"fire_id": _fire_id(settlement), "owner": id.owner, "key": id.key, "attempt": attempt}
         if settlement.then == "dead":
             self.counts["dead"] += 1
-            self._dead.say("%s was given up after attempt %d: %s (fires.retry sends %s again)", id, attempt, why, _id_of(claim))
+            text = "%s was given up after attempt %d: %s (`tickler retry %s` sends it again)"
+            self._dead.say(text, id, attempt, why, _id_of(claim), extra=named)
         elif claim.fire is None:
-            self._dead.say("%s was not delivered, and is not tried again: %s", id, why)
+            self._dead.say("%s was not delivered, and is not tried again: %s", id, why, extra=named)
         else:
-            self._failed.say("%s failed at attempt %d, and is tried again: %s", id, attempt, why)
+            self._failed.say("%s failed at attempt %d, and is tried again: %s", id, attempt, why, extra=named)
         if outcome.verdict == "gone":
             await self._gone(claim, f"its target {detail or 'is gone'}")
 
@@ -240,6 +242,10 @@ class Hands:
             return self._longest_s
         left_s = max(self.ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain.total_seconds()
         return min(self._longest_s, left_s)
+
+
+def _fire_id(settlement: Settlement) -> str | None:
+    return None if settlement.entry is None else settlement.entry.fire_id
 
 
 def _id_of(claim: Claim) -> str:

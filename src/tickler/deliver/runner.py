@@ -60,6 +60,7 @@ class Runner:
         self._schedules = schedules
         self._clock = clock
         self._worker = attempts.worker
+        self._heard = attempts.heard
         self._kept_ms = attempts.kept_ms
         self._options = options
         self._lease_ms = options.lease // _MS
@@ -207,7 +208,9 @@ class Runner:
         if not self.may_claim:
             return 0
         taken = 0
-        lease_first = asyncio.get_running_loop().time() - self._leased_at >= LEASE_EVERY_S
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        lease_first = began - self._leased_at >= LEASE_EVERY_S
         if lease_first:
             taken += self._hands.take(await self._lease(now_ms, room, except_owners))
         if taken < room:
@@ -218,6 +221,7 @@ class Runner:
         if taken:
             self.last_claim_at = now_ms
             self._vain = 0
+        self._heard.round_ended(now_ms, loop.time() - began, taken)
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return taken
 

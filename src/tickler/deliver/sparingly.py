@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 
 MOST = 10
 WITHIN_S = 20.0
@@ -19,7 +20,7 @@ class Sparingly:
         self._since_s = 0.0
         self._said = 0
 
-    def say(self, text: str, *values: object) -> None:
+    def say(self, text: str, *values: object, extra: Mapping[str, object] | None = None) -> None:
         if not self._log.isEnabledFor(self._level):
             return
         now_s = time.monotonic()
@@ -28,7 +29,7 @@ class Sparingly:
             self._since_s = now_s
         self._said += 1
         if self._said <= MOST:
-            self._log.log(self._level, text, *values)
+            self._log.log(self._level, text, *values, extra=extra)
 
     def sum_up(self) -> None:
         """Say how many there were that were not said."""

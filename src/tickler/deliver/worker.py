@@ -14,6 +14,7 @@ from tickler.deliver.attempt import Attempts
 from tickler.deliver.heartbeat import Heartbeat
 from tickler.deliver.options import RunOptions
 from tickler.deliver.runner import Runner, Summary
+from tickler.deliver.telling import Telling
 from tickler.schedules import Schedules
 from tickler.store import Store
 
@@ -37,22 +38,29 @@ class Worker:
         follow: Callable[[], Awaitable[None]],
         options: RunOptions,
     ) -> None:
+        self.name = attempts.worker
         self._attempts = attempts
         self._loop = asyncio.get_running_loop()
         self.runner = Runner(store, schedules, attempts, clock, options)
         self._heartbeat = Heartbeat(store.records, clock, self.runner, attempts.worker, follow)
+        self._telling = Telling(store.records, clock, attempts.worker) if store.capabilities.shared else None
+        if self._telling is not None:
+            attempts.heard.own.append(self._telling)
 
     async def run(self) -> None:
         self._heartbeat.check_clock()  # before anything is claimed
         await self._attempts.open()
-        beating = asyncio.create_task(self._heartbeat.run())
+        beside = [asyncio.create_task(self._heartbeat.run())]
+        if self._telling is not None:
+            beside.append(asyncio.create_task(self._telling.run()))
         log.info("working as %s", self._attempts.worker)
         try:
             await self.runner.run()
         finally:
-            beating.cancel()
+            for task in beside:
+                task.cancel()
             await self._attempts.close()
-            await asyncio.wait([beating])
+            await asyncio.wait(beside)
 
     async def tick(self, budget_ms: int) -> Summary:
         await self._attempts.open()

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.clock import to_datetime
-from tickler.errors import UnknownTimezone
 from tickler.fires import Entry, Fire, FireState, FireStore
+from tickler.observe.phrases import count, instant, span
 from tickler.records import RecordStore
 from tickler.schedule import Id, StoredSchedule
 from tickler.schedules import ScheduleStore
 from tickler.when import When
-from tickler.when.zones import load_zone
 from tickler.workers import STOPPED, WORKING, WorkerReport, workers
 
 PAGE = 200  # entries of the history that are read together
@@ -121,15 +119,15 @@ def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
     stuck = _stuck(known)
     if next_at <= now_ms:
         late_ms = now_ms - next_at
-        since = f"{id} has been due for {_span(late_ms)}"
+        since = f"{id} has been due for {span(late_ms)}"
         if stuck:
             return f"{since}, and {stuck}"
         if late_ms < PATIENCE_MS:
             return f"{id} is due right now, and about to be claimed"
-        return f"{since} although {_count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
+        return f"{since} although {count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
     if (fire := _most_telling(known.fires)) is not None:
         return _of_fire(id, fire, schedule.when, now_ms, stuck)
-    coming = f"{id} is not due yet: it fires next at {_instant(next_at, schedule.when)}, in {_span(next_at - now_ms)}"
+    coming = f"{id} is not due yet: it fires next at {instant(next_at, schedule.when)}, in {span(next_at - now_ms)}"
     return f"{coming}, but {stuck}" if stuck else coming
 
 
@@ -142,7 +140,7 @@ def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
         facts += [_declared(schedule), _named(schedule.when, at)]
     facts += [_happened(entry, schedule) for entry in reversed(entries)]
     facts += [_owing(fire, schedule, now_ms) for fire in owed]
-    moment = _instant(at, schedule.when if schedule is not None else None)
+    moment = instant(at, schedule.when if schedule is not None else None)
     if owed:
         when = None if schedule is None else schedule.when
         return _of_fire(known.id, owed[0], when, now_ms, _stuck(known)), [*facts, *_working(known)]
@@ -178,14 +176,14 @@ def _why_not_then(schedule: StoredSchedule, at: int, moment: str) -> str | None:
     """Of an instant at which it was never to fire, as it is declared now."""
     id, when = schedule.id, schedule.when
     if when.last_before(at) != at:
-        around = [_instant(each, when) for each in (when.last_before(at), when.next_after(at)) if each is not None]
+        around = [instant(each, when) for each in (when.last_before(at), when.next_after(at)) if each is not None]
         return f"{moment} is no instant of {id}: those around it are {' and '.join(around) or 'none'}"
     if schedule.starts_at is not None and at < schedule.starts_at:
-        return f"{id} starts at {_instant(schedule.starts_at, when)}, after {moment}"
+        return f"{id} starts at {instant(schedule.starts_at, when)}, after {moment}"
     if schedule.ends_at is not None and at > schedule.ends_at:
-        return f"{id} ended at {_instant(schedule.ends_at, when)}, before {moment}"
+        return f"{id} ended at {instant(schedule.ends_at, when)}, before {moment}"
     if at < schedule.created_at:
-        return f"{id} did not exist at {moment}: it was put at {_instant(schedule.created_at, when)}"
+        return f"{id} did not exist at {moment}: it was put at {instant(schedule.created_at, when)}"
     return None
 
 
@@ -204,7 +202,7 @@ def _why_not_active(schedule: StoredSchedule) -> str:
         return "is finished: it has no instant left; put it with another when"
     if schedule.state == "unreadable":
         return f"was set aside because it does not read ({schedule.reason}): put it again"
-    return "should be in the index and is not: put it again"
+    return "should be in the index and is not: run `tickler doctor --repair`, or put it again"
 
 
 def _stuck(known: Known) -> str | None:
@@ -215,7 +213,7 @@ def _stuck(known: Known) -> str | None:
         if seen is None:
             return "no worker has been heard of for a day: start one with `tickler work`"
         how = "stopped" if seen.doing == STOPPED else "was heard of"
-        ago = _span(max(known.now_ms - seen.seen_at, 0))
+        ago = span(max(known.now_ms - seen.seen_at, 0))
         return f"no worker is at work, the last one {how} {ago} ago: start one with `tickler work`, or tick"
     if all(worker.doing != WORKING for worker in alive):
         return f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
@@ -229,7 +227,7 @@ def _most_telling(fires: Sequence[Fire]) -> Fire | None:
 
 
 def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
-    moment = _instant(fire.nominal_at, when)
+    moment = instant(fire.nominal_at, when)
     says = _state_of(fire, when, now_ms)
     in_vain = stuck is not None and fire.state == "open" and fire.worker is None
     return f"{id}'s fire of {moment} {says}" + (f", but {stuck}" if in_vain else "")
@@ -238,14 +236,14 @@ def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | No
 def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
     because = f" ({fire.reason})" if fire.reason else ""
     if fire.state == "dead":
-        return f"is dead{because}: send it again with fires.retry({fire.id!r})"
+        return f"is dead{because}: send it again with `tickler retry {fire.id}`"
     if fire.state == "waiting":
         return "waits until the one before it is settled, as its overlap says"
     if fire.worker is not None:
         return f"is with {fire.worker} for its attempt {fire.attempt}"
     if fire.deliver_after is None or fire.deliver_after <= now_ms:
         return f"is to be tried next{because}"
-    then = f"at {_instant(fire.deliver_after, when)}, in {_span(fire.deliver_after - now_ms)}"
+    then = f"at {instant(fire.deliver_after, when)}, in {span(fire.deliver_after - now_ms)}"
     return f"failed at attempt {fire.attempt}{because}, and is tried again {then}" if fire.attempt else f"is tried {then}"
 
 
@@ -254,9 +252,9 @@ def _what_came_of_it(id: Id, moment: str, entries: Sequence[Entry]) -> str:
     last = entries[0]
     if last.happened == "delivered":
         tried = "" if last.attempt <= 1 else f", at attempt {last.attempt}"
-        return f"{id}'s fire of {moment} was delivered {_span(max(last.late_ms, 0))} after its instant{tried}"
+        return f"{id}'s fire of {moment} was delivered {span(max(last.late_ms, 0))} after its instant{tried}"
     if last.happened == "skipped":
-        return f"{moment} of {id} was skipped by its {last.rule} rule, with {_count(last.count or 1, 'instant')} in all"
+        return f"{moment} of {id} was skipped by its {last.rule} rule, with {count(last.count or 1, 'instant')} in all"
     detail = f": {last.detail}" if last.detail else ""
     if last.happened in ("failed", "expired"):
         end = "and was given up" if last.gave_up else "and what became of it since is not remembered"
@@ -277,13 +275,13 @@ def _indexed(schedule: StoredSchedule, now_ms: int) -> Fact:
     if schedule.state != "active" or schedule.next_fire_at is None:
         return Fact("index", f"it is not in the index: it {_why_not_active(schedule)}", good=False)
     due = "due since" if schedule.next_fire_at <= now_ms else "due next at"
-    spread = f", {_span(schedule.offset_ms())} of it from its spread" if schedule.offset_ms() else ""
-    return Fact("index", f"it is in the index, {due} {_instant(schedule.next_fire_at, schedule.when)}{spread}")
+    spread = f", {span(schedule.offset_ms())} of it from its spread" if schedule.offset_ms() else ""
+    return Fact("index", f"it is in the index, {due} {instant(schedule.next_fire_at, schedule.when)}{spread}")
 
 
 def _named(when: When, at: int) -> Fact:
     named = when.last_before(at) == at
-    return Fact("instant", f"{_instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
+    return Fact("instant", f"{instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
 
 
 def _owed(known: Known) -> list[Fact]:
@@ -292,7 +290,7 @@ def _owed(known: Known) -> list[Fact]:
 
 def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:
     when = None if schedule is None else schedule.when
-    says = f"the fire of {_instant(fire.nominal_at, when)} {_state_of(fire, when, now_ms)}"
+    says = f"the fire of {instant(fire.nominal_at, when)} {_state_of(fire, when, now_ms)}"
     return Fact("fire", says, fire.state != "dead")
 
 
@@ -303,17 +301,17 @@ def _last(known: Known) -> list[Fact]:
 def _happened(entry: Entry, schedule: StoredSchedule | None) -> Fact:
     when = None if schedule is None else schedule.when
     detail = f": {entry.detail}" if entry.detail else ""
-    moment = _instant(entry.nominal_at, when)
+    moment = instant(entry.nominal_at, when)
     if entry.happened == "skipped":
-        until = "" if entry.until_at in (None, entry.nominal_at) else f" to {_instant(entry.until_at or 0, when)}"
-        skipped = f"{_count(entry.count or 1, 'instant')} skipped by the {entry.rule} rule"
+        until = "" if entry.until_at in (None, entry.nominal_at) else f" to {instant(entry.until_at or 0, when)}"
+        skipped = f"{count(entry.count or 1, 'instant')} skipped by the {entry.rule} rule"
         return Fact("history", f"{moment}{until}: {skipped}", good=False)
     attempt = f" at attempt {entry.attempt}" if entry.attempt else ""
     by = f" by {entry.worker}" if entry.worker else ""
     status = f", answered {entry.status}" if entry.status else ""
     took = f" in {entry.duration_ms} ms" if entry.duration_ms is not None else ""
     good = entry.happened in ("delivered", "retried")
-    return Fact("history", f"{moment}: {entry.happened}{attempt} at {_instant(entry.at, when)}{took}{by}{status}{detail}", good)
+    return Fact("history", f"{moment}: {entry.happened}{attempt} at {instant(entry.at, when)}{took}{by}{status}{detail}", good)
 
 
 def _working(known: Known) -> list[Fact]:
@@ -321,42 +319,12 @@ def _working(known: Known) -> list[Fact]:
     if not alive:
         return [Fact("workers", _stuck(known) or "", good=False)]
     rounds = [worker.last_round_at for worker in alive if worker.last_round_at is not None]
-    looked = f"; one looked for what is due {_span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
+    looked = f"; one looked for what is due {span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
     idle = [Fact("workers", f"{worker.name} is {worker.doing}", good=False) for worker in alive if worker.doing != WORKING]
-    return [Fact("workers", f"{_count(len(alive), 'worker')} alive{looked}"), *idle]
+    return [Fact("workers", f"{count(len(alive), 'worker')} alive{looked}"), *idle]
 
 
 def _covers(entry: Entry, at: int) -> bool:
     if entry.happened == "skipped" and entry.until_at is not None:
         return entry.nominal_at <= at <= entry.until_at
     return entry.nominal_at == at
-
-
-def _instant(ms: int, when: When | None) -> str:
-    """As people say it where the schedule is, and in UTC."""
-    utc = to_datetime(ms)
-    text = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
-    if when is None or when.tz == "UTC":
-        return text
-    try:
-        there = utc.astimezone(load_zone(when.tz).info)
-    except UnknownTimezone:
-        return text
-    return f"{there:%Y-%m-%d %H:%M:%S} {when.tz} ({utc:%H:%M} UTC)"
-
-
-def _span(ms: int) -> str:
-    """Its two largest units."""
-    if ms < 1_000:
-        return f"{ms} ms"
-    units = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
-    parts: list[str] = []
-    for name, size in units:
-        count, ms = divmod(ms, size)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -101,6 +101,9 @@ class BadRowContract(FireFixtures):
         assert [(aside.key, aside.managed) for aside in await store.index.set_aside()] == [("bad", True)]
         assert (await stored(schedules, "bad")).state == "unreadable"
         assert await worker.claim(hour(0.5)) == []
+        await store.index.restore()  # as at every start
+        assert keys(await worker.claim(hour(1.5))) == ["good"]
+        assert await store.index.count_set_aside() == 1
 
     async def test_a_schedule_that_did_not_read_fires_again_when_it_is_put_again(
         self, store: Store, schedules: Schedules, worker: Worker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.fires import Entry, Fire, FireStore, Settlement, fire_id
+from tickler.fires import Due, Entry, Fire, FireStore, Settlement, fire_id
 from tickler.index import IndexRow
 from tickler.policy import Policy
 from tickler.schedule import Id
@@ -21,7 +21,9 @@ from tickler.testing.fire_fixtures import (
     done,
     entries,
     hour,
+    keys,
     listed,
+    minutely,
     owed,
     release,
     retry,
@@ -195,7 +197,46 @@ class HistoryContract(FireFixtures):
         await worker.settle(hour(1), dead(fire, hour(1)))
         assert await fires.next_at() is None
 
+    # What is due, looked at.
+
+    async def test_what_is_due_is_looked_at_earliest_first_and_not_taken(
+        self, store: Store, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        assert await fires.peek(hour(9), 10) == []
+        await store.index.upsert_many([IndexRow("u1", "row", HOURLY, NOW_MS + 1)])
+        await schedules.put_many([schedule("without", target=None), schedule("later", minutely(30)), schedule("digest")])
+        assert await fires.peek(hour(0.5) - 1, 10) == [], "what has no target is due for others"
+        both = [Due("u1", "later", hour(0.5), None), Due("u1", "digest", hour(1), None)]
+        assert await fires.peek(hour(1), 10) == both
+        assert await fires.peek(hour(1), 1) == both[:1]
+        assert await fires.peek(hour(1), 10) == both
+        assert keys(await worker.claim(hour(1))) == ["later", "digest"]
+
+    async def test_fires_are_among_what_is_due_from_when_they_may_be_taken(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        (fire,) = owed(await worker.claim(hour(1)))
+        assert await fires.peek(hour(1) + LEASE_MS - 1, 10) == []
+        assert await fires.peek(hour(1) + LEASE_MS, 10) == [Due("u1", "digest", hour(1) + LEASE_MS, fire.id)]
+        await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
+        assert await fires.peek(hour(1.25), 10) == [Due("u1", "digest", hour(1.25), fire.id)]
+        assert [due.fire_id for due in await fires.peek(hour(2), 10)] == [fire.id, None]
+        (fire,) = owed(await worker.lease(hour(1.25)))
+        await worker.settle(hour(1.25), dead(fire, hour(1.25)))
+        assert await fires.peek(hour(2) - 1, 10) == []
+
     # What is forgotten.
+
+    async def test_what_should_have_been_pruned_is_counted_no_further_than_asked_for(
+        self, store: Store, fires: FireStore
+    ) -> None:
+        for n in range(5):
+            await fires.settle([remembered("digest", n, hour(n))], hour(n), expires_at=hour(10) + n)
+        counted = [await fires.count_expired(hour(10) + at, most) for at, most in ((-1, 10), (2, 10), (9, 10), (9, 4))]
+        assert counted == ([0, 0, 0, 0] if store.capabilities.prunes_itself else [0, 3, 5, 4])
+        await fires.prune(hour(11))
+        assert await fires.count_expired(hour(11), 10) == 0
 
     async def test_prune_removes_what_has_expired_and_nothing_else_in_steps(self, store: Store, fires: FireStore) -> None:
         for n in range(5):

@@ -9,9 +9,9 @@ import pytest
 
 from tickler.advance import ROW_FORMAT
 from tickler.clock import ManualClock
-from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.errors import InvalidInput, ManagedRow, WorkerUnfit
 from tickler.index import IndexRow, ScheduleIndex
-from tickler.schedule import Schedule
+from tickler.schedule import Id, Schedule
 from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.testing.claimers import Claimers
@@ -29,6 +29,15 @@ def row(
 
 def keys(rows: list[IndexRow]) -> list[str]:
     return [row.key for row in rows]
+
+
+async def walked(index: ScheduleIndex, limit: int) -> list[list[IndexRow]]:
+    pages: list[list[IndexRow]] = []
+    cursor: str | None = None
+    while not pages or cursor is not None:
+        page, cursor = await index.walk(cursor, limit)
+        pages.append(page)
+    return pages
 
 
 class ScheduleIndexContract(StoreContract):
@@ -260,6 +269,105 @@ class ScheduleIndexContract(StoreContract):
         assert await index.count(due_by=NOW_MS - 5) == 0
         await index.claim_due(NOW_MS)
         assert await index.count(due_by=NOW_MS) == 0
+
+    # Walks.
+
+    async def test_a_walk_meets_every_row_once_page_by_page(self, index: ScheduleIndex) -> None:
+        assert await index.walk(None, 10) == ([], None)
+        rows = [
+            row(f"k{n}", (n - 7) * HOUR_MS, HOURLY if n % 2 else Every(minutes=7), owner=f"u{n % 3}", offset_ms=n)
+            for n in range(25)
+        ]
+        rows.append(row("ends", 5, ends_at=NOW_MS + DAY_MS))
+        await index.upsert_many(rows)
+        for limit in (1, 4, 13, 26, 1000):
+            pages = await walked(index, limit)
+            assert all(len(page) <= limit for page in pages)
+            assert sorted(each for page in pages for each in map(str, page)) == sorted(map(str, rows)), f"{limit} at a time"
+
+    async def test_a_walk_changes_nothing(self, index: ScheduleIndex) -> None:
+        await index.upsert_many([row("due", -1), row("later", 1)])
+        await walked(index, 1)
+        assert keys(await index.claim_due(NOW_MS)) == ["due"]
+
+    async def test_a_walk_meets_rows_of_schedules_and_no_others_of_them(self, store: Store, index: ScheduleIndex) -> None:
+        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+        await schedules.put_many([Schedule(owner="u1", key=key, when=HOURLY) for key in ("active", "paused")])
+        await schedules.pause("u1", "paused")
+        await store.records.put("worker", "w1", b"{}", now_ms=NOW_MS, expires_at=NOW_MS + HOUR_MS)
+        ((found,),) = await walked(index, 10)
+        assert (found.key, found.when, found.next_fire_at, found.managed) == ("active", HOURLY, NOW_MS + HOUR_MS, True)
+
+    async def test_a_row_that_stays_is_met_whatever_comes_and_goes_during_the_walk(self, index: ScheduleIndex) -> None:
+        await index.upsert_many([row(f"stays{n}", DAY_MS + n) for n in range(20)])
+        await index.upsert_many([row(f"goes{n}", DAY_MS + n) for n in range(10)] + [row(f"due{n}", n - 10) for n in range(10)])
+        met: Counter[str] = Counter()
+        cursor: str | None = None
+        for step in range(100):
+            page, cursor = await index.walk(cursor, 3)
+            met.update(keys(page))
+            if cursor is None:
+                break
+            await index.remove("u1", f"goes{step}")
+            await index.upsert_many([row(f"comes{step}", DAY_MS + step)])
+            await index.claim_due(NOW_MS, 2)  # moves two forward
+        assert cursor is None
+        assert all(met[f"stays{n}"] == 1 for n in range(20)), met
+        assert all(met[f"due{n}"] >= 1 for n in range(10)), "one that was advanced may be met where it was or where it is"
+
+    async def test_a_walk_leaves_out_what_does_not_read_and_goes_on(self, store: Store, index: ScheduleIndex) -> None:
+        await index.upsert_many([row(f"k{n}", n) for n in range(6)])
+        await self.corrupt(store, "u1", "k1", when_text="61 * * * *")
+        await self.corrupt(store, "u1", "k2", tz="Mars/Olympus_Mons")
+        await self.corrupt(store, "u1", "k3", when_text="phase(moon)", format=ROW_FORMAT + 1)
+        pages = await walked(index, 1)
+        assert sorted(key for page in pages for key in keys(page)) == ["k0", "k4", "k5"]
+        assert await index.set_aside() == []
+        assert await index.count() == 6
+
+    @pytest.mark.parametrize(
+        "cursor", ["", "x", "{}", "[-1,null]", "-1", "99999999999999999999", '["a","\\u0000"]', '["\ud800","a"]']
+    )
+    async def test_a_walk_takes_no_cursor_but_its_own(self, index: ScheduleIndex, cursor: str) -> None:
+        await index.upsert_many([row(f"k{n}", n) for n in range(3)])
+        with pytest.raises(InvalidInput, match="begin with None"):
+            await index.walk(cursor, 1)
+
+    # Rows whose schedule is gone.
+
+    async def test_a_row_is_no_orphan_while_its_schedule_is_there_or_where_none_belongs_to_it(
+        self, store: Store, index: ScheduleIndex
+    ) -> None:
+        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+        await schedules.put(Schedule(owner="u1", key="active", when=HOURLY))
+        await schedules.put(Schedule(owner="u1", key="once", when=At("2030-11-20T13:00:00Z")))
+        await index.upsert_many([row("alone")])
+        assert sorted(keys(await index.claim_due(NOW_MS + HOUR_MS))) == ["active", "alone", "once"]
+        assert await index.orphans(10) == []
+        assert await index.drop_orphans(10) == 0
+        assert await index.count() == 2
+        (finished,) = (await schedules.list(state="finished")).items
+        assert finished.key == "once"
+
+    async def test_a_row_whose_schedule_is_gone_is_an_orphan_until_it_is_dropped(
+        self, store: Store, index: ScheduleIndex
+    ) -> None:
+        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+        await schedules.put_many([Schedule(owner="u1", key=f"k{n}", when=HOURLY) for n in range(5)])
+        await schedules.put(Schedule(owner="u1", key="k5", when=At("2030-11-20T13:00:00Z")))
+        await index.claim_due(NOW_MS + HOUR_MS)
+        for key in ("k0", "k1", "k3", "k5"):
+            await self.lose_schedule(store, "u1", key)
+        gone = [Id("u1", key) for key in ("k0", "k1", "k3", "k5")]
+        assert await index.orphans(10) == gone
+        assert await index.orphans(2) == gone[:2]
+        dropped = [await index.drop_orphans(2)]
+        while dropped[-1]:
+            assert dropped[-1] <= 4, "two of those in the index, and two that were set aside, at most"
+            dropped.append(await index.drop_orphans(2))
+        assert sum(dropped) == 4
+        assert await index.orphans(10) == []
+        assert keys(await index.claim_due(NOW_MS + 2 * HOUR_MS)) == ["k2", "k4"]
 
     # Several claimers.
 

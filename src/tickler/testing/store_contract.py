@@ -21,6 +21,7 @@ class StoreContract:
 
     `url`: where other processes open the same store; without it, tests with several processes are skipped.
     `corrupt`: writes into a stored row behind the store's back; without it, tests of bad rows are skipped.
+    `lose_schedule`: removes a schedule and leaves its row; without it, tests of rows without a schedule are skipped.
     `many`: how many rows several processes fight over; fewer, for an engine that is slow.
     """
 
@@ -52,6 +53,10 @@ class StoreContract:
         `body` is what is stored of a schedule besides: JSON, as a rule.
         """
         pytest.skip("this kit was given no way to corrupt a row")
+
+    async def lose_schedule(self, store: Store, owner: str, key: str) -> None:
+        """Remove a schedule and leave its row, where they are two."""
+        pytest.skip("this kit was given no way to remove a schedule from under its row")
 
     @pytest_asyncio.fixture
     async def claimers(self, store: Store, url: str | None) -> AsyncIterator[Claimers]:

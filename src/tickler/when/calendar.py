@@ -19,6 +19,16 @@ class Calendar(When):
     def _keep(self, text: str, tz: str, walls: Walls, *, running: bool) -> None:
         self._freeze(text, tz, _walls=walls, _zone=load_zone(tz), _running=running, _found=(0, 0))
 
+    @property
+    def walls(self) -> Walls:
+        """The wall times it names, whatever becomes of them in its zone."""
+        return self._walls
+
+    @property
+    def running(self) -> bool:
+        """Whether it follows real time, rather than naming times that happen once each."""
+        return self._running
+
     def next_after(self, after_ms: int) -> int | None:
         if type(after_ms) is not int:
             raise not_ms(after_ms)

@@ -5,16 +5,31 @@ from __future__ import annotations
 from calendar import isleap
 from datetime import date
 from itertools import pairwise
+from typing import NamedTuple
 
 from cronsim import CronSim
 
 from tickler.when.zones import DAY
+
+LAST, LAST_WEEKDAY = CronSim.LAST, CronSim.LAST_WEEKDAY  # among days, and beside a weekday
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _FIRST_DAY = date(2, 1, 1).toordinal() - _EPOCH_ORDINAL
 _LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
 _GREGORIAN_CYCLE_MONTHS = 400 * 12
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Named(NamedTuple):
+    """What each field names. `days` may have LAST and LAST_WEEKDAY; `weekdays` begin with Sunday; pairs are nth of a month."""
+
+    seconds: frozenset[int]
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int | tuple[int, int]]
+    both: bool  # day and weekday have to match; otherwise one of them is enough
 
 
 class CronFields:
@@ -57,6 +72,20 @@ class CronFields:
         seconds = _members(self._seconds)
         across = apart * 60 + seconds[0] - seconds[-1]  # from a minute's last second to the first of the next that matches
         return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
+
+    def named(self) -> Named:
+        """For who wants to say it in words."""
+        sim = self._sim
+        weekdays = frozenset(day % 7 if isinstance(day, int) else (day[0] % 7, day[1]) for day in sim.weekdays)
+        return Named(
+            seconds=frozenset(sim.seconds),
+            minutes=frozenset(sim.minutes),
+            hours=frozenset(sim.hours),
+            days=frozenset(sim.days),
+            months=frozenset(sim.months),
+            weekdays=weekdays,
+            both=sim.day_and,
+        )
 
     def _time_from(self, second: int) -> int:
         """The first time of day >= `second`; the caller knows that there is one."""

@@ -125,7 +125,7 @@ class HttpDeliverer:
         if target.body == "raw" and passes_for_an_envelope(body):
             return Outcome(verdict="give_up", detail=_LOOKALIKE)
         headers = {"content-type": content_type, **(target.headers or {})}
-        headers |= _headers(delivery)
+        headers |= {**(delivery.context or {}), **_headers(delivery)}
         timestamp_s = self._clock.now_ms() // 1000
         headers["webhook-timestamp"] = str(timestamp_s)
         headers["webhook-signature"] = sign(await self._secrets_of(delivery, target), delivery.id, timestamp_s, body)

@@ -22,11 +22,21 @@ H = TypeVar("H", bound=Handler)
 log = logging.getLogger("tickler.deliver")
 
 
+ECHO = "echo"
+
+
+async def echo(delivery: Delivery) -> object:
+    """A handler that every worker has, to try things with: answers with what it was sent."""
+    if delivery.payload is not None:
+        return delivery.payload
+    return f"{delivery.owner}/{delivery.key} at {delivery.nominal:%H:%M:%S} UTC"
+
+
 class Handlers:
     """Handlers by the name that targets have. Nothing is ever imported from stored text."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Handler] = {}
+        self._by_name: dict[str, Handler] = {ECHO: echo}
 
     def register(self, name: str, handler: Handler) -> None:
         PythonTarget(name)  # checks the name

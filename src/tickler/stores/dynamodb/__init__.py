@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
-from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, silent
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, Tell, no_file, silent, untold
 from tickler.stores.dynamodb import moves, schema, templates
 from tickler.stores.dynamodb.attached import DueItem, DynamoIndex
+from tickler.stores.dynamodb.contents import contents
 from tickler.stores.dynamodb.fires import DynamodbFires
 from tickler.stores.dynamodb.index import DynamodbIndex
 from tickler.stores.dynamodb.layout import LONGEST_NAME_BYTES
@@ -49,6 +51,7 @@ class DynamodbStore:
         self.index = DynamodbIndex(self._table, self.records)
         self.schedules = DynamodbSchedules(self._table, self.records)
         self.fires = DynamodbFires(self._table, self.records)
+        self.contents = contents(self._table)
 
     @property
     def client(self) -> Client:
@@ -116,6 +119,12 @@ class DynamodbStore:
                 yield misfit
         finally:
             await self.close()
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file(self._table.label, "turn on point-in-time recovery of the table, or use `aws dynamodb create-backup`")
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file(self._table.label, "use `aws dynamodb restore-table-to-point-in-time`")
 
     def definition(self, form: Form) -> str:
         return templates.render(form, self._table.name)

@@ -40,6 +40,7 @@ from tickler.index import check_limit
 from tickler.stores.dynamodb.schema import check_key, describe
 from tickler.stores.dynamodb.search import Route, Search, SparseIndex
 from tickler.stores.dynamodb.shards import shard_of
+from tickler.stores.dynamodb.sparsity import Sparsity, sparsity_of
 from tickler.stores.dynamodb.table import TRIES, all_of
 from tickler.when import KINDS, When, parse_when, when_from_json
 
@@ -204,6 +205,16 @@ class DynamoIndex:
 
         found = all_of(await gathered(map(earliest, self._partitions())))
         return min((at for each in found for at in each), default=None)
+
+    async def sparsity(self) -> Sparsity:
+        """How much of the table is in the index, as DynamoDB has last counted: every six hours or so.
+
+        It should be little. `tickler doctor --scan` counts anew, and says what is wrong.
+        """
+        description = await describe(self.client, self._index.table)
+        if description is None:
+            raise SchemaMismatch(f"dynamodb://{self._index.table}", "the table is gone: check its name and region=")
+        return sparsity_of(description, self._index.name)
 
     # What is in the table.
 

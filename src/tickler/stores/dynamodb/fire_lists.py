@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import gathered
-from tickler.fires import Fire, FireState
+from tickler.fires import Due, Fire, FireState
 from tickler.schedule import Id
 from tickler.stores.dynamodb import fire_layout, layout
 from tickler.stores.dynamodb.fire_layout import fire_of, place_of, schedule_of, which
-from tickler.stores.dynamodb.layout import place, text
+from tickler.stores.dynamodb.layout import number, place, text
 from tickler.stores.dynamodb.owing import own_fires
 from tickler.stores.dynamodb.search import SparseIndex
 from tickler.stores.dynamodb.table import Table, all_of
@@ -79,6 +79,34 @@ async def next_at(table: Table) -> int | None:
     shards = await table.shards()
     found = all_of(await gathered([*map(earliest_open, shards), *map(earliest_due, shards)]))
     return min((at for at in found if at is not None), default=None)
+
+
+async def peek(table: Table, due_by: int, limit: int) -> list[Due]:
+    """The earliest of what is due and has a target, and of what is open; reads some of each shard."""
+
+    async def some(index: SparseIndex, shard: str, due: Callable[[Item], Due | None]) -> list[Due]:
+        request = _partition(index, shard)
+        request["KeyConditionExpression"] += f" AND {index.sort_key} <= :until"
+        request["ExpressionAttributeValues"][":until"] = number(due_by)
+        found: list[Due] = []
+        async for page in table.pages({**request, "Limit": limit}):
+            found += filter(None, map(due, page["Items"]))
+            if len(found) >= limit:
+                break
+        return found
+
+    shards = await table.shards()
+    rows = [some(table.due, shard, _due_row) for shard in shards]
+    parts = all_of(await gathered([*rows, *(some(table.open, shard, _due_fire) for shard in shards)]))
+    return sorted((due for part in parts for due in part), key=lambda due: due.at)[:limit]
+
+
+def _due_row(item: Item) -> Due | None:
+    return Due(*layout.id_of(item), int(item["next_fire_at"]["N"]), None) if "has_target" in item else None
+
+
+def _due_fire(item: Item) -> Due | None:
+    return Due(*schedule_of(item), int(item["deliver_after"]["N"]), which(item))
 
 
 async def _of_schedule(table: Table, id: Id, state: FireState, after: Place | None, limit: int) -> list[Fire]:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, retried
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
 from tickler.stores.dynamodb.fire_lease import Leaser
-from tickler.stores.dynamodb.fire_lists import find_fire, list_fires, next_at
+from tickler.stores.dynamodb.fire_lists import find_fire, list_fires, next_at, peek
 from tickler.stores.dynamodb.fire_settle import Settler
 from tickler.stores.dynamodb.history import inserts, read_history
 from tickler.stores.dynamodb.order import Order
@@ -119,8 +119,14 @@ class DynamodbFires:
     async def next_at(self) -> int | None:
         return await next_at(self._table)
 
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        return await peek(self._table, due_by, limit)
+
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         """Nothing: DynamoDB does so by itself, within days of the time to live."""
+        return 0
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
         return 0
 
     async def list(

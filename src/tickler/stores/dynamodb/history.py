@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tickler.contents import Remembered
 from tickler.dynamo import Item, execute_many
 from tickler.fires import Entry
 from tickler.schedule import Id
@@ -21,6 +22,7 @@ from tickler.stores.dynamodb.layout import number, text
 from tickler.stores.dynamodb.table import Table, settled
 from tickler.stores.dynamodb.together import Insert
 
+PAST = "past#"
 _SEPARATOR = "\t"
 _encode = msgspec.json.Encoder().encode
 
@@ -69,6 +71,12 @@ async def read_history(table: Table, id: Id, before: tuple[int, str] | None, lim
     return [_read(item, id) for item in found[:limit]]
 
 
+def read_remembered(item: Item) -> Remembered:
+    """An entry, wherever it lies; until when it is kept is known to the second."""
+    owner, _, key = item["pk"]["S"].removeprefix(PAST).partition(_SEPARATOR)
+    return Remembered(_read(item, Id(owner, key))[1], int(item["ttl"]["N"]) * 1000)
+
+
 def _read(item: Item, id: Id) -> tuple[str, Entry]:
     said = msgspec.json.decode(item["entry"]["S"])
     name = item["sk"]["S"].partition(_SEPARATOR)[2]
@@ -76,7 +84,7 @@ def _read(item: Item, id: Id) -> tuple[str, Entry]:
 
 
 def _partition(id: Id) -> str:
-    return f"past#{id.owner}{_SEPARATOR}{id.key}"
+    return f"{PAST}{id.owner}{_SEPARATOR}{id.key}"
 
 
 def _sort(at: int, name: str) -> str:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
-from tickler.advance import reads
+from msgspec import Meta
+
+from tickler.advance import readable, reads
 from tickler.dynamo import Item, Statement, execute_many, get_many
 from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, ManagedRow, StoreUnavailable
-from tickler.index import IndexRow, SetAside
+from tickler.index import IndexRow, SetAside, walk_cursor, walk_place
 from tickler.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.claim import Claimer
 from tickler.stores.dynamodb.layout import DUE, LISTED, text
 from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.steps import DueReader
 from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
 
 _UNREADABLE = layout.listed_partitions("unreadable")
+
+
+class WalkPlace(NamedTuple):
+    """Where a walk stands."""
+
+    shard: Annotated[int, Meta(ge=0)]  # by number
+    met: dict[str, dict[str, str]] | None  # the last entry of it that was met
 
 
 class DynamodbIndex:
@@ -64,14 +75,7 @@ class DynamodbIndex:
 
     async def next_due(self) -> int | None:
         async def earliest(shard: str) -> list[int]:
-            request = {
-                "TableName": self._table.name,
-                "IndexName": DUE,
-                "KeyConditionExpression": "due_shard = :shard",
-                "ExpressionAttributeValues": {":shard": text(shard)},
-                "Limit": 1,
-            }
-            page = await self._table.client.call("Query", request)
+            page = await self._due_page(shard, None, 1)
             return [int(item["next_fire_at"]["N"]) for item in page["Items"]]
 
         found = all_of(await gathered(earliest(shard) for shard in await self._table.shards()))
@@ -95,6 +99,44 @@ class DynamodbIndex:
         ]
         outcomes = settled(await execute_many(self._table.client, statements))
         return sum(outcome.done for outcome in outcomes)
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
+        """Shard after shard of what is at home here, earliest first.
+
+        A row that is advanced meanwhile is met, and perhaps again where it moved to. One that moves to an earlier instant, or
+        to another shard because they became more, may be missed. What was written a moment ago may not be in the GSI yet.
+        """
+        number, start = (0, None) if cursor is None else walk_place(cursor, WalkPlace)
+        shards = await self._table.shards()
+        found: list[Item] = []
+        while number < len(shards) and len(found) < limit:
+            page = await self._due_page(shards[number], start, limit - len(found))
+            found += page["Items"]
+            start = page.get("LastEvaluatedKey")
+            if start is None:
+                number += 1
+        read = DueReader(self._table.label).read
+        rows = readable(row[1:] for item in found if (row := read(item)) is not None)
+        return rows, walk_cursor(WalkPlace(number, start)) if number < len(shards) else None
+
+    async def _due_page(self, shard: str, start: Item | None, limit: int) -> dict[str, Any]:
+        request: dict[str, object] = {
+            "TableName": self._table.name,
+            "IndexName": DUE,
+            "KeyConditionExpression": "due_shard = :shard",
+            "ExpressionAttributeValues": {":shard": text(shard)},
+            "Limit": limit,
+        }
+        if start is not None:
+            request["ExclusiveStartKey"] = start
+        return await self._table.client.call("Query", request)
+
+    async def orphans(self, limit: int) -> list[Id]:
+        """None, by construction: a row and its schedule are one item."""
+        return []
+
+    async def drop_orphans(self, limit: int) -> int:
+        return 0
 
     def _upsert(self, head: Item, before: Item | None) -> Statement:
         if before is None:

@@ -176,7 +176,7 @@ def row_head(row: IndexRow, home: str, shards: int) -> Item:
     """The head of a row that no schedule stands behind."""
     id = Id(row.owner, row.key)
     head = {**head_key(id), **_row(row, home, shards), "home": text(home), "revision": text(new_revision())}
-    _check_head(head, CLAIM_BYTES)
+    check_head(head, CLAIM_BYTES)
     return head
 
 
@@ -248,7 +248,7 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
         if change.move == "finish":
             head["aside"] = text("finished")
     apart = "" if before is None or "body_revision" not in before else before["body_revision"]["S"]
-    on_head, body = _divided(change.body)
+    on_head, body = divided(change.body)
     head |= on_head
     body_item: Item | None = None
     if body != b"{}" and size_of(head) + len("body") + len(body) > INLINE_BYTES:
@@ -257,10 +257,10 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
         else:
             head["body_revision"] = text(revision)
             body_item = {**body_key(id, text(revision)), "body": text(body.decode())}
-            _check_body(body_item)
+            check_body(body_item)
     elif body != b"{}":
         head["body"] = text(body.decode())
-    _check_head(head, CLAIM_BYTES + FIRE_BYTES if change.has_target else CLAIM_BYTES)
+    check_head(head, CLAIM_BYTES + FIRE_BYTES if change.has_target else CLAIM_BYTES)
     removed = [] if before is None else [name for name in _OPTIONAL if name in before and name not in head and name not in keeps]
     return Written(head, removed, body_item, bool(apart) and "body_revision" not in head)
 
@@ -270,13 +270,13 @@ _OF_BODY = ("ends_at", "policy", "has_target", "body", "body_revision")
 _OPTIONAL = (*_IN_INDEX, *_ASIDE, *_OF_BODY, "listed", "offset_ms", "ttl", "claim")
 
 
-def _divided(body: bytes) -> tuple[Item, bytes]:
+def divided(body: bytes) -> tuple[Item, bytes]:
     """What of a schedule's body is always on the head, since claims need it, and the rest."""
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     on_head: Item = {}
     if "policy" in fields:
         on_head["policy"] = text(bytes(fields.pop("policy")).decode())
-    if "ends_at" in fields:
+    if "ends_at" in fields and bytes(fields["ends_at"]).isdigit():
         on_head["ends_at"] = {"N": bytes(fields.pop("ends_at")).decode()}
     return on_head, msgspec.json.encode(fields)
 
@@ -284,7 +284,7 @@ def _divided(body: bytes) -> tuple[Item, bytes]:
 def _same_rest(whole: bytes, rest: bytes) -> bool:
     """Whether what is not on the head of a body is this; no, where it does not read."""
     try:
-        return _divided(whole)[1] == rest
+        return divided(whole)[1] == rest
     except msgspec.DecodeError:
         return False
 
@@ -322,7 +322,7 @@ def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
     )
 
 
-def _check_head(head: Item, room: int) -> None:
+def check_head(head: Item, room: int) -> None:
     """A head that is larger would cost every claim more; `InvalidSchedule` says what to shorten."""
     size = size_of(head) + room
     if size <= MOST_HEAD_BYTES:
@@ -339,7 +339,7 @@ def _check_head(head: Item, room: int) -> None:
     )
 
 
-def _check_body(body: Item) -> None:
+def check_body(body: Item) -> None:
     size = size_of(body)
     if size > MOST_BODY_BYTES:
         raise InvalidSchedule("payload", f"makes an item of {size} bytes: DynamoDB keeps {MOST_BODY_BYTES}; store a reference")

@@ -1,19 +1,20 @@
 """Items that no index can find: those with a key attribute of the wrong type, or with only one half of the key.
 
 DynamoDB refuses to write them, but items that were there before the index was are just left out of it, without a word. Only
-reading the whole table finds them.
+reading the whole table finds them. It also tells an index that should be sparse and is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Client, Item, from_item
 from tickler.errors import SchemaMissing
 from tickler.store import Misfit
 from tickler.stores.dynamodb.attached import ERROR
-from tickler.stores.dynamodb.schema import describe
+from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
+from tickler.stores.dynamodb.sparsity import Tally
 
 _TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
 
@@ -35,20 +36,49 @@ async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[
         _Index(index["IndexName"], _attributes(index, "HASH"), _attributes(index, "RANGE"))
         for index in description.get("GlobalSecondaryIndexes", [])
     ]
+    tallies = _tallies(indexes, types)
+    items = 0
+    async for item in _all_items(client, table):
+        items += 1
+        for tally in tallies:
+            tally.add(item)
+        name = ", ".join(f"{key}={from_item({key: item[key]})[key]!r}" for key in keys)
+        for attribute, reason in _faults(item, indexes, types, keys):
+            yield Misfit(name, attribute, reason)
+    for tally in tallies:
+        not_sparse = tally.reason(items)
+        if not_sparse is not None:
+            yield Misfit(f"index {tally.index!r}", tally.status, not_sparse)
+
+
+async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
     request: dict[str, Any] = {"TableName": table}
     while True:
         page = await client.call("Scan", request)
         for item in page["Items"]:
-            name = ", ".join(f"{key}={from_item({key: item[key]})[key]!r}" for key in keys)
-            for index in indexes:
-                for attribute, reason in _reasons(item, index, types, keys):
-                    yield Misfit(name, attribute, reason)
-            if ERROR in item:
-                said = from_item({ERROR: item[ERROR]})[ERROR]
-                yield Misfit(name, ERROR, f"says why it was taken out of the index: {said}; mend that, and upsert it")
+            yield item
         if "LastEvaluatedKey" not in page:
             return
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+def _tallies(indexes: Sequence[_Index], types: dict[str, str]) -> list[Tally]:
+    """Of indexes that may be those of what is due. In a table of Tickler's own most of what there is may well be active."""
+    if set(INDEX_KEYS) <= {index.name for index in indexes}:
+        return []
+    return [
+        Tally(index.name, index.partition[0], index.sort[0])
+        for index in indexes
+        if [types[each] for each in index.partition] == ["S"] and [types[each] for each in index.sort] == ["N"]
+    ]
+
+
+def _faults(item: Item, indexes: Sequence[_Index], types: dict[str, str], keys: list[str]) -> Iterator[tuple[str, str]]:
+    for index in indexes:
+        yield from _reasons(item, index, types, keys)
+    if ERROR in item:
+        said = from_item({ERROR: item[ERROR]})[ERROR]
+        yield ERROR, f"says why it was taken out of the index: {said}; mend that, and upsert it"
 
 
 def _attributes(index: dict[str, Any], role: str) -> list[str]:

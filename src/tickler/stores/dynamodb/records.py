@@ -117,6 +117,17 @@ class DynamodbRecords:
         return item
 
 
+def read_record(item: Item) -> Record:
+    """As it lies there, whether it has expired or not."""
+    return _record(item["pk"]["S"].partition("#")[2], item)
+
+
+def record_item(record: Record) -> Item:
+    expiry = {} if record.expires_at is None else _expiry(record.expires_at)
+    value = {"value": text(msgspec.json.encode(record.value).decode()), "version": number(record.version)}
+    return {**record_key(record.kind, record.name), **value, "revision": text(new_revision()), **expiry}
+
+
 def _expiry(expires_at: int) -> Item:
     """When it is absent, when DynamoDB may delete it, and its place in the index."""
     return {"next_fire_at": number(expires_at), "due_shard": text(EXPIRES), "ttl": number(-(-expires_at // 1000))}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
-from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, silent
+from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, Tell, no_file, no_misfits, silent, untold
+from tickler.stores.memory.contents import contents
 from tickler.stores.memory.fires import MemoryFires
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.records import MemoryRecords
@@ -23,6 +25,7 @@ class MemoryStore:
         self.index = MemoryIndex(tables)
         self.records = MemoryRecords(tables)
         self.fires = MemoryFires(tables, self.schedules, self.index)
+        self.contents = contents(tables)
 
     async def open(self, *, create: bool) -> None:
         """Nothing to make."""
@@ -42,6 +45,12 @@ class MemoryStore:
 
     def misfits(self) -> AsyncIterator[Misfit]:
         return no_misfits()
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file("memory://", "it ends with its process: use sqlite:///tickler.db")
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file("memory://", "it ends with its process: use sqlite:///tickler.db")
 
     def definition(self, form: Form) -> str:
         return ""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import lease
 from tickler.owed import Batch
 from tickler.reports import say_set_aside
@@ -143,10 +143,26 @@ class MemoryFires:
         fires = [fire.deliver_after for fire in self._tables.fires.values() if fire.deliver_after is not None]
         return min([*rows, *fires], default=None)
 
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        rows = [
+            Due(*id, entry.next_fire_at, None)
+            for id, entry in self._tables.index.items()
+            if entry.next_fire_at <= due_by and self._has_target(id)
+        ]
+        fires = [
+            Due(fire.owner, fire.key, fire.deliver_after, fire.id)
+            for fire in self._tables.fires.values()
+            if fire.deliver_after is not None and fire.deliver_after <= due_by
+        ]
+        return sorted([*rows, *fires], key=lambda due: due.at)[:limit]
+
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         over = [each for each in self._tables.history if each.expires_at <= now_ms][:limit]
         self._tables.history = [each for each in self._tables.history if each not in over]
         return len(over)
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        return min(sum(each.expires_at <= now_ms for each in self._tables.history), most)
 
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads, unreadable
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads, unreadable
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside
+from tickler.index import IndexRow, SetAside, walk_cursor, walk_id
 from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
@@ -86,6 +87,28 @@ class MemoryIndex:
         for id in readable:
             self._tables.index[id] = aside.pop(id).entry
         return len(readable)
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
+        index = self._tables.index
+        after = None if cursor is None else walk_id(cursor)
+        page = heapq.nsmallest(limit, (id for id in index if after is None or id > after))
+        rows = readable((*id, *columns(index[id])) for id in page if index[id].format <= ROW_FORMAT)
+        return rows, walk_cursor(page[-1]) if len(page) == limit else None
+
+    async def orphans(self, limit: int) -> list[Id]:
+        return heapq.nsmallest(limit, self._orphans())
+
+    async def drop_orphans(self, limit: int) -> int:
+        dropped = heapq.nsmallest(limit, self._orphans())
+        for id in dropped:
+            self._tables.leave(id)
+        return len(dropped)
+
+    def _orphans(self) -> set[Id]:
+        tables = self._tables
+        managed = {id for id, entry in tables.index.items() if entry.managed}
+        managed |= {id for id, aside in tables.aside.items() if aside.entry.managed}
+        return managed - tables.schedules.keys()
 
     def _refuse_managed(self, id: Id) -> None:
         if id in self._tables.schedules:

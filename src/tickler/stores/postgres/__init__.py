@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from urllib.parse import urlencode
 
 import asyncpg
 
 from tickler.errors import InvalidInput
 from tickler.migrations import check_version, script
-from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
+from tickler.store import (
+    NO_MOVES,
+    Capabilities,
+    Form,
+    Misfit,
+    Moves,
+    Say,
+    StoreUrl,
+    Tell,
+    no_file,
+    no_misfits,
+    no_such_form,
+    silent,
+    untold,
+)
 from tickler.stores.postgres import schema
+from tickler.stores.postgres.contents import contents
 from tickler.stores.postgres.database import Database
 from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
@@ -30,6 +46,7 @@ class PostgresStore:
         self.index = PostgresIndex(database)
         self.records = PostgresRecords(database)
         self.fires = PostgresFires(database, self.index)
+        self.contents = contents(database)
 
     async def open(self, *, create: bool) -> None:
         await self._database.open()
@@ -64,6 +81,12 @@ class PostgresStore:
 
     def misfits(self) -> AsyncIterator[Misfit]:
         return no_misfits()
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file(self._database.name, f"use `pg_dump --schema={self._database.schema}`")
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        raise no_file(self._database.name, "use `pg_restore` or psql with what `pg_dump` wrote")
 
     def definition(self, form: Form) -> str:
         if form != "sql":

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch, Opened
 from tickler.schedule import Id
@@ -153,12 +153,23 @@ _NEXT_AT = """
         (SELECT min(deliver_after) FROM {schema}.tickler_fires WHERE deliver_after IS NOT NULL)
     )
 """
+_PEEK = """
+    (SELECT owner, key, next_fire_at AS at, NULL::text AS id FROM {schema}.tickler_index
+        WHERE has_target AND next_fire_at <= $1 ORDER BY next_fire_at LIMIT $2)
+    UNION ALL
+    (SELECT owner, key, deliver_after, id FROM {schema}.tickler_fires
+        WHERE deliver_after <= $1 ORDER BY deliver_after LIMIT $2)
+    ORDER BY at LIMIT $2
+"""
 _PRUNE = """
     DELETE FROM {schema}.tickler_history h USING (
         SELECT owner, key, at, number FROM {schema}.tickler_history
         WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
     ) AS over
     WHERE h.owner = over.owner AND h.key = over.key AND h.at = over.at AND h.number = over.number
+"""
+_COUNT_EXPIRED = """
+    SELECT count(*) FROM (SELECT FROM {schema}.tickler_history WHERE expires_at <= $1 LIMIT $2) AS expired
 """
 T = TypeVar("T")
 
@@ -300,10 +311,18 @@ class PostgresFires:
         earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
         return earliest
 
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        sql = self._database.sql(_PEEK)
+        return [Due(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, due_by, limit))]
+
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)
         status = await self._database.write(lambda connection: connection.execute(sql, now_ms, limit))
         return int(status.rpartition(" ")[2])
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        sql = self._database.sql(_COUNT_EXPIRED)
+        return int(await self._database.read(lambda connection: connection.fetchval(sql, now_ms, most)))
 
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int

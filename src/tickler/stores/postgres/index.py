@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside
+from tickler.index import IndexRow, SetAside, walk_cursor, walk_id
 from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
+from tickler.schedule_json import body_reads
 from tickler.stores.postgres import records, rows
 from tickler.stores.postgres.database import Connection, Database
 
@@ -51,10 +52,26 @@ _LOCK_SCHEDULES = """
     WHERE a.state = 'unreadable' ORDER BY s.owner, s.key FOR UPDATE OF s SKIP LOCKED
 """
 _UNREADABLE = """
-    SELECT owner, key, when_text, tz, managed FROM {schema}.tickler_aside
-    WHERE state = 'unreadable' ORDER BY owner, key FOR UPDATE SKIP LOCKED
+    SELECT a.owner, a.key, a.when_text, a.tz, a.managed, s.body
+    FROM {schema}.tickler_aside a LEFT JOIN {schema}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
+    WHERE a.state = 'unreadable' ORDER BY a.owner, a.key FOR UPDATE OF a SKIP LOCKED
 """
 _COUNT_SET_ASIDE = "SELECT count(*) FROM {schema}.tickler_aside WHERE state = 'unreadable'"
+_ORPHANED = "managed AND NOT EXISTS (SELECT FROM {schema}.tickler_schedules s WHERE s.owner = i.owner AND s.key = i.key)"
+_ORPHANS = f"""
+    SELECT owner, key FROM {{schema}}.tickler_index i WHERE {_ORPHANED}
+    UNION SELECT owner, key FROM {{schema}}.tickler_aside i WHERE {_ORPHANED}
+    ORDER BY owner, key LIMIT $1
+"""
+# Locked in a statement of its own: the next one sees schedules that were put before the lock was had.
+_LOCK_ORPHANS = f"""
+    SELECT owner, key FROM {{schema}}.{{table}} i WHERE {_ORPHANED}
+    ORDER BY owner, key LIMIT $1 FOR UPDATE SKIP LOCKED
+"""
+_DROP_ORPHANS = f"""
+    DELETE FROM {{schema}}.{{table}} i USING unnest($1::text[], $2::text[]) AS gone (owner, key)
+    WHERE i.owner = gone.owner AND i.key = gone.key AND {_ORPHANED}
+"""
 _RESTORE = """
     INSERT INTO {schema}.tickler_index
         (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
@@ -64,6 +81,10 @@ _RESTORE = """
     FROM {schema}.tickler_aside a JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
     ON a.owner = wanted.owner AND a.key = wanted.key
     ON CONFLICT DO NOTHING
+"""
+WALK = """
+    SELECT format, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
+    FROM {schema}.tickler_index WHERE (owner, key) > ($1::text, $2::text) ORDER BY owner, key LIMIT $3
 """
 
 
@@ -119,8 +140,8 @@ class PostgresIndex:
             kept = await connection.fetch(self._database.sql(_UNREADABLE))
             ids = [
                 Id(owner, key)
-                for owner, key, when_text, tz, managed in kept
-                if reads(when_text, tz) and (not managed or (owner, key) in locked)
+                for owner, key, when_text, tz, managed, body in kept
+                if reads(when_text, tz) and (not managed or ((owner, key) in locked and body_reads(body)))
             ]
             if ids:
                 await connection.execute(self._database.sql(_RESTORE), *rows.transposed(ids))
@@ -128,6 +149,31 @@ class PostgresIndex:
             return len(ids)
 
         return await self._database.write(work)
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
+        after = ("", "") if cursor is None else walk_id(cursor)
+        sql = self._database.sql(WALK)
+        page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
+        rows = readable(row for format, *row in page if format <= ROW_FORMAT)
+        return rows, walk_cursor((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
+
+    async def orphans(self, limit: int) -> list[Id]:
+        sql = self._database.sql(_ORPHANS)
+        return [Id(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
+
+    async def drop_orphans(self, limit: int) -> int:
+        async def work(connection: Connection) -> int:
+            return sum([await self._drop_orphans(connection, table, limit) for table in ("tickler_index", "tickler_aside")])
+
+        return await self._database.write(work)
+
+    async def _drop_orphans(self, connection: Connection, table: str, limit: int) -> int:
+        lock, drop = (self._database.sql(text.replace("{table}", table)) for text in (_LOCK_ORPHANS, _DROP_ORPHANS))
+        locked = await connection.fetch(lock, limit)
+        if not locked:
+            return 0
+        status = await connection.execute(drop, *rows.transposed([tuple(row) for row in locked]))
+        return int(status.removeprefix("DELETE "))
 
     async def _claim(self, connection: Connection, now_ms: int, limit: int) -> list[IndexRow]:
         claimed: list[IndexRow] = []

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from urllib.parse import unquote
 
 from tickler.errors import InvalidInput
 from tickler.migrations import check_version, script
-from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, no_misfits, no_such_form, silent
-from tickler.stores.sqlite import schema
+from tickler.store import (
+    NO_MOVES,
+    Capabilities,
+    Form,
+    Misfit,
+    Moves,
+    Say,
+    StoreUrl,
+    Tell,
+    no_misfits,
+    no_such_form,
+    silent,
+    untold,
+)
+from tickler.stores.sqlite import backup, schema
 from tickler.stores.sqlite.connection import Connection
+from tickler.stores.sqlite.contents import contents
 from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
@@ -31,6 +46,7 @@ class SqliteStore:
         self.index = SqliteIndex(self._connection)
         self.records = SqliteRecords(self._connection)
         self.fires = SqliteFires(self._connection, self.index)
+        self.contents = contents(self._connection)
 
     async def open(self, *, create: bool) -> None:
         connection = self._connection
@@ -66,6 +82,12 @@ class SqliteStore:
 
     def misfits(self) -> AsyncIterator[Misfit]:
         return no_misfits()
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        return await backup.back_up(self._connection, file, tell)
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        return await backup.restore(self._connection, file, tell)
 
     def definition(self, form: Form) -> str:
         if form != "sql":

@@ -73,6 +73,10 @@ class Connection:
             abandoned.set()
             raise
 
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
+        return await asyncio.to_thread(self._translated, work)
+
     async def _submit(self, function: Callable[[], T]) -> T:
         if self._thread is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
@@ -95,7 +99,7 @@ class Connection:
             raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: make it first")
         connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s, isolation_level=None)
         try:
-            _use_wal(connection)
+            use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
         except BaseException:
@@ -163,7 +167,7 @@ class Connection:
         return StoreUnavailable(f"{self.name}: {error}; nothing was changed")
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def use_wal(connection: sqlite3.Connection) -> None:
     """Turning a new file to WAL needs it alone, and SQLite does not wait for that: processes that start together take turns."""
     for attempt in range(100):
         try:

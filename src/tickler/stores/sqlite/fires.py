@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
@@ -74,6 +74,16 @@ _NEXT_AT = """
         SELECT min(next_fire_at) AS at FROM tickler_index WHERE has_target = 1
         UNION ALL SELECT min(deliver_after) FROM tickler_fires WHERE deliver_after IS NOT NULL
     )
+"""
+_PEEK = """
+    SELECT * FROM (
+        SELECT owner, key, next_fire_at AS at, NULL AS id FROM tickler_index
+        WHERE has_target = 1 AND next_fire_at <= ?1 ORDER BY next_fire_at LIMIT ?2
+    )
+    UNION ALL SELECT * FROM (
+        SELECT owner, key, deliver_after, id FROM tickler_fires WHERE deliver_after <= ?1 ORDER BY deliver_after LIMIT ?2
+    )
+    ORDER BY at LIMIT ?2
 """
 _PRUNE = """
     DELETE FROM tickler_history
@@ -211,11 +221,20 @@ class SqliteFires:
         earliest: int | None = found[0]
         return earliest
 
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        found = await self._connection.read(lambda connection: connection.execute(_PEEK, (due_by, limit)).fetchall())
+        return [Due(*row) for row in found]
+
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
         if not await self._connection.read(lambda connection: connection.execute(due, (now_ms,)).fetchone()):
             return 0  # without asking for the write lock
         return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        query = "SELECT count(*) FROM (SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT ?)"
+        found = await self._connection.read(lambda connection: connection.execute(query, (now_ms, most)).fetchone())
+        return int(found[0])
 
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, reads
+from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside
+from tickler.index import IndexRow, SetAside, not_a_cursor, walk_cursor, walk_place
 from tickler.reports import KIND, OutdatedReport, say_set_aside
 from tickler.schedule import Id
+from tickler.schedule_json import body_reads
 from tickler.stores.sqlite import records, rows
 from tickler.stores.sqlite.connection import Connection
 
@@ -30,6 +31,18 @@ _SET_ASIDE = """
     FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
 """
 _COUNT_SET_ASIDE = "SELECT count(*) FROM tickler_aside WHERE state = 'unreadable'"
+_ORPHANS = """
+    SELECT owner, key FROM (
+        SELECT owner, key FROM tickler_index WHERE managed = 1 UNION SELECT owner, key FROM tickler_aside WHERE managed = 1
+    ) AS i
+    WHERE NOT EXISTS (SELECT 1 FROM tickler_schedules s WHERE s.owner = i.owner AND s.key = i.key)
+    ORDER BY owner, key LIMIT ?
+"""
+_UNREADABLE = """
+    SELECT a.owner, a.key, a.when_text, a.tz, s.body
+    FROM tickler_aside a LEFT JOIN tickler_schedules s ON s.owner = a.owner AND s.key = a.key
+    WHERE a.state = 'unreadable'
+"""
 _RESTORE = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     SELECT owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, EXISTS (
@@ -38,6 +51,10 @@ _RESTORE = """
     )
     FROM tickler_aside a WHERE owner = ? AND key = ?
     ON CONFLICT DO NOTHING
+"""
+WALK = """
+    SELECT id, format, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
+    FROM tickler_index WHERE id > ? ORDER BY id LIMIT ?
 """
 
 
@@ -89,10 +106,32 @@ class SqliteIndex:
             return 0
 
         def work(connection: sqlite3.Connection) -> int:
-            kept = connection.execute("SELECT owner, key, when_text, tz FROM tickler_aside WHERE state = 'unreadable'")
-            ids = [Id(owner, key) for owner, key, when_text, tz in kept.fetchall() if reads(when_text, tz)]
+            ids = [
+                Id(owner, key)
+                for owner, key, when_text, tz, body in connection.execute(_UNREADABLE).fetchall()
+                if reads(when_text, tz) and (body is None or body_reads(body))
+            ]
             connection.executemany(_RESTORE, ids)
             rows.take_back(connection, ids)
+            return len(ids)
+
+        return await self._connection.write(work)
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
+        after = 0 if cursor is None else walk_place(cursor, int)
+        if not 0 <= after < 1 << 63:
+            raise not_a_cursor(cursor)
+        page = await self._connection.read(lambda connection: connection.execute(WALK, (after, limit)).fetchall())
+        rows = readable(row for _, format, *row in page if format <= ROW_FORMAT)
+        return rows, walk_cursor(page[-1][0]) if len(page) == limit else None
+
+    async def orphans(self, limit: int) -> list[Id]:
+        return await self._connection.read(lambda connection: _orphans(connection, limit))
+
+    async def drop_orphans(self, limit: int) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            ids = _orphans(connection, limit)
+            rows.leave(connection, ids)
             return len(ids)
 
         return await self._connection.write(work)
@@ -137,6 +176,10 @@ def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
 
 def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int, reason: str, managed: int) -> SetAside:
     return SetAside(owner, key, when_text, tz, next_fire_at, reason, bool(managed))
+
+
+def _orphans(connection: sqlite3.Connection, limit: int) -> list[Id]:
+    return [Id(*row) for row in connection.execute(_ORPHANS, (limit,)).fetchall()]
 
 
 def _refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:

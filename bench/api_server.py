@@ -1,0 +1,42 @@
+"""A server for `api.py`, on a port that it prints: the service on a store, or one route that does nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+from litestar import Litestar, route
+from litestar.enums import HttpMethod
+
+from tickler import connect
+from tickler.cli.collector import spare_the_collector
+from tickler.server.app import make_app
+from tickler.server.settings import ServerSettings
+
+
+@route("/{path:path}", http_method=[HttpMethod.GET, HttpMethod.PUT], status_code=200)
+async def nothing() -> None:
+    """Does nothing."""
+
+
+async def main(what: str) -> None:
+    if what == "nothing":
+        await serve(Litestar([nothing], openapi_config=None, logging_config=None))
+        return
+    async with connect(what) as tickler:
+        await serve(make_app(tickler, ServerSettings()))
+
+
+async def serve(app: Any) -> None:
+    listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
+    sys.stdout.flush()
+    spare_the_collector()  # as `tickler serve` does
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+    await uvicorn.Server(config).serve([listening])
+
+
+asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,137 @@
+"""`tickler add`: put a schedule."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tickler.cli.moments import read_moment, upcoming_json
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, misused, named
+from tickler.cli.output import answer
+from tickler.cli.session import on_store
+from tickler.cli.shown import show_schedule, upcoming_of
+from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.policy import Delivery, Missed, Overlap
+from tickler.schedule import Schedule, StoredSchedule
+from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.strict_json import read_json
+from tickler.tickler import Tickler
+
+SHOWN = 5
+
+WhenArgument = Annotated[
+    str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m', 'at(2035-01-01T09:00:00)'.")
+]
+TargetOption = Annotated[str | None, typer.Option(metavar="URL", help="Where its fires go; or a target as JSON.")]
+HandlerOption = Annotated[str | None, typer.Option(metavar="NAME", help="Or the handler that a worker registered for them.")]
+PayloadOption = Annotated[str | None, typer.Option(metavar="JSON", help="What is sent along.")]
+PolicyOption = Annotated[str | None, typer.Option(metavar="JSON", help="How its fires are treated, all at once.")]
+DeliveryOption = Annotated[Delivery | None, typer.Option(help="How often a fire is delivered at worst.")]
+MissedOption = Annotated[Missed | None, typer.Option(help="What becomes of instants that were missed.")]
+OverlapOption = Annotated[Overlap | None, typer.Option(help="What to do while the fire before is still open.")]
+SpreadOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="Move its fires by up to this.")]
+GraceOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="With --missed skip: how late is not missed yet.")]
+CatchupOption = Annotated[int | None, typer.Option("--max-catchup", help="With --missed all: how many at once.")]
+AttemptsOption = Annotated[int | None, typer.Option(help="How often a fire is tried.")]
+TimeoutOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="How long an attempt may take.")]
+StartsOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="None before this: ISO 8601, in its zone or with an offset.")
+]
+EndsOption = Annotated[str | None, typer.Option(metavar="TIME", help="None after this.")]
+DeleteAfterOption = Annotated[
+    bool | None, typer.Option("--delete-after/--keep-after", help="Whether it goes once it is finished and delivered.")
+]
+PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Keep it asleep.")]
+IfVersionOption = Annotated[
+    int | None, typer.Option("--if-version", min=0, metavar="N", help="Only if it is at this version; 0: if there is none.")
+]
+
+
+def command(
+    owner: OwnerArgument,
+    key: KeyArgument,
+    when: WhenArgument,
+    tz: ZoneOption = "UTC",
+    target: TargetOption = None,
+    handler: HandlerOption = None,
+    payload: PayloadOption = None,
+    policy: PolicyOption = None,
+    delivery: DeliveryOption = None,
+    missed: MissedOption = None,
+    overlap: OverlapOption = None,
+    spread: SpreadOption = None,
+    grace: GraceOption = None,
+    max_catchup: CatchupOption = None,
+    attempts: AttemptsOption = None,
+    timeout: TimeoutOption = None,
+    starts_at: StartsOption = None,
+    ends_at: EndsOption = None,
+    delete_after: DeleteAfterOption = None,
+    paused: PausedOption = False,
+    if_version: IfVersionOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a schedule, in place of the one that has its owner and key, and show its next fires."""
+    single = {
+        "delivery": delivery,
+        "missed": missed,
+        "overlap": overlap,
+        "spread": spread,
+        "grace": grace,
+        "max_catchup": max_catchup,
+        "attempts": attempts,
+        "timeout": timeout,
+    }
+    schedule = schedule_from_json(
+        {
+            "owner": owner,
+            "key": key,
+            "when": _json("when", when) if when.lstrip().startswith("{") else when,
+            "tz": tz,
+            "target": _target(target, handler),
+            "payload": None if payload is None else _json("payload", payload),
+            "policy": _policy(policy, {name: value for name, value in single.items() if value is not None}),
+            "starts_at": None if starts_at is None else read_moment(starts_at, tz, "starts_at"),
+            "ends_at": None if ends_at is None else read_moment(ends_at, tz, "ends_at"),
+            "enabled": not paused,
+        }
+        | ({} if delete_after is None else {"delete_after": delete_after})
+    )
+    stored, now_ms = on_store(store, lambda tickler: _put(tickler, schedule, if_version, named(by)), create=True)
+    upcoming = upcoming_of(stored, now_ms, SHOWN)
+    if as_json:
+        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming)})
+    else:
+        show_schedule(stored, upcoming)
+
+
+async def _put(tickler: Tickler, schedule: Schedule, version: int | None, by: str) -> tuple[StoredSchedule, int]:
+    schedules = tickler.schedules
+    stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
+    await tickler.audit.note(by, "put", owner=stored.owner, key=stored.key, detail=f"version {stored.version}")
+    return stored, tickler.now_ms()
+
+
+def _target(target: str | None, handler: str | None) -> object:
+    if target is not None and handler is not None:
+        raise misused("a schedule has one target: pass --target or --handler, not both")
+    if handler is not None:
+        return {"type": "python", "handler": handler}
+    return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
+
+
+def _policy(text: str | None, single: dict[str, object]) -> object:
+    """What is said by an option of its own goes before what the JSON says."""
+    fields = {} if text is None else _json("policy", text)
+    return {**fields, **single} if isinstance(fields, dict) else fields
+
+
+def _json(name: str, text: str) -> object:
+    try:
+        value: object = read_json(text.encode("utf-8", "surrogateescape"))
+    except InvalidInput as error:
+        raise InvalidSchedule(name, str(error)) from None
+    return value

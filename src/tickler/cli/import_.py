@@ -1,0 +1,106 @@
+"""`tickler import`: put many schedules, a line of JSON each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+import typer
+
+from tickler.bulk import LineResult, import_lines
+from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, named
+from tickler.cli.output import answer, remark, say
+from tickler.cli.progress import progress
+from tickler.cli.session import on_store
+from tickler.errors import InvalidInput
+from tickler.observe.phrases import some
+from tickler.tickler import Tickler
+
+CHUNK = 1 << 18
+MOST_REPORTED = 1_000  # refused lines that JSON names; all are counted
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `tickler export` wrote; - is stdin.")]
+AllOrNoneOption = Annotated[
+    bool, typer.Option("--all-or-none", metavar=FLAG, help="Put nothing if a line is refused. Holds all of it in memory.")
+]
+
+
+class Imported(msgspec.Struct):
+    """What came of it."""
+
+    put: int = 0
+    refused: int = 0
+    errors: list[LineResult] = []
+
+
+def command(
+    file: FileArgument,
+    all_or_none: AllOrNoneOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a schedule for each line of JSON. A line that is refused is named with its reason; exit code 1 if there was one."""
+    with _opened(file) as source, progress("importing", _size(file)) as update:
+        imported = on_store(store, lambda tickler: _import(tickler, source, all_or_none, named(by), update), create=True)
+    if as_json:
+        answer(imported)
+    else:
+        _show(imported)
+    if imported.refused:
+        raise typer.Exit(1)
+
+
+async def _import(tickler: Tickler, source: BinaryIO, all_or_none: bool, by: str, update: Callable[[int, int], None]) -> Imported:
+    imported = Imported()
+    read = _Read(source)
+    async for result in import_lines(tickler.schedules, read.pieces(), all_or_none=all_or_none):
+        if result.error is None:
+            imported.put += 1
+        else:
+            imported.refused += 1
+            if len(imported.errors) < MOST_REPORTED:
+                imported.errors.append(result)
+        update(read.size, imported.put)
+    await tickler.audit.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
+    return imported
+
+
+class _Read:
+    """A file, in pieces, and how much of it was read."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self.size = 0
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while piece := self._source.read(CHUNK):
+            self.size += len(piece)
+            yield piece
+
+
+def _show(imported: Imported) -> None:
+    for result in imported.errors:
+        remark(f"line {result.line}: {result.error}")
+    if imported.refused > len(imported.errors):
+        remark(f"and {imported.refused - len(imported.errors):,} more")
+    lines = some(imported.refused, "line was refused", "lines were refused")
+    say(f"{some(imported.put, 'schedule was put', 'schedules were put')}, {lines}")
+
+
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    if file == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a file that can be read, or -") from None
+
+
+def _size(file: str) -> int | None:
+    """Of a file; nobody knows how much comes from a pipe."""
+    return None if file == "-" else Path(file).stat().st_size or None

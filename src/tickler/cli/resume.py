@@ -1,0 +1,29 @@
+"""`tickler resume`: let a schedule fire again."""
+
+from __future__ import annotations
+
+from tickler.cli.moments import utc
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, named
+from tickler.cli.output import answer, say
+from tickler.cli.session import on_store
+from tickler.schedule import StoredSchedule
+from tickler.schedule_json import stored_to_json
+from tickler.tickler import Tickler
+
+
+def command(
+    owner: OwnerArgument, key: KeyArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False
+) -> None:
+    """Let a schedule fire again, from now on: what lay in between was not missed."""
+    stored = on_store(store, lambda tickler: _resume(tickler, owner, key, named(by)))
+    if as_json:
+        answer(stored_to_json(stored))
+    else:
+        coming = "" if stored.next_fire_at is None else f", due next at {utc(stored.next_fire_at)} UTC"
+        say(f"{stored.id} is {stored.state}{coming}")
+
+
+async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSchedule:
+    stored = await tickler.schedules.resume(owner, key)
+    await tickler.audit.note(by, "resumed", owner=owner, key=key)
+    return stored

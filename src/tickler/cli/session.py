@@ -1,0 +1,30 @@
+"""Runs what a command does on the store that was named."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tickler.cli.options import needed
+from tickler.connect import connect
+from tickler.tickler import Tickler
+
+T = TypeVar("T")
+
+
+def on_store(store: str | None, work: Callable[[Tickler], Awaitable[T]], *, create: bool = False) -> T:
+    """Open the store, work, and close it. With `create`, tables that are missing are made, if the store does that, and told of.
+
+    Whoever only looks does not make a store of one that was mistyped.
+    """
+    url = needed(store)
+    if create:
+        logging.basicConfig(level=logging.INFO, format="tickler: %(message)s")
+    return asyncio.run(_worked(url, work, None if create else False))
+
+
+async def _worked(url: str, work: Callable[[Tickler], Awaitable[T]], create: bool | None) -> T:
+    async with connect(url, create=create) as tickler:
+        return await work(tickler)

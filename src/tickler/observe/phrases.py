@@ -1,0 +1,42 @@
+"""How instants, spans of time and numbers are said to people."""
+
+from __future__ import annotations
+
+from tickler.clock import to_datetime
+from tickler.errors import UnknownTimezone
+from tickler.when import When, load_zone
+
+
+def instant(ms: int, when: When | None) -> str:
+    """As people say it where the schedule is, and in UTC."""
+    utc = to_datetime(ms)
+    text = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    if when is None or when.tz == "UTC":
+        return text
+    try:
+        there = utc.astimezone(load_zone(when.tz).info)
+    except UnknownTimezone:
+        return text
+    return f"{there:%Y-%m-%d %H:%M:%S} {when.tz} ({utc:%H:%M} UTC)"
+
+
+def span(ms: int) -> str:
+    """Its two largest units."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    units = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+    parts: list[str] = []
+    for name, size in units:
+        number, ms = divmod(ms, size)
+        if number:
+            parts.append(f"{number} {name}")
+    return " ".join(parts[:2])
+
+
+def count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def some(number: int, one: str, many: str, *, at_least: bool = False) -> str:
+    """A number of things, with what is said of one of them or of several."""
+    return f"{'at least ' if at_least else ''}{number:,} {one if number == 1 else many}"

@@ -1,0 +1,1 @@
+"""The service: an HTTP API, one resource a file, and the web page. `tickler serve` runs it."""

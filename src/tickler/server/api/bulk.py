@@ -1,0 +1,107 @@
+"""`/v1/schedules:import` and `:export`: many schedules, a line of JSON each, as streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from litestar import Response, get, post
+from litestar.response import Stream
+from litestar.response.base import ASGIResponse
+
+from tickler.bulk import LineResult, export_lines, import_lines
+from tickler.errors import TicklerError
+from tickler.schedule import Schedule, StoredSchedule
+from tickler.schedules import Schedules
+from tickler.server.problems import Refused, problem_of
+from tickler.server.service import NOTHING, Asked, Query, caller, check_target, service_of, visible_owner
+from tickler.server.spooled import SpooledResponse
+from tickler.server.who import Who
+
+NDJSON = "application/x-ndjson"
+
+
+@post("/v1/schedules:import", opt={"scope": "write"}, status_code=200)
+async def import_schedules(request: Asked) -> ASGIResponse:
+    """Put a schedule a line; the answer has a line a row, as they are done: what became of it, and why not."""
+    Query(request)
+    if request.headers.get("idempotency-key") is not None:
+        raise Refused(400, "an import may be repeated as it is: leave the idempotency key out", "idempotency-key")
+    return SpooledResponse(iterator=_imported(request), media_type=NDJSON, status_code=200)
+
+
+@get("/v1/schedules:export", opt={"scope": "read"})
+async def export_schedules(request: Asked) -> Stream | Response[bytes]:
+    """Every schedule a line, as an import takes them; one that cannot be written down has a line with an `error`."""
+    query = Query(request, "owner")
+    try:
+        owner = visible_owner(request, query.text("owner"))
+    except NOTHING:
+        return Response(b"", media_type=NDJSON)
+    pieces = _exported(service_of(request).tickler.schedules, owner)
+    first = await anext(pieces, b"")  # if the store does not answer, it is said with a status
+    return Stream(_chained(first, pieces), media_type=NDJSON)
+
+
+HANDLERS = [import_schedules, export_schedules]
+
+
+async def _imported(request: Asked) -> AsyncIterator[bytes]:
+    """What was put stays put, whatever happens to the rest."""
+    tickler, who = service_of(request).tickler, caller(request)
+    put = refused = line = 0
+    failure: TicklerError | None = None
+    try:
+        async for result in import_lines(tickler.schedules, _pieces(request), check=lambda schedule: _check(who, schedule)):
+            put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
+            yield _line(result)
+    except TicklerError as error:
+        failure = error
+    with suppress(TicklerError):  # if the store has just failed, this does too
+        await tickler.audit.note(who.name, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
+    if failure is not None:
+        yield _line(LineResult(line=line + 1, error=f"nothing from here on was put: {problem_of(failure).detail}"))
+
+
+async def _pieces(request: Asked) -> AsyncIterator[bytes]:
+    while True:
+        message: Any = await request.receive()
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return
+
+
+async def _exported(schedules: Schedules, owner: str | None) -> AsyncIterator[bytes]:
+    torn: list[StoredSchedule] = []
+    async for piece in export_lines(schedules, owner=owner, left_out=torn.append):
+        yield piece
+        if torn:
+            yield b"".join(map(_torn_line, torn))
+            torn.clear()
+    if torn:
+        yield b"".join(map(_torn_line, torn))
+
+
+def _torn_line(schedule: StoredSchedule) -> bytes:
+    """An import refuses it, and says so."""
+    reason = "was written by a newer Tickler: upgrade" if schedule.newer else f"does not read ({schedule.reason}): put it again"
+    return msgspec.json.encode({"owner": schedule.owner, "key": schedule.key, "error": reason}) + b"\n"
+
+
+async def _chained(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in pieces:
+        yield piece
+
+
+def _check(who: Who, schedule: Schedule) -> None:
+    """What is not theirs to write is refused as any other line is."""
+    if not who.may_see(schedule.owner):
+        raise Refused(404, "there is no such owner", "owner")
+    check_target(who, schedule.target)
+
+
+def _line(result: LineResult) -> bytes:
+    return msgspec.json.encode(result) + b"\n"

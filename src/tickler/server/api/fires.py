@@ -1,0 +1,105 @@
+"""`/v1/fires`: what is owed, and what was given up."""
+
+from __future__ import annotations
+
+from typing import get_args
+from urllib.parse import unquote
+
+from litestar import Response, get, post
+
+from tickler.errors import FireNotFound
+from tickler.fires import Fire, FireState
+from tickler.server.problems import Refused
+from tickler.server.service import (
+    MOST_LISTED,
+    NOTHING,
+    Asked,
+    Query,
+    answered,
+    body_of,
+    caller,
+    empty_body,
+    service_of,
+    visible_owner,
+)
+
+_STATES: tuple[FireState, ...] = get_args(FireState)
+
+
+@get("/v1/fires", opt={"scope": "read"})
+async def list_fires(request: Asked) -> Response[bytes]:
+    """Open, waiting or dead ones, by their nominal instant, a page at a time."""
+    query = Query(request, "state", "owner", "key", "limit", "after")
+    try:
+        owner = visible_owner(request, query.text("owner"))
+    except NOTHING:
+        return answered({"items": [], "next": None})
+    page = await service_of(request).tickler.fires.list(
+        state=query.one_of("state", _STATES) or "open",
+        owner=owner,
+        key=query.text("key"),
+        limit=query.number("limit", 100, MOST_LISTED),
+        after=query.text("after"),
+    )
+    return answered(page)
+
+
+@get("/v1/fires/{fire_id:str}", opt={"scope": "read"})
+async def get_fire(request: Asked) -> Response[bytes]:
+    """One that is not settled yet."""
+    Query(request)
+    return answered(await _found(request))
+
+
+@post("/v1/fires/{fire_id:str}/retry", opt={"scope": "write"}, status_code=202)
+async def retry_fire(request: Asked) -> Response[bytes]:
+    """Send a dead one again, with all its attempts."""
+    Query(request)
+    await empty_body(request)
+    fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
+    again = await tickler.fires.retry(fire.id, by=who.name)
+    await tickler.audit.note(who.name, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
+    return answered(again, 202)
+
+
+@post("/v1/fires/{fire_id:str}/cancel", opt={"scope": "write"}, status_code=200)
+async def cancel_fire(request: Asked) -> Response[bytes]:
+    """Never deliver it."""
+    Query(request)
+    await empty_body(request)
+    fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
+    cancelled = await tickler.fires.cancel(fire.id, by=who.name)
+    await tickler.audit.note(who.name, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
+    return answered(cancelled)
+
+
+@post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)
+async def retry_all_fires(request: Asked) -> Response[bytes]:
+    """Send every dead fire of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional."""
+    Query(request)
+    wanted = await body_of(request)
+    if not isinstance(wanted, dict):
+        raise Refused(400, "the body is no object with owner and key: send {} for all of them")
+    for name, value in wanted.items():
+        if name not in ("owner", "key") or not isinstance(value, str):
+            raise Refused(400, f"{name[:40]!r} is not an owner or a key that is text: leave out what does not matter", name[:40])
+    who, tickler = caller(request), service_of(request).tickler
+    try:
+        owner = visible_owner(request, wanted.get("owner"))
+    except NOTHING:
+        return answered({"retried": 0}, 202)
+    count = await tickler.fires.retry_all(owner=owner, key=wanted.get("key"), by=who.name)
+    await tickler.audit.note(who.name, "retried all", owner=owner, key=wanted.get("key"), detail=f"{count} fires")
+    return answered({"retried": count}, 202)
+
+
+HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]
+
+
+async def _found(request: Asked) -> Fire:
+    """One that is the caller's to see."""
+    fire_id = unquote(request.path_params["fire_id"])
+    fire = await service_of(request).tickler.fires.get(fire_id)
+    if fire is None or not caller(request).may_see(fire.owner):
+        raise FireNotFound(fire_id, "there is no fire of that id that is not settled: its schedule's history may have it")
+    return fire

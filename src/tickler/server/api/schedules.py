@@ -1,0 +1,250 @@
+"""`/v1/schedules`: what users declare."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import get_args
+
+from litestar import Response, delete, get, post, put, route
+from litestar.enums import HttpMethod
+
+from tickler.errors import ScheduleNotFound
+from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.server.problems import Refused
+from tickler.server.service import (
+    MOST_LISTED,
+    NOTHING,
+    Asked,
+    Query,
+    answered,
+    body_of,
+    caller,
+    check_target,
+    empty_body,
+    etag,
+    place,
+    service_of,
+    to_iso,
+    visible_owner,
+)
+from tickler.when import When, parse_when
+from tickler.when.marks import marked
+from tickler.when.words import in_words
+
+PATH = "/v1/schedules/{owner:str}/{key:str}"
+MOST_PREVIEWED = 100
+
+_ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})"')
+
+
+@put(PATH, opt={"scope": "write"})
+async def put_schedule(request: Asked) -> Response[bytes]:
+    """Make or replace one. With `If-Match` only if it is at that version, with `If-None-Match: *` only if there is none."""
+    Query(request)
+    owner, key = place(request)
+    who, service = caller(request), service_of(request)
+    schedule = _declared(await body_of(request), owner, key)
+    check_target(who, schedule.target)
+    version = await _expected(request, owner, key)
+    schedules, began = service.tickler.schedules, service.tickler.now_ms()
+    stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
+    await service.tickler.audit.note(who.name, "put", owner=owner, key=key, detail=f"version {stored.version}")
+    is_new = stored.version == 1 and stored.created_at >= began
+    return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
+
+
+@get(PATH, opt={"scope": "read"})
+async def get_schedule(request: Asked) -> Response[bytes]:
+    """One, as it is stored."""
+    Query(request)
+    stored = await _found(request)
+    if _is_known(request.headers.get("if-none-match", ""), stored):
+        return Response(b"", status_code=304, headers=etag(stored))
+    return answered(stored_to_json(stored), headers=etag(stored))
+
+
+@delete(PATH, opt={"scope": "write"}, status_code=204)
+async def delete_schedule(request: Asked) -> None:
+    """Remove it, and cancel what it owes. With `If-Match` only if it is at that version."""
+    Query(request)
+    owner, key = place(request)
+    tickler = service_of(request).tickler
+    await empty_body(request)
+    if not await tickler.schedules.delete(owner, key, version=await _expected(request, owner, key)):
+        raise ScheduleNotFound(owner, key)
+    await tickler.audit.note(caller(request).name, "deleted", owner=owner, key=key)
+
+
+@route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
+async def options_of_schedule(request: Asked) -> Response[None]:
+    """Litestar's own answer names the first of these alone, where several functions share a path."""
+    return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PUT"})
+
+
+@get("/v1/schedules", opt={"scope": "read"})
+async def list_schedules(request: Asked) -> Response[bytes]:
+    """By owner and key, a page at a time."""
+    query = Query(request, "owner", "key_prefix", "state", "limit", "after")
+    states: tuple[State, ...] = get_args(State)
+    prefix = query.text("key_prefix")
+    try:
+        owner = visible_owner(request, query.text("owner"))
+    except NOTHING:
+        return answered({"items": [], "next": None})
+    if prefix and owner is None:
+        raise Refused(422, "key_prefix goes with owner: name whose keys they are", "key_prefix")
+    page = await service_of(request).tickler.schedules.list(
+        owner=owner,
+        key_prefix=prefix or None,
+        state=query.one_of("state", states),
+        limit=query.number("limit", 100, MOST_LISTED),
+        after=query.text("after"),
+    )
+    return answered({"items": [stored_to_json(stored) for stored in page.items], "next": page.next})
+
+
+@post(f"{PATH}/pause", opt={"scope": "write"}, status_code=200)
+async def pause_schedule(request: Asked) -> Response[bytes]:
+    """Hold new fires."""
+    return await _changed(request, "paused", service_of(request).tickler.schedules.pause)
+
+
+@post(f"{PATH}/resume", opt={"scope": "write"}, status_code=200)
+async def resume_schedule(request: Asked) -> Response[bytes]:
+    """Fire again, from now on."""
+    return await _changed(request, "resumed", service_of(request).tickler.schedules.resume)
+
+
+@post(f"{PATH}/trigger", opt={"scope": "write"}, status_code=202)
+async def trigger_schedule(request: Asked) -> Response[bytes]:
+    """Fire now, out of turn."""
+    Query(request)
+    await empty_body(request)
+    owner, key = place(request)
+    tickler = service_of(request).tickler
+    fire = await tickler.trigger(owner, key)
+    await tickler.audit.note(caller(request).name, "triggered", owner=owner, key=key, detail=fire.id)
+    return answered(fire, 202)
+
+
+@get(f"{PATH}/preview", opt={"scope": "read"})
+async def preview_schedule(request: Asked) -> Response[bytes]:
+    """Its next instants, in its own zone."""
+    query = Query(request, "n", "after")
+    count, after = query.number("n", 10, MOST_PREVIEWED), query.instant("after")
+    stored = await _found(request)
+    start = service_of(request).tickler.now_ms() if after is None else after
+    if stored.starts_at is not None:
+        start = max(start, stored.starts_at - 1)
+    return await _preview(stored.when, count, start, stored.ends_at)
+
+
+@get("/v1/preview", opt={"scope": "read"})
+async def preview(request: Asked) -> Response[bytes]:
+    """The next instants of an expression that is not stored."""
+    query = Query(request, "when", "tz", "n", "after")
+    text = query.text("when")
+    if text is None:
+        raise Refused(400, "is missing: give an expression such as '0 9 * * tue'", "when")
+    when = parse_when(text, tz=query.text("tz") or "UTC")
+    after = query.instant("after")
+    now_ms = service_of(request).tickler.now_ms()
+    return await _preview(when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)
+
+
+@get(f"{PATH}/why", opt={"scope": "read"})
+async def why_schedule(request: Asked) -> Response[bytes]:
+    """Why it fired at an instant, or did not; or how it stands now."""
+    query = Query(request, "at")
+    owner, key = place(request)
+    return answered(await service_of(request).tickler.why(owner, key, query.instant("at")))
+
+
+@get(f"{PATH}/fires", opt={"scope": "read"})
+async def fires_of_schedule(request: Asked) -> Response[bytes]:
+    """What happened to its fires, the latest first; it outlives the schedule."""
+    query = Query(request, "limit", "after")
+    owner, key = place(request)
+    limit, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    return answered(await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after))
+
+
+HANDLERS = [
+    options_of_schedule,  # first, or Litestar makes one of its own
+    put_schedule,
+    get_schedule,
+    delete_schedule,
+    list_schedules,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+    preview_schedule,
+    preview,
+    why_schedule,
+    fires_of_schedule,
+]
+
+
+async def _preview(when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
+    """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
+    following = await asyncio.to_thread(lambda: list(marked(when, after, count, until)))
+    instants = [{"at": to_iso(each.at), "marks": each.marks} for each in following]
+    return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
+
+
+def _declared(fields: object, owner: str, key: str) -> Schedule:
+    """From the body. Its place is in the path; where the body names one too, it is the same."""
+    if not isinstance(fields, dict):
+        raise Refused(400, "the body is no object: send one with `when`, and `target` if it is to be delivered")
+    for name, value in (("owner", owner), ("key", key)):
+        if fields.get(name) not in (None, value):
+            raise Refused(422, f"{name} in the body is not that of the path: leave it out of the body", name)
+    return schedule_from_json({**fields, "owner": owner, "key": key})
+
+
+def _is_known(etags: str, stored: StoredSchedule) -> bool:
+    """Whether what the caller has, by `If-None-Match`, is what is stored."""
+    known = [each.strip().removeprefix("W/") for each in etags.split(",")]
+    return "*" in known or etag(stored)["etag"] in known
+
+
+async def _expected(request: Asked, owner: str, key: str) -> int | None:
+    """The version that must be there; 0: none may be there; None: whatever is there."""
+    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if none_match is not None:
+        if none_match.strip() != "*":
+            raise Refused(400, "if-none-match: only * makes sense here: there must be none yet", "if-none-match")
+        if match is not None:
+            raise Refused(422, "if-match and if-none-match contradict each other: leave one of them out", "if-match")
+        return 0
+    if match is None:
+        return None
+    if match.strip() == "*":
+        stored = await service_of(request).tickler.schedules.get(owner, key)
+        if stored is None:
+            raise Refused(412, f"there is no {owner}/{key} yet: leave if-match out to make it", "if-match")
+        return stored.version
+    found = _ETAG.fullmatch(match.strip())
+    if found is None:
+        raise Refused(400, 'if-match: is not an etag as it was answered, such as "3"', "if-match")
+    return int(found[1])
+
+
+async def _found(request: Asked) -> StoredSchedule:
+    owner, key = place(request)
+    stored = await service_of(request).tickler.schedules.get(owner, key)
+    if stored is None:
+        raise ScheduleNotFound(owner, key)
+    return stored
+
+
+async def _changed(request: Asked, did: str, change: Callable[[str, str], Awaitable[StoredSchedule]]) -> Response[bytes]:
+    Query(request)
+    await empty_body(request)
+    owner, key = place(request)
+    stored = await change(owner, key)
+    await service_of(request).tickler.audit.note(caller(request).name, did, owner=owner, key=key)
+    return answered(stored_to_json(stored), headers=etag(stored))

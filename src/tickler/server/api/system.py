@@ -1,0 +1,138 @@
+"""What concerns the whole of it: ticks, numbers, the doctor, who did what, health, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+from litestar import MediaType, Response, get, route
+from litestar.enums import HttpMethod
+from litestar.response import ServerSentEvent, ServerSentEventMessage
+
+from tickler.errors import TicklerError
+from tickler.recent import Event
+from tickler.server.live import events_of
+from tickler.server.openapi import document
+from tickler.server.problems import Refused
+from tickler.server.service import MOST_LISTED, NOTHING, Asked, Query, answered, caller, empty_body, service_of, visible_owner
+from tickler.server.stats import stats
+
+READY_S = 5.0
+PULSE_S = 2.0
+MOST_BUDGET_MS = 300_000
+
+
+@route("/v1/tick", http_method=[HttpMethod.GET, HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
+async def tick(request: Asked) -> Response[bytes]:
+    """Claim and deliver what is due now, for hosts where an outside cron beats; some of them can only send GET."""
+    query = Query(request, "budget_ms")
+    if request.method == "POST":
+        await empty_body(request)
+    summary = await service_of(request).tickler.tick(query.number("budget_ms", 50_000, MOST_BUDGET_MS))
+    return answered(summary)
+
+
+@get("/v1/stats", opt={"scope": "read"})
+async def get_stats(request: Asked) -> Response[bytes]:
+    """How it stands now, in numbers that cost little however much there is."""
+    Query(request)
+    return answered(await stats(service_of(request).tickler, caller(request).owner))
+
+
+@get("/v1/forecast", opt={"scope": "read", "all_owners": True})
+async def get_forecast(request: Asked) -> Response[bytes]:
+    """How much is to come: by hour over a week, by minute over an hour."""
+    Query(request)
+    return answered(await service_of(request).tickler.forecasts.at_hand())
+
+
+@get("/v1/doctor", opt={"scope": "read", "all_owners": True})
+async def get_doctor(request: Asked) -> Response[bytes]:
+    """What is wrong, as far as a few quick looks tell; with `deep=true` everything is compared, which takes its time."""
+    query = Query(request, "deep")
+    deep = query.one_of("deep", ("true", "false")) == "true"
+    return answered(await service_of(request).tickler.doctor(deep=deep))
+
+
+@route("/v1/doctor:repair", http_method=[HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
+async def repair(request: Asked) -> Response[bytes]:
+    """Look at everything, and mend what can be mended while workers run."""
+    Query(request)
+    await empty_body(request)
+    tickler = service_of(request).tickler
+    diagnosis = await tickler.doctor(deep=True, repair=True)
+    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    return answered(diagnosis)
+
+
+@get("/v1/audit", opt={"scope": "read"})
+async def list_deeds(request: Asked) -> Response[bytes]:
+    """Who changed, triggered or retried what, the latest first."""
+    query = Query(request, "owner", "limit", "after")
+    try:
+        owner = visible_owner(request, query.text("owner"))
+    except NOTHING:
+        return answered({"items": [], "next": None})
+    limit = query.number("limit", 100, MOST_LISTED)
+    return answered(await service_of(request).tickler.audit.list(owner=owner, limit=limit, after=query.text("after")))
+
+
+@get("/v1/live", opt={"scope": "read"})
+async def live(request: Asked) -> ServerSentEvent:
+    """Attempts as they happen, and the numbers every two seconds, as server-sent events."""
+    Query(request)
+    return ServerSentEvent(_events(request))
+
+
+@get("/health/live", opt={"scope": "nothing"}, media_type=MediaType.TEXT)
+async def is_live(request: Asked) -> str:
+    """The process answers."""
+    return "alive"
+
+
+@get("/health/ready", opt={"scope": "nothing"}, media_type=MediaType.TEXT)
+async def is_ready(request: Asked) -> str:
+    """The store answers too."""
+    try:
+        async with asyncio.timeout(READY_S):
+            await service_of(request).tickler.index.next_due()
+    except (TicklerError, TimeoutError):
+        raise Refused(503, "the store does not answer: see the log of the service") from None
+    return "ready"
+
+
+@get("/metrics", opt={"scope": "read", "all_owners": True})
+async def metrics(request: Asked) -> Response[bytes]:
+    """For Prometheus."""
+    service = service_of(request)
+    return Response(await service.metrics.render(), headers={"content-type": service.metrics.media_type})
+
+
+@get("/openapi.json", opt={"scope": "nothing"})
+async def openapi(request: Asked) -> Response[bytes]:
+    """This API, described."""
+    return answered(document())
+
+
+HANDLERS = [tick, get_stats, get_forecast, get_doctor, repair, list_deeds, live, is_live, is_ready, metrics, openapi]
+
+
+async def _events(request: Asked) -> AsyncIterator[ServerSentEventMessage]:
+    service, owner = service_of(request), caller(request).owner
+    with service.live.watching() as queue:
+        for event in list(service.live.recent):
+            if owner is None or event.owner == owner:
+                yield _message("fire", event)
+        yield _message("stats", await stats(service.tickler, owner))
+        told_at = service.tickler.now_ms()
+        async for event_or_pulse in events_of(queue, owner, PULSE_S):
+            if event_or_pulse is not None:
+                yield _message("fire", event_or_pulse)
+            if service.tickler.now_ms() - told_at >= PULSE_S * 1000:
+                told_at = service.tickler.now_ms()
+                yield _message("stats", await stats(service.tickler, owner))
+
+
+def _message(kind: str, value: Event | msgspec.Struct) -> ServerSentEventMessage:
+    return ServerSentEventMessage(event=kind, data=msgspec.json.encode(value).decode())

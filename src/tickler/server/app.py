@@ -1,0 +1,66 @@
+"""The service as an ASGI app."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import Any
+
+from litestar import Litestar, Request, Response
+from litestar.exceptions import HTTPException
+from litestar.types import ASGIApp, Receive, Send
+
+from tickler.errors import TicklerError
+from tickler.observe.metrics import Metrics
+from tickler.server.api import bulk, fires, schedules, system
+from tickler.server.door import Door
+from tickler.server.idempotency import Once
+from tickler.server.live import Live
+from tickler.server.pages import handlers as pages
+from tickler.server.pages.page import error_page
+from tickler.server.problems import answer
+from tickler.server.rates import Rates
+from tickler.server.service import SERVICE, Service, bodiless
+from tickler.server.sessions import Sessions
+from tickler.server.settings import ServerSettings
+from tickler.server.who import allowed
+from tickler.tickler import Tickler
+
+
+def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, live: Live | None = None) -> ASGIApp:
+    """Everything on one open Tickler. `runs_here` says that a runner works in this process.
+
+    `live` hears of what happens; whoever passes one may have it `follow` workers elsewhere.
+    """
+    sessions = Sessions(tickler.store.records, tickler.clock, settings)
+    live = live or Live()
+    tickler.listen(live)
+    service = Service(tickler, settings, sessions, live, Metrics(tickler), runs_here=runs_here)
+    app = routes()
+
+    async def handled(scope: Any, receive: Receive, send: Send) -> None:
+        scope[SERVICE] = service
+        await app(scope, receive, send)
+
+    once = Once(handled, tickler.store.records, tickler.clock)
+    return Door(once, settings, tickler.tokens, sessions, Rates(settings.rate, lambda: asyncio.get_running_loop().time()))
+
+
+@cache
+def routes() -> Litestar:
+    """All that answers, for whatever service is in the scope of a request."""
+    return Litestar(
+        route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages.ROUTER, pages.ASSETS],
+        guards=[allowed, bodiless],
+        exception_handlers={TicklerError: _answer, HTTPException: _answer, Exception: _answer},
+        openapi_config=None,
+        request_max_body_size=None,  # the door counts
+        logging_config=None,
+    )
+
+
+def _answer(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+    """People get a page, programs a problem."""
+    if request.scope["path"].startswith(("/v1/", "/static/")) or "text/html" not in request.headers.get("accept", ""):
+        return answer(request, error)
+    return error_page(request, error)

@@ -1,0 +1,228 @@
+"""The door of the service: what every request has to pass before anybody looks at what it wants.
+
+It knows who asks, refuses what other sites make browsers send, how much and how fast may come in, and says what a browser may do
+with what goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.exceptions import NotFoundException
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
+from tickler.server.rates import Rates
+from tickler.server.sessions import Sessions
+from tickler.server.settings import ServerSettings
+from tickler.server.who import KEY, LOCAL, NOBODY, Who, of_token
+from tickler.tokens import Tokens
+
+MOST_QUERY_BYTES = 8_192
+MOST_PATH_BYTES = 8_192
+MOST_HEADER_BYTES = 32_768
+STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
+IDLE_S = 10.0  # the longest pause within a stream
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_KEPT_ESCAPE = re.compile(rb"%(2[fF]|25)")
+_ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+]
+
+
+class Door:
+    """An ASGI app around another."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, tokens: Tokens, sessions: Sessions, rates: Rates) -> None:
+        self._app = app
+        self._settings = settings
+        self._tokens = tokens
+        self._sessions = sessions
+        self._rates = rates
+        self._names = {name.lower() for name in settings.hosts}
+        self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._admit(scope)
+        except Exception as error:
+            await _refuse(send, error)
+            return
+        has_body = scope["method"] not in _SAFE
+        coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
+        going = _Outgoing(send)
+        try:
+            await self._app(scope, coming, going)
+        except Refused as error:
+            if not going.begun:
+                await _refuse(send, error)
+
+    async def _admit(self, scope: Any) -> None:
+        _check_lengths(scope)
+        headers = {name: value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        if b"%" in scope.get("raw_path", b""):
+            scope["path"] = _path(scope["raw_path"])
+        if "//" in scope["path"] or (scope["path"].endswith("/") and scope["path"] != "/"):
+            raise NotFoundException  # one way to write a path, so that what is said of one holds
+        self._check_host(headers.get(b"host", ""))
+        self._check_body(headers, scope)
+        who = await self._who(headers)
+        if not _is_same_site(headers, scope):
+            raise Refused(403, "another site made a browser send this: open the page itself, or send no Origin")
+        scope[KEY] = who
+        wait_s = self._rates.take(who.token_id or "") if who.token_id is not None else 0.0
+        if wait_s:
+            raise Refused(429, "this token asks too often: slow down", headers={"retry-after": str(int(wait_s) + 1)})
+
+    def _check_host(self, host: str) -> None:
+        """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
+        if not self._names and not self._local_names:
+            return
+        name = host.lower().rpartition(":")[0] if re.search(r":\d+$", host) else host.lower()
+        if name not in self._names and name not in self._local_names:
+            raise Refused(421, "nobody is called that here: use the address it listens on, or name it in TICKLER_HOSTS")
+
+    def _check_body(self, headers: dict[bytes, str], scope: Any) -> None:
+        length = headers.get(b"content-length", "0")
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            raise Refused(400, "the request has two lengths: leave one of them out", headers={"connection": "close"})
+        if scope["path"] != STREAMED and length.isdecimal() and int(length[:20]) > self._settings.max_body:
+            raise _too_long(self._settings.max_body)
+
+    async def _who(self, headers: dict[bytes, str]) -> Who:
+        authorization = headers.get(b"authorization")
+        if authorization is not None:
+            kind, _, text = authorization.partition(" ")
+            token = await self._tokens.check(text.strip()) if kind.lower() == "bearer" else None
+            if token is None:
+                raise Refused(
+                    401,
+                    "this token is not valid: it may have been revoked",
+                    headers={"www-authenticate": 'Bearer error="invalid_token"'},
+                )
+            return of_token(token)
+        if not await self._tokens.exist():
+            return LOCAL if self._settings.is_local else NOBODY
+        if b"cookie" in headers and (token_id := await self._sessions.token_id(headers[b"cookie"])) is not None:
+            token = await self._tokens.get(token_id)
+            return NOBODY if token is None else of_token(token, by_cookie=True)
+        return NOBODY
+
+
+class _Incoming:
+    """What comes in, bounded in size and time."""
+
+    def __init__(self, receive: Receive, settings: ServerSettings, *, streamed: bool, has_body: bool) -> None:
+        self._receive = receive
+        self._has_body = has_body
+        self._left = None if streamed else settings.max_body
+        self._most = settings.max_body
+        self._left_s = settings.body_s
+        self._streamed = streamed
+        self._ended = False
+
+    async def __call__(self) -> Any:
+        if self._ended:
+            return await self._receive()  # until it goes away
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(IDLE_S if self._streamed else max(self._left_s, 0)):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refused(408, "the request did not arrive in time: send it at once") from None
+        self._left_s -= loop.time() - began
+        if message["type"] != "http.request":
+            if self._has_body:
+                raise Refused(400, "the request ended before its body was there")
+            return message
+        self._ended = not message.get("more_body", False)
+        if self._left is not None:
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise _too_long(self._most)
+        return message
+
+
+class _Outgoing:
+    """What goes out, with what a browser needs to know of it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+        await self._send(message)
+
+
+def _too_long(most: int) -> Refused:
+    return Refused(413, f"the body is longer than {most} bytes: send less, or import it")
+
+
+def _check_lengths(scope: Any) -> None:
+    if len(scope["query_string"]) > MOST_QUERY_BYTES:
+        raise Refused(414, f"the query is longer than {MOST_QUERY_BYTES} bytes: send less in it")
+    if len(scope.get("raw_path", b"")) > MOST_PATH_BYTES:
+        raise Refused(414, f"the path is longer than {MOST_PATH_BYTES} bytes: nothing has such a name")
+    if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+        raise Refused(431, f"the headers are longer than {MOST_HEADER_BYTES} bytes: send less in them")
+
+
+def _path(raw: bytes) -> str:
+    """Decoded, but for what stands for a slash within a name: that, and the percent sign, stay as they came."""
+    plain = raw.split(b"?", 1)[0]
+    if b"%" in _ESCAPE.sub(b"", plain):
+        raise Refused(400, "the path has a % that is none of an escape: write it as %25")
+    kept = _KEPT_ESCAPE.sub(lambda found: b"\0" + found[1].upper(), plain)
+    try:
+        text = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), kept).decode()
+    except UnicodeDecodeError:
+        raise Refused(400, "the path is no UTF-8: encode it as UTF-8, then as %XX") from None
+    if text.count("\0") != kept.count(b"\0"):
+        raise Refused(400, "the path has a NUL in it: leave it out")
+    return text.replace("\0", "%")
+
+
+def _is_same_site(headers: dict[bytes, str], scope: Any) -> bool:
+    """Browsers say where a request comes from; other programs have no reason to."""
+    reads = scope["method"] in _SAFE and scope["path"] != "/v1/tick"
+    if reads:
+        return True
+    if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
+        return False
+    origin, host = headers.get(b"origin"), headers.get(b"host", "").lower()
+    return origin is None or origin.lower() in (f"http://{host}", f"https://{host}")
+
+
+async def _refuse(send: Send, error: Exception) -> None:
+    problem = problem_of(error)
+    body = msgspec.json.encode(problem)
+    headers = [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        *((name.encode(), value.encode()) for name, value in headers_of(error).items()),
+        *_HEADERS,
+    ]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,176 @@
+"""`Idempotency-Key`: a POST that is sent twice, since nobody knew whether the first one arrived, is done once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import re
+from typing import Any, Literal
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from tickler.clock import Clock
+from tickler.errors import TicklerError, VersionConflict
+from tickler.records import RecordStore
+from tickler.server.problems import Refused
+from tickler.server.who import NOBODY, who_of
+
+KIND = "idempotency"
+KEPT_MS = 24 * 3_600_000
+RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
+LARGEST_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
+KEPT_HEADERS = (b"content-type", b"content-length", b"etag")
+
+_KEY = re.compile(r"[!-~]{1,200}")
+
+log = logging.getLogger("tickler.server")
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a request under its key."""
+
+    state: Literal["running", "done"]
+    request: str  # a fingerprint
+    status: int = 0
+    headers: dict[str, str] = {}
+    body: str | None = None  # base64
+
+
+class Once:
+    """An ASGI app around another: answers again what was answered before."""
+
+    def __init__(self, app: ASGIApp, records: RecordStore, clock: Clock) -> None:
+        self._app = app
+        self._records = records
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        keys = _keys(scope) if scope["type"] == ScopeType.HTTP else []
+        if not keys:
+            await self._app(scope, receive, send)
+            return
+        if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+            raise Refused(
+                400, "give one idempotency key of 1 to 200 letters, digits and signs, without spaces", "idempotency-key"
+            )
+        await self._once(scope, receive, send, keys[0])
+
+    async def _once(self, scope: Any, receive: Receive, send: Send, key: str) -> None:
+        body = await _whole(receive)
+        who = who_of(scope)
+        name = _digest(who.token_id or "", key)
+        fingerprint = _digest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.hex())
+        now_ms = self._clock.now_ms()
+        running = msgspec.json.encode(_Kept(state="running", request=fingerprint))
+        try:
+            version = await self._records.put(KIND, name, running, now_ms=now_ms, expires_at=now_ms + RUNNING_MS, expected=0)
+        except VersionConflict:
+            await self._again(name, fingerprint, send)
+            return
+        answer = _Answer()
+        try:
+            await self._app(scope, _replayed(body, receive), answer)
+        finally:
+            try:
+                await self._keep(name, fingerprint, version, answer)
+            except TicklerError as error:  # it was done, which whoever asked has to know
+                log.warning("what was done under an idempotency key could not be remembered: %s", error)
+        for message in answer.messages:
+            await send(message)
+
+    async def _again(self, name: str, fingerprint: str, send: Send) -> None:
+        record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
+        if record is None:
+            raise Refused(409, "the first request with this key has just failed: send it again")
+        kept = msgspec.convert(record.value, _Kept)
+        if kept.request != fingerprint:
+            raise Refused(422, "this key was used for another request: choose a new one", "idempotency-key")
+        if kept.state == "running":
+            raise Refused(409, "the first request with this key is still running: wait", headers={"retry-after": "1"})
+        if kept.body is None:
+            raise Refused(409, "the first request with this key was done, but its answer was too large to be kept")
+        await send(
+            {
+                "type": "http.response.start",
+                "status": kept.status,
+                "headers": [
+                    *((name.encode(), value.encode("latin-1")) for name, value in kept.headers.items()),
+                    (b"idempotent-replayed", b"true"),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": base64.b64decode(kept.body), "more_body": False})
+
+    async def _keep(self, name: str, fingerprint: str, version: int, answer: _Answer) -> None:
+        """What failed here may be tried again; what was refused stays refused."""
+        if not answer.whole or answer.status >= 500:
+            await self._records.delete(KIND, name)
+            return
+        body = bytes(answer.body)
+        kept = _Kept(
+            state="done",
+            request=fingerprint,
+            status=answer.status,
+            headers=answer.headers,
+            body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
+        )
+        now_ms = self._clock.now_ms()
+        await self._records.put(
+            KIND, name, msgspec.json.encode(kept), now_ms=now_ms, expires_at=now_ms + KEPT_MS, expected=version
+        )
+
+
+class _Answer:
+    """Holds an answer back until it is remembered: whoever has it and asks again gets the same."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.status = 500
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self.whole = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {
+                name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"] if name in KEPT_HEADERS
+            }
+        elif message["type"] == "http.response.body":
+            self.body += message.get("body", b"")
+            self.whole = not message.get("more_body", False)
+        self.messages.append(message)
+
+
+def _keys(scope: Any) -> list[str]:
+    """None where there is nothing to do once: nobody's requests leave nothing behind, and an import may be repeated as it is."""
+    path: str = scope["path"]
+    if scope["method"] != "POST" or not path.startswith("/v1/") or path.endswith(":import") or who_of(scope) is NOBODY:
+        return []
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
+
+
+async def _whole(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message: Any = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body at once, and then whatever comes."""
+    messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Any:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()

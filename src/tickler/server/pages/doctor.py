@@ -1,0 +1,36 @@
+"""*Doctor*: what is wrong, how to mend it, and a button that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Response, get, post
+
+from tickler.server.pages.page import form_of, page
+from tickler.server.service import Asked, caller, service_of
+
+
+@get("/doctor", opt={"scope": "read", "all_owners": True})
+async def doctor(request: Asked) -> Response[str]:
+    """A few quick looks; the button looks at everything."""
+    diagnosis = await service_of(request).tickler.doctor()
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+
+
+@post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
+async def check(request: Asked) -> Response[Any]:
+    await form_of(request)
+    diagnosis = await service_of(request).tickler.doctor(deep=True)
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+
+
+@post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
+async def repair(request: Asked) -> Response[Any]:
+    await form_of(request)
+    tickler = service_of(request).tickler
+    diagnosis = await tickler.doctor(deep=True, repair=True)
+    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+
+
+HANDLERS = [doctor, check, repair]

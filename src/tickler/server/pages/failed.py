@@ -1,0 +1,65 @@
+"""*Failed*: fires that were given up, and those that are tried again; send them again, one or all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Response, get, post
+
+from tickler.errors import FireNotFound
+from tickler.server.pages.page import form_of, page, see
+from tickler.server.service import Asked, caller, service_of
+
+PAGE = 50
+MOST_COUNTED = 1_000
+
+
+@get("/failed", opt={"scope": "read"})
+async def failed(request: Asked) -> Response[str]:
+    fires, owner = service_of(request).tickler.fires, caller(request).owner
+    dead = await fires.list(state="dead", owner=owner, limit=PAGE, after=request.query_params.get("after") or None)
+    open_fires = await fires.list(state="open", owner=owner, limit=PAGE)
+    retrying = [fire for fire in open_fires.items if fire.reason is not None]
+    return await page(request, "failed", "failed", dead=dead, retrying=retrying)
+
+
+@get("/failed/retry-all", opt={"scope": "write"})
+async def ask(request: Asked) -> Response[str]:
+    """What will happen, before it does."""
+    dead = await service_of(request).tickler.fires.list(state="dead", owner=caller(request).owner, limit=MOST_COUNTED)
+    ids = {(fire.owner, fire.key) for fire in dead.items}
+    return await page(
+        request,
+        "retry_all",
+        "failed",
+        count=len(dead.items),
+        more=dead.next is not None,
+        schedules=len(ids),
+        owners=len({o for o, _ in ids}),
+    )
+
+
+@post("/failed/retry-all", opt={"scope": "write"}, status_code=200)
+async def retry_all(request: Asked) -> Response[Any]:
+    await form_of(request)
+    tickler, who = service_of(request).tickler, caller(request)
+    count = await tickler.fires.retry_all(owner=who.owner, by=who.name)
+    await tickler.audit.note(who.name, "retried all", owner=who.owner, detail=f"{count} fires")
+    return see("/failed", "retried-all")
+
+
+@post("/failed/{fire_id:str}/{change:str}", opt={"scope": "write"}, status_code=200)
+async def change(request: Asked) -> Response[Any]:
+    fire_id, change = request.path_params["fire_id"], request.path_params["change"]
+    await form_of(request)
+    tickler, who = service_of(request).tickler, caller(request)
+    fire = await tickler.fires.get(fire_id)
+    if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
+        raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
+    done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
+    await done(fire_id, by=who.name)
+    await tickler.audit.note(who.name, said, owner=fire.owner, key=fire.key, detail=fire_id)
+    return see("/failed", said)
+
+
+HANDLERS = [failed, ask, retry_all, change]

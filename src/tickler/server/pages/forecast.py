@@ -1,0 +1,72 @@
+"""*Forecast*: the load to come, by hour over a week and by minute over an hour."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+import msgspec
+from litestar import Response, get
+
+from tickler.clock import to_datetime
+from tickler.observe.forecast import Forecast
+from tickler.server.pages.page import page
+from tickler.server.service import Asked, service_of
+
+LEVELS = 9  # shades of the heat map
+
+
+class Cell(msgspec.Struct, frozen=True):
+    label: str
+    count: int
+    level: int
+
+
+class Bar(msgspec.Struct, frozen=True):
+    label: str
+    count: int
+    x: float
+    height: float
+
+
+@get("/forecast", opt={"scope": "read", "all_owners": True})
+async def forecast(request: Asked) -> Response[str]:
+    found = await service_of(request).tickler.forecasts.at_hand()
+    return await page(
+        request, "forecast", "forecast",
+        forecast=found, days=days(found), bars=bars(found), least=min(found.hours[1:]), most=max(found.hours),
+    )  # fmt: skip
+
+
+HANDLERS = [forecast]
+
+
+def days(found: Forecast) -> list[tuple[str, list[Cell | None]]]:
+    """A row a day, a cell an hour, from midnight on; hours that are not in the forecast are None."""
+    start = to_datetime(found.at).replace(minute=0, second=0, microsecond=0)
+    least, most = min(found.hours[1:], default=0), max(found.hours, default=0)  # the first hour has begun already
+    rows: dict[datetime, list[Cell | None]] = {}
+    for number, count in enumerate(found.hours):
+        hour = start + timedelta(hours=number)
+        row = rows.setdefault(hour.replace(hour=0), [None] * 24)
+        row[hour.hour] = Cell(f"{hour:%A %H:%M} UTC", count, level(max(count, least) if count else 0, least, most))
+    return [(f"{day:%a %d %b}", row) for day, row in rows.items()]
+
+
+def bars(found: Forecast) -> list[Bar]:
+    """A bar a minute, 100 high at most."""
+    start = to_datetime(found.at).replace(second=0, microsecond=0)
+    most = max(found.minutes, default=0) or 1
+    return [
+        Bar(f"{start + timedelta(minutes=number):%H:%M} UTC", count, 10.0 * number, max(100 * count / most, 1.5 if count else 0))
+        for number, count in enumerate(found.minutes)
+    ]
+
+
+def level(count: int, least: int, most: int) -> int:
+    """How dark: 0 for nothing, 1 to 9 from the least to the most, by the square root, so that small differences are seen too."""
+    if count == 0:
+        return 0
+    if most == least:
+        return LEVELS // 2
+    return 1 + round((LEVELS - 1) * math.sqrt((count - least) / (most - least)))

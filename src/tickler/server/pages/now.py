@@ -1,0 +1,29 @@
+"""*Now*: what is due, in flight, late, failed, asleep; fires as they happen; clocks and workers. And *Log*: who did what."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+
+from tickler.server.pages.page import page
+from tickler.server.service import Asked, caller, service_of
+from tickler.server.stats import stats
+
+LOG_PAGE = 50
+
+
+@get("/", opt={"scope": "read"})
+async def now(request: Asked) -> Response[str]:
+    service, who = service_of(request), caller(request)
+    numbers = await stats(service.tickler, who.owner)
+    first = await service.tickler.schedules.list(owner=who.owner, limit=1)
+    return await page(request, "now", "now", numbers=numbers, is_empty=not first.items)
+
+
+@get("/deeds", opt={"scope": "read"})
+async def deeds(request: Asked) -> Response[str]:
+    after = request.query_params.get("after") or None
+    found = await service_of(request).tickler.audit.list(owner=caller(request).owner, limit=LOG_PAGE, after=after)
+    return await page(request, "deeds", "deeds", deeds=found)
+
+
+HANDLERS = [now, deeds]

@@ -1,0 +1,234 @@
+"""*Schedules*: the list, and the form that makes and changes one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, get_args
+from zoneinfo import available_timezones
+
+from litestar import Response, get, post
+
+from tickler.errors import InvalidInput, ScheduleNotFound, TicklerError, VersionConflict
+from tickler.policy import policy_to_json
+from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.schedule_json import schedule_from_json
+from tickler.server.pages.page import form_of, link, page, pretty, see
+from tickler.server.problems import Refused, problem_of
+from tickler.server.service import Asked, caller, check_target, place, service_of
+from tickler.strict_json import read_json
+from tickler.target import HttpTarget, PythonTarget
+from tickler.when import At, iso_utc
+
+PAGE = 30
+STATES = tuple(each for each in get_args(State) if each != "unindexed")  # there is no short way to those
+ZONES = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
+POLICY_TEXTS = ("delivery", "missed", "overlap")
+POLICY_NUMBERS = ("spread", "attempts", "timeout")
+KINDS = ("http", "python", "none", "keep")
+
+
+@get("/schedules", opt={"scope": "read"})
+async def schedules(request: Asked) -> Response[str]:
+    who, asked = caller(request), request.query_params
+    owner = who.owner or asked.get("owner", "").strip() or None
+    prefix = asked.get("key", "").strip() or None
+    state = asked.get("state") or None
+    values: dict[str, Any] = {"owner": owner or "", "key": prefix or "", "state": state or "", "states": STATES}
+    try:
+        if prefix and owner is None:
+            raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")
+        if state == "unindexed":
+            raise InvalidInput("to find those that are not in the index, all are compared with it: let the doctor do so")
+        found = await service_of(request).tickler.schedules.list(
+            owner=owner,
+            key_prefix=prefix,
+            state=state,
+            limit=PAGE,
+            after=asked.get("after") or None,
+        )
+    except InvalidInput as error:
+        return await page(request, "schedules", "schedules", 422, found=None, error=str(error), **values)
+    return await page(request, "schedules", "schedules", found=found, error="", **values)
+
+
+@get("/new-schedule", opt={"scope": "write"})
+async def new(request: Asked) -> Response[str]:
+    who = caller(request)
+    fields = {
+        "owner": who.owner or "",
+        "when": "* * * * *",
+        "tz": "UTC",
+        "kind": "http" if who.owner else "python",
+        "to": "" if who.owner else "echo",
+    }
+    return await _form(request, fields)
+
+
+@get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
+async def edit(request: Asked) -> Response[str]:
+    return await _form(request, _fields(await _stored(request)))
+
+
+@post("/new-schedule", opt={"scope": "write"}, status_code=200)
+async def create(request: Asked) -> Response[Any]:
+    fields = await form_of(request)
+    return await _save(request, fields, None)
+
+
+@post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
+async def save(request: Asked) -> Response[Any]:
+    fields, stored = await form_of(request), await _stored(request)
+    return await _save(request, {**fields, "owner": stored.owner, "key": stored.key}, stored)
+
+
+HANDLERS = [schedules, new, edit, create, save]
+
+
+async def _stored(request: Asked) -> StoredSchedule:
+    owner, key = place(request)
+    stored = await service_of(request).tickler.schedules.get(owner, key)
+    if stored is None:
+        raise ScheduleNotFound(owner, key)
+    return stored
+
+
+async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
+    service, who = service_of(request), caller(request)
+    try:
+        schedule = _declared(fields, stored)
+        if not who.may_see(schedule.owner):
+            raise Refused(422, "is not yours: this session is bound to another owner", "owner")
+        check_target(who, schedule.target)
+        version = 0 if stored is None else _version(fields)
+        done = await service.tickler.schedules.update(schedule, version=version)
+    except VersionConflict:
+        says = "exists already: open it to change it" if stored is None else "was changed meanwhile: open it again"
+        return await _form(request, fields, stored, {"key": says})
+    except TicklerError as error:
+        problem = problem_of(error)
+        if problem.status >= 500:
+            raise
+        return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
+    await service.tickler.audit.note(who.name, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
+    return see(link(done.owner, done.key), "put")
+
+
+async def _form(
+    request: Asked, fields: Mapping[str, str], stored: StoredSchedule | None = None, errors: Mapping[str, str] | None = None
+) -> Response[str]:
+    is_new = stored is None and not fields.get("version")
+    return await page(
+        request, "form", "schedules", 422 if errors else 200,
+        fields={name: fields.get(name, "") for name in _ALL}, errors=errors or {}, zones=ZONES, is_new=is_new,
+    )  # fmt: skip
+
+
+_ALL = (
+    "owner",
+    "key",
+    "when",
+    "tz",
+    "kind",
+    "to",
+    "payload",
+    "starts_at",
+    "ends_at",
+    "enabled",
+    "version",
+    *POLICY_TEXTS,
+    *POLICY_NUMBERS,
+)
+_PLACES = {name: name for name in _ALL}
+
+
+def _place_of(field: str | None) -> str:
+    """The field of the form where an error is shown; "form" where none is at fault."""
+    if field is None:
+        return "form"
+    if field.startswith("target"):
+        return "to"
+    return _PLACES.get(field.removeprefix("policy."), "form")
+
+
+def _fields(stored: StoredSchedule) -> dict[str, str]:
+    """A stored schedule as the form shows it."""
+    target, policy = stored.target, policy_to_json(stored.policy)
+    kind, to = ("none", "") if target is None else ("keep", "")
+    if isinstance(target, HttpTarget):
+        kind, to = "http", target.url
+    elif isinstance(target, PythonTarget):
+        kind, to = "python", target.handler
+    shown = {
+        "owner": stored.owner,
+        "key": stored.key,
+        "when": str(stored.when),
+        "tz": stored.when.tz,
+        "kind": kind,
+        "to": to,
+        "payload": "" if stored.payload is None else pretty(stored.payload),
+        "starts_at": "" if stored.starts_at is None else iso_utc(stored.starts_at),
+        "ends_at": "" if stored.ends_at is None else iso_utc(stored.ends_at),
+        "enabled": "on" if stored.enabled else "",
+        "version": str(stored.version),
+    }
+    return shown | {name: str(policy[name]) for name in (*POLICY_TEXTS, *POLICY_NUMBERS) if name in policy}
+
+
+def _declared(fields: Mapping[str, str], stored: StoredSchedule | None) -> Schedule:
+    """A form as a schedule. What it does not show of a stored one stays as it is."""
+    declared: dict[str, object] = {name: fields.get(name, "").strip() for name in ("owner", "key", "when")}
+    declared["tz"] = fields.get("tz", "").strip() or None
+    declared["enabled"] = fields.get("enabled") == "on"
+    declared["policy"] = _policy(fields, stored)
+    for name in ("starts_at", "ends_at"):
+        declared[name] = fields.get(name, "").strip() or None
+    if text := fields.get("payload", "").strip():
+        try:
+            declared["payload"] = read_json(text.encode(errors="surrogatepass"))
+        except InvalidInput as error:
+            raise Refused(422, f"the payload {error}", "payload") from None
+    if stored is not None and stored.delete_after != isinstance(stored.when, At):
+        declared["delete_after"] = stored.delete_after
+    schedule = schedule_from_json({**declared, "target": None})
+    return _with_target(schedule, fields, stored)
+
+
+def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSchedule | None) -> Schedule:
+    """A target that is the same keeps what nobody can see of it."""
+    kind, to = fields.get("kind", ""), fields.get("to", "").strip()
+    before = None if stored is None else stored.target
+    if kind not in KINDS:
+        raise Refused(400, f"kind is not one of {', '.join(KINDS)}", "kind")
+    if kind == "none":
+        return schedule
+    if kind == "keep" or (stored is not None and (_fields(stored)["kind"], _fields(stored)["to"]) == (kind, to)):
+        return schedule_with(schedule, before)
+    return schedule_with(schedule, HttpTarget(to) if kind == "http" else PythonTarget(to))
+
+
+def schedule_with(schedule: Schedule, target: Any) -> Schedule:
+    return Schedule(**{**{name: getattr(schedule, name) for name in Schedule.__struct_fields__}, "target": target})
+
+
+def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[str, object]:
+    policy: dict[str, object] = {} if stored is None else policy_to_json(stored.policy)
+    for name in POLICY_TEXTS:
+        if text := fields.get(name, "").strip():
+            policy[name] = text
+    for name in POLICY_NUMBERS:
+        if text := fields.get(name, "").strip():
+            try:
+                policy[name] = json.loads(text)
+            except ValueError:
+                raise Refused(422, f"{name} is no number", f"policy.{name}") from None
+        else:
+            policy.pop(name, None)
+    return policy
+
+
+def _version(fields: Mapping[str, str]) -> int:
+    text = fields.get("version", "")
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 16):
+        raise Refused(400, "the form has lost the version it was made for: open it again")
+    return int(text)

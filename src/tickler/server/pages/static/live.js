@@ -1,0 +1,128 @@
+// The page *Now*: numbers, clocks and fires, as the service tells of them.
+import { here } from "./page.js";
+
+const MOST_LISTED = 12;
+const SHOWN_MS = 60_000;
+const fires = [];
+const list = document.getElementById("fires");
+const strip = document.getElementById("strip");
+const live = document.getElementById("live");
+const hasNone = document.getElementById("no-fires");
+const storeClock = document.querySelector("[data-clock=store]");
+let offset = Number(storeClock.dataset.ms) - Date.now();
+
+function count(value, most) {
+  return most && value >= most ? `${value.toLocaleString()}+` : value.toLocaleString();
+}
+
+function showNumbers(stats) {
+  for (const place of document.querySelectorAll("[data-number]")) {
+    const name = place.dataset.number;
+    place.textContent = count(stats[name], Number(place.dataset.most || 0));
+    const box = place.closest(".number");
+    box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
+    box.classList.toggle("busy", name === "due" && stats[name] > 0);
+  }
+  offset = stats.now_ms - Date.now();
+  showClocks();
+  document.getElementById("next-due").textContent = stats.next_due_at ? here(stats.next_due_at) : "nothing";
+}
+
+function showClocks() {
+  storeClock.textContent = `${new Date(Date.now() + offset).toISOString().slice(11, 19)} UTC`;
+  const off = Math.round(-offset);
+  const says = Math.abs(off) < 500 ? "the same" : `${off > 0 ? "ahead" : "behind"} by ${(Math.abs(off) / 1000).toFixed(1)} s`;
+  document.querySelector("[data-offset=browser]").textContent = says;
+}
+
+function kindOf(fire) {
+  if (fire.happened === "delivered") return "delivered";
+  return fire.gave_up ? "dead" : "retry";
+}
+
+function showFire(fire) {
+  fires.push(fire);
+  while (fires.length > 500) fires.shift();
+  hasNone.hidden = true;
+  const item = document.createElement("li");
+  const kind = kindOf(fire);
+  const time = Object.assign(document.createElement("time"), { textContent: new Date(fire.at).toLocaleTimeString() });
+  const state = Object.assign(document.createElement("span"), {
+    className: `state state-${kind === "delivered" ? "delivered" : kind === "retry" ? "waiting" : "dead"}`,
+    textContent: kind === "delivered" ? "delivered" : kind === "retry" ? "failed" : "given up",
+  });
+  const what = document.createElement("span");
+  const link = Object.assign(document.createElement("a"), {
+    href: `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`,
+    textContent: `${fire.owner} / ${fire.key}`,
+  });
+  what.append(link, fire.detail ? `  ${fire.detail}` : "");
+  const late = Math.max(fire.at - fire.nominal_at, 0);
+  const took = Object.assign(document.createElement("span"), {
+    className: "took",
+    textContent: `${late >= 1000 ? `${(late / 1000).toFixed(1)} s late, ` : ""}took ${fire.duration_ms ?? 0} ms`,
+  });
+  item.append(time, state, what, took);
+  list.prepend(item);
+  while (list.children.length > MOST_LISTED) list.lastElementChild.remove();
+}
+
+function draw() {
+  const ratio = window.devicePixelRatio || 1;
+  const width = strip.clientWidth, height = strip.clientHeight;
+  strip.width = width * ratio;
+  strip.height = height * ratio;
+  const pen = strip.getContext("2d");
+  pen.scale(ratio, ratio);
+  const colours = getComputedStyle(document.documentElement);
+  const now = Date.now() + offset;
+  pen.strokeStyle = colours.getPropertyValue("--line");
+  pen.fillStyle = colours.getPropertyValue("--soft");
+  pen.font = "11px system-ui";
+  for (let s = 0; s < 60; s += 10) {
+    const x = width - ((now % 10_000) + s * 1000) / SHOWN_MS * width;
+    pen.beginPath();
+    pen.moveTo(x, 0);
+    pen.lineTo(x, height - 14);
+    pen.stroke();
+    pen.fillText(new Date(now - (now % 10_000) - s * 1000).toLocaleTimeString(), x + 3, height - 3);
+  }
+  const tones = { delivered: "--good", retry: "--late", dead: "--bad" };
+  const columns = new Map(); // many at one instant make a taller mark
+  for (const fire of fires) {
+    const age = now - fire.at;
+    if (age > SHOWN_MS || age < -5000) continue;
+    const kind = kindOf(fire);
+    const place = `${kind} ${Math.round((width - (age / SHOWN_MS) * width) / 4)}`;
+    columns.set(place, (columns.get(place) ?? 0) + 1);
+  }
+  for (const [place, number] of columns) {
+    const [kind, column] = place.split(" ");
+    const size = Math.min(6 + 5 * Math.sqrt(number), 28);
+    pen.fillStyle = colours.getPropertyValue(tones[kind]);
+    if (kind === "delivered") pen.fillRect(column * 4 - 1.5, 31 - size, 3, size);
+    else pen.fillRect(column * 4 - 1.5, 34, 3, size);
+  }
+}
+
+function open() {
+  const source = new EventSource("/v1/live");
+  source.addEventListener("open", () => {
+    live.dataset.state = "on";
+    live.textContent = "live";
+    list.replaceChildren();
+    fires.length = 0;
+  });
+  source.addEventListener("error", () => {
+    live.dataset.state = "lost";
+    live.textContent = "not connected, trying again";
+  });
+  source.addEventListener("stats", (event) => showNumbers(JSON.parse(event.data)));
+  source.addEventListener("fire", (event) => showFire(JSON.parse(event.data)));
+}
+
+showClocks();
+setInterval(showClocks, 1000);
+setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 100);
+draw();
+open();

@@ -1,0 +1,104 @@
+"""Errors as the API answers them: problem+json (RFC 9457) with the field at fault and what to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from tickler.errors import (
+    FireNotFound,
+    InvalidInput,
+    InvalidSchedule,
+    InvalidWhen,
+    NeverFires,
+    ScheduleNotFound,
+    SchemaError,
+    StoreUnavailable,
+    TicklerError,
+    VersionConflict,
+    WorkerUnfit,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+_NAMED = re.compile(r"([a-z_]+): ")
+_REMEDIES = {
+    404: "there is nothing at this path: see /openapi.json",
+    405: "this path does not take this method: see the header `allow`",
+}
+
+log = logging.getLogger("tickler.server")
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong. `field` names the part of the request at fault, where one is."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+
+
+class Refused(TicklerError):
+    """The service says no, with this status."""
+
+    def __init__(self, status: int, detail: str, field: str | None = None, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.field = field
+        self.headers = headers or {}
+
+
+def problem_of(error: Exception) -> Problem:
+    """What is unexpected is told to the log, and to nobody else."""
+    status, field = _status_of(error), getattr(error, "field", None)
+    detail = error.detail if isinstance(error, HTTPException) else str(error)
+    if status == 500:
+        log.error("a request failed", exc_info=error)
+        detail = "something went wrong here; the log of the service has it"
+    if isinstance(error, HTTPException):
+        detail = _REMEDIES.get(status, detail)
+    if (isinstance(error, InvalidWhen) and field not in ("tz", "starts_at", "ends_at")) or isinstance(error, NeverFires):
+        field = "when"
+    elif isinstance(error, InvalidInput) and field is None and (named := _NAMED.match(detail)):
+        field = named[1]
+    title = HTTPStatus(status).phrase
+    return Problem(f"https://tickler.invalid/problems/{title.lower().replace(' ', '-')}", title, status, detail, field)
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    problem = problem_of(error)
+    return Response(msgspec.json.encode(problem), status_code=problem.status, media_type=MEDIA_TYPE, headers=headers_of(error))
+
+
+def headers_of(error: Exception) -> dict[str, str]:
+    headers = dict(error.headers) if isinstance(error, Refused) else {}
+    if isinstance(error, HTTPException) and error.headers:
+        headers |= dict(error.headers)
+    if _status_of(error) == 503:
+        headers["retry-after"] = "5"
+    return headers
+
+
+def _status_of(error: Exception) -> int:
+    match error:
+        case Refused():
+            return error.status
+        case HTTPException():
+            return error.status_code
+        case ScheduleNotFound() | FireNotFound():
+            return 404
+        case VersionConflict():
+            return 412
+        case NeverFires() | InvalidSchedule() | InvalidWhen() | InvalidInput():
+            return 422
+        case StoreUnavailable() | SchemaError() | WorkerUnfit():
+            return 503
+    return 500

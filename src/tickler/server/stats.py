@@ -1,0 +1,82 @@
+"""How it stands now: numbers from a bounded number of bounded reads, however many schedules there are."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickler.fires import FireState
+from tickler.tickler import Tickler
+from tickler.workers import WorkerReport
+
+MOST_COUNTED = 10_000
+MOST_FIRES = 200
+MOST_OWN = 1_000
+LATE_MS = 60_000
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts go no further than `most` and `most_fires`: that many are "at least"."""
+
+    now_ms: int
+    clock_offset_ms: int = 0  # the store's clock less this machine's
+    next_due_at: int | None = None
+    sleeping: int = 0  # in the index, and not due
+    due: int = 0
+    late: int = 0  # due for more than a minute
+    in_flight: int = 0
+    open: int = 0  # fires that are owed: leased, or to be tried again
+    waiting: int = 0
+    dead: int = 0
+    paused: int | None = None
+    most: int = MOST_COUNTED
+    most_fires: int = MOST_FIRES
+    workers: list[WorkerReport] = []
+    workers_alive: int = 0
+
+
+async def stats(tickler: Tickler, owner: str | None = None) -> Stats:
+    """Of everything, or of what belongs to an owner."""
+    return await _of_all(tickler) if owner is None else await _of_owner(tickler, owner)
+
+
+async def _of_all(tickler: Tickler) -> Stats:
+    now_ms = tickler.now_ms()
+    workers = await tickler.workers()
+    alive = [worker for worker in workers if worker.is_alive(now_ms)]
+    due = await tickler.index.count(due_by=now_ms, most=MOST_COUNTED)
+    return Stats(
+        now_ms=now_ms,
+        clock_offset_ms=tickler.clock_offset_ms,
+        next_due_at=await tickler.index.next_due(),
+        sleeping=max(await tickler.index.count(most=MOST_COUNTED) - due, 0),
+        due=due,
+        late=await tickler.index.count(due_by=now_ms - LATE_MS, most=MOST_COUNTED) if due else 0,
+        in_flight=sum(worker.in_flight for worker in alive),
+        open=await _fires(tickler, "open"),
+        waiting=await _fires(tickler, "waiting"),
+        dead=await _fires(tickler, "dead"),
+        workers=workers,
+        workers_alive=len(alive),
+    )
+
+
+async def _of_owner(tickler: Tickler, owner: str) -> Stats:
+    now_ms = tickler.now_ms()
+    mine = (await tickler.schedules.list(owner=owner, limit=MOST_OWN)).items
+    nexts = [each.next_fire_at for each in mine if each.next_fire_at is not None]
+    return Stats(
+        now_ms=now_ms,
+        next_due_at=min(nexts, default=None),
+        sleeping=sum(at > now_ms for at in nexts),
+        due=sum(at <= now_ms for at in nexts),
+        late=sum(at <= now_ms - LATE_MS for at in nexts),
+        open=await _fires(tickler, "open", owner),
+        waiting=await _fires(tickler, "waiting", owner),
+        dead=await _fires(tickler, "dead", owner),
+        paused=sum(each.state == "paused" for each in mine),
+        most=MOST_OWN,
+    )
+
+
+async def _fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:
+    return len((await tickler.fires.list(state=state, owner=owner, limit=MOST_FIRES)).items)

@@ -1,0 +1,60 @@
+"""Who asks, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar.connection import ASGIConnection
+from litestar.exceptions import NotFoundException
+from litestar.handlers.base import BaseRouteHandler
+
+from tickler.server.problems import Refused
+from tickler.tokens import SCOPES, Scope, Token
+
+KEY = "tickler.who"  # in an ASGI scope
+
+
+class Who(msgspec.Struct, frozen=True):
+    """Somebody who proved who they are, or, where no token exists, anybody on this machine."""
+
+    name: str  # as deeds remember it
+    scopes: tuple[Scope, ...]
+    owner: str | None = None
+    token_id: str | None = None
+    by_cookie: bool = False  # a browser sent it by itself, so forms have to prove that they are ours
+
+    def may_see(self, owner: str | None) -> bool:
+        return self.owner is None or self.owner == owner
+
+
+LOCAL = Who("local", SCOPES)
+NOBODY = Who("nobody", ())
+
+
+def of_token(token: Token, *, by_cookie: bool = False) -> Who:
+    return Who(token.name or f"token {token.id}", token.scopes, token.owner, token.id, by_cookie)
+
+
+def who_of(scope: Mapping[str, Any]) -> Who:
+    who: Who = scope[KEY]
+    return who
+
+
+def allowed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """A guard: the handler's `scope` says what it takes, "nothing" where everybody may; its path, whose data it is about."""
+    needed = handler.opt.get("scope", "operate")
+    if needed == "nothing":
+        return
+    who = who_of(connection.scope)
+    if who is NOBODY:
+        raise Refused(
+            401,
+            "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`",
+            headers={"www-authenticate": "Bearer"},
+        )
+    if who.owner is not None and handler.opt.get("all_owners"):
+        raise NotFoundException
+    if needed not in who.scopes:
+        raise Refused(403, f"this token has not the scope {needed!r}: make one with `tickler token create --scope {needed}`")

@@ -1,0 +1,136 @@
+"""All of a database in one file, and back, with SQLite's online backup: while others read and write."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from tickler.errors import InvalidInput, StoreUnavailable
+from tickler.migrations import pending
+from tickler.store import Tell, no_file
+from tickler.stores.sqlite import schema
+from tickler.stores.sqlite.connection import Connection, use_wal
+
+PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
+COUNTED = ("schedules", "index", "fires", "history", "records")
+
+
+async def back_up(connection: Connection, file: Path, tell: Tell) -> dict[str, int]:
+    path = _on_disk(connection)
+    with _abandonable(tell) as told:
+        return await connection.apart(lambda: _back_up(path, file, told))
+
+
+async def restore(connection: Connection, file: Path, tell: Tell) -> dict[str, int]:
+    """In one transaction: who reads meanwhile sees what was there before, and who comes after what the file holds."""
+    path = _on_disk(connection)
+    with _abandonable(tell) as told:
+        return await connection.apart(lambda: _restore(file, path, told))
+
+
+def _on_disk(connection: Connection) -> Path:
+    if connection.path == ":memory:":
+        raise no_file(connection.name, "it ends with its process: use sqlite:///tickler.db")
+    return Path(connection.path)
+
+
+@contextmanager
+def _abandonable(tell: Tell) -> Iterator[Tell]:
+    """Tells, as long as somebody waits for it; raises when nobody does any more."""
+    abandoned = threading.Event()
+
+    def told(done: int, total: int) -> None:
+        if abandoned.is_set():
+            raise asyncio.CancelledError
+        tell(done, total)
+
+    try:
+        yield told
+    finally:
+        abandoned.set()
+
+
+def _back_up(path: Path, file: Path, tell: Tell) -> dict[str, int]:
+    """Beside it first, under another name: under its own it is there when it is whole."""
+    file = file.absolute()
+    if not path.exists():
+        raise InvalidInput(f"{path}: there is no such file to back up: name the store that workers use")
+    if file.exists() and file.samefile(path):
+        raise InvalidInput(f"{file} is the store itself: name another file")
+    if not file.parent.is_dir():
+        raise InvalidInput(f"{file}: there is no folder {str(file.parent)!r}: make it first")
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(_opened(path)) as source, closing(sqlite3.connect(partial, isolation_level=None)) as target:
+            source.execute("BEGIN")  # all steps read what the first one read
+            counts = _counts(source)
+            _copy(source, target, tell)
+            target.execute("PRAGMA journal_mode = DELETE")  # one file alone, that can be carried about
+            _check(target, file, counts)
+        shutil.copymode(path, partial)
+        _sync(partial)
+        os.replace(partial, file)
+        _sync(file.parent)
+    except OSError as error:
+        raise StoreUnavailable(f"{file}: {error.strerror or error}; no file was written") from error
+    finally:
+        for leftover in (partial, *(partial.with_name(f"{partial.name}-{kind}") for kind in ("journal", "wal", "shm"))):
+            leftover.unlink(missing_ok=True)
+    return counts
+
+
+def _restore(file: Path, path: Path, tell: Tell) -> dict[str, int]:
+    if not file.is_file():
+        raise InvalidInput(f"{file}: there is no such file: name one that `tickler backup` wrote")
+    if path.exists() and file.samefile(path):
+        raise InvalidInput(f"{file} is the store itself: name another file")
+    with closing(_opened(file)) as source:
+        found = schema.version(source)
+        if found is None:
+            raise InvalidInput(f"{file} holds no Tickler tables: name a file that `tickler backup` wrote")
+        pending(str(file), found, schema.MIGRATIONS)  # refuses one of a newer version
+        counts = _counts(source)
+        _check(source, file, counts)
+        with closing(sqlite3.connect(path, isolation_level=None)) as target:
+            _copy(source, target, tell)
+            use_wal(target)
+            _check(target, path, counts)
+    return counts
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """One that is there."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+
+
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, tell: Tell) -> None:
+    source.backup(target, pages=PAGES_A_STEP, progress=lambda status, left, total: tell(total - left, total))
+
+
+def _counts(connection: sqlite3.Connection) -> dict[str, int]:
+    return {table: connection.execute(f"SELECT count(*) FROM tickler_{table}").fetchone()[0] for table in COUNTED}
+
+
+def _check(connection: sqlite3.Connection, file: Path, counts: dict[str, int]) -> None:
+    """That nothing is broken in it, and nothing missing."""
+    said = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if said != "ok":
+        raise StoreUnavailable(f"{file} is damaged: {said}: use an earlier backup, and check the disk")
+    if (found := _counts(connection)) != counts:
+        raise StoreUnavailable(f"{file} has {found}, and should have {counts}: try again")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

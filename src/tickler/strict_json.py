@@ -1,0 +1,68 @@
+"""Reads JSON as strictly as it is meant: UTF-8, each name once, numbers that any reader takes for the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from tickler.errors import InvalidInput
+
+_FINITE = 1.7976931348623157e308
+
+
+def read_json(data: bytes) -> Any:
+    """Its value; `InvalidInput` says what is wrong with it, and where."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start} is no UTF-8: encode it as UTF-8") from None
+    try:
+        value = _decoder.decode(text)
+    except RecursionError:
+        raise InvalidInput("is nested too deep: flatten it") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"is no JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
+    except InvalidInput:
+        raise
+    except ValueError:  # a number with thousands of digits
+        raise InvalidInput("has a number in it that is too long: write it as text") from None
+    if "\\u" in text or "\\U" in text:
+        _refuse_half_characters(value)
+    return value
+
+
+def _refuse_half_characters(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("has half a surrogate pair in it, which is no text: leave it out") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"{twice[:40]!r} comes twice: leave one of them out")
+    return fields
+
+
+def _no_number(text: str) -> NoReturn:
+    raise InvalidInput(f"{text} is no number in JSON: use a finite one, or null")
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 64:
+        raise InvalidInput(f"{text[:25]} does not fit into 64 bits: write it as text")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if not -_FINITE <= number <= _FINITE:
+        raise InvalidInput(f"{text[:25]} is too large for a number: write it as text")
+    return number
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole, parse_float=_fraction)

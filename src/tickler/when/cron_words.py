@@ -1,0 +1,244 @@
+"""A cron expression in words. What is regular is said as people say it; anything else by naming the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise, product
+
+from tickler.when.cron_fields import LAST, LAST_WEEKDAY, Named
+
+MOST_CLOCKS = 4  # times of day that are listed one by one
+SHORTEST_RUN = 3  # numbers in a row that become a range
+SHORTEST_STEPS = 4
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+_NTH = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", LAST: "last"}
+_EVERY_60 = frozenset(range(60))
+_EVERY_HOUR = frozenset(range(24))
+_EVERY_DAY = frozenset(range(1, 32))
+_EVERY_MONTH = frozenset(range(1, 13))
+_WORKDAYS = frozenset(range(1, 6))
+
+
+def cron_in_words(named: Named) -> str:
+    """Two expressions that name different times of day, days or months are said differently."""
+    dates = _dates(named)
+    if named.hours == _EVERY_HOUR:  # what goes round the clock need not be said to do so every day
+        dates = dates.removeprefix("every day").lstrip()
+    return f"{_times(named)} {dates}".rstrip()
+
+
+# Times of day.
+
+
+def _times(named: Named) -> str:
+    seconds, minutes, hours = named.seconds, named.minutes, named.hours
+    if len(seconds) * len(minutes) * len(hours) <= MOST_CLOCKS:
+        clocks = sorted(hour * 3600 + minute * 60 + second for hour, minute, second in product(hours, minutes, seconds))
+        return f"at {listed([clock(each) for each in clocks])}"
+    if len(seconds) > 1:
+        return _beat_of_seconds(named) or _by_field(named)
+    (second,) = seconds
+    regular = _beat_of_minutes(minutes, hours) or _beat_of_hours(minutes, hours)
+    if regular is None:
+        return _by_field(named)
+    return f"{regular.replace('on the hour', 'at minute 0')} at second {second}" if second else regular
+
+
+def _beat_of_seconds(named: Named) -> str | None:
+    """Every so many seconds, from the beginning of a minute to the end of one."""
+    beat = _beat(named.seconds)
+    if beat is None:
+        return None
+    every, first = _every(beat, "second"), min(named.seconds)
+    if named.minutes == _EVERY_60 and named.hours == _EVERY_HOUR:
+        return every + (f" from second {first} of the minute on" if first else "")
+    whole_hours = named.minutes == _EVERY_60 and _is_run(named.hours)
+    if not whole_hours and not (len(named.hours) == 1 and _is_run(named.minutes)):
+        return None
+    start = min(named.hours) * 3600 + min(named.minutes) * 60 + first
+    end = max(named.hours) * 3600 + max(named.minutes) * 60 + max(named.seconds)
+    return f"{every} from {clock(start, seconds=True)} to {clock(end, seconds=True)}"
+
+
+def _beat_of_minutes(minutes: Collection[int], hours: Collection[int]) -> str | None:
+    """Every so many minutes, evenly over each hour."""
+    beat = _beat(minutes)
+    if beat is None:
+        return None
+    every, first = _every(beat, "minute"), min(minutes)
+    if _is_run(hours) and len(hours) < 24:
+        return f"{every} from {clock(min(hours) * 3600 + first * 60)} to {clock(max(hours) * 3600 + max(minutes) * 60)}"
+    begins = f" from minute {first} of the hour on" if first else ""
+    return every + begins + ("" if len(hours) == 24 else f" in the hours {_numbers(hours)}")
+
+
+def _beat_of_hours(minutes: Collection[int], hours: Collection[int]) -> str | None:
+    """Once an hour, at the same minute, every so many hours."""
+    if len(minutes) > 1 or (step := _step(hours)) is None:
+        return None
+    (minute,) = minutes
+    if len(hours) == 24:
+        return f"every hour at minute {minute}" if minute else "every hour on the hour"
+    return f"{_every(step, 'hour')} from {clock(min(hours) * 3600 + minute * 60)} to {clock(max(hours) * 3600 + minute * 60)}"
+
+
+def _by_field(named: Named) -> str:
+    parts = [
+        _field("second", named.seconds, _EVERY_60) if named.seconds != {0} else "",
+        _field("minute", named.minutes, _EVERY_60),
+        _field("hour", named.hours, _EVERY_HOUR),
+    ]
+    return "at " + " of ".join(filter(None, parts))
+
+
+def _field(name: str, numbers: Collection[int], all_of_them: Collection[int]) -> str:
+    if numbers == all_of_them:
+        return f"every {name}"
+    return f"{name}{'' if len(numbers) == 1 else 's'} {_numbers(numbers)}"
+
+
+def _beat(numbers: Collection[int]) -> int | None:
+    """The step of numbers that are evenly spread over sixty, so that the beat goes on into the next sixty."""
+    step = _step(numbers)
+    return step if step is not None and 60 % step == 0 and len(numbers) == 60 // step else None
+
+
+def _every(step: int, unit: str) -> str:
+    return f"every {unit}" if step == 1 else f"every {step} {unit}s"
+
+
+# Days.
+
+
+def _dates(named: Named) -> str:
+    every_day, every_weekday = named.days >= _EVERY_DAY, named.weekdays >= frozenset(range(7))
+    if (every_day and every_weekday) or (not named.both and (every_day or every_weekday)):
+        return _within("every day", named.months)
+    if every_day:
+        return _on_weekdays(named)
+    if every_weekday:
+        return _on_days(named)
+    if named.both:
+        return f"{_on_days(named)}, if that is {_one_of_weekdays(named)}"
+    return f"{_on_days(named)} and also {_on_weekdays(named)}"
+
+
+def _on_days(named: Named) -> str:
+    numbers = sorted(day for day in named.days if day > 0)
+    if len(named.days) == len(numbers) == len(named.months) == 1:
+        return f"on {numbers[0]} {MONTHS[min(named.months) - 1]}"
+    parts = [f"day{'' if len(numbers) == 1 else 's'} {_numbers(numbers)}"] if numbers else []
+    parts += ["the last day"] if LAST in named.days else []
+    parts += ["the last weekday"] if LAST_WEEKDAY in named.days else []
+    return f"on {listed(parts)} of {_of_months(named.months)}"
+
+
+def _on_weekdays(named: Named) -> str:
+    plain, nth = _weekdays(named)
+    if not plain:
+        return f"on {listed(nth)} of {_of_months(named.months)}"
+    if nth:
+        return _within(f"on {listed([f'{WEEKDAYS[day]}s' for day in plain] + nth)} of the month", named.months)
+    return _within(on_weekdays(plain), named.months)
+
+
+def on_weekdays(days: Sequence[int]) -> str:
+    """Days of the week, ascending, Monday being 0."""
+    if {day + 1 for day in days} == _WORKDAYS:
+        return "on weekdays"
+    if len(days) >= SHORTEST_RUN and _is_run(days):
+        return f"from {WEEKDAYS[days[0]]} to {WEEKDAYS[days[-1]]}"
+    return f"on {listed([f'{WEEKDAYS[day]}s' for day in days])}"
+
+
+def _one_of_weekdays(named: Named) -> str:
+    plain, nth = _weekdays(named)
+    ordinary = ["a weekday"] if {day + 1 for day in plain} == _WORKDAYS else [f"a {WEEKDAYS[day]}" for day in plain]
+    return listed(ordinary + [f"{each} of the month" for each in nth], "or")
+
+
+def _weekdays(named: Named) -> tuple[list[int], list[str]]:
+    """Those that match every week, Monday being 0; and those that are one of a month, in words."""
+    plain = sorted((day + 6) % 7 for day in named.weekdays if isinstance(day, int))
+    pairs = [((day[0] + 6) % 7, day[1]) for day in named.weekdays if isinstance(day, tuple)]
+    ordered = sorted(pairs, key=lambda pair: (pair[0], list(_NTH).index(pair[1])))
+    return plain, [f"the {_NTH[nth]} {WEEKDAYS[day]}" for day, nth in ordered if day not in plain]
+
+
+def _within(days: str, months: Collection[int]) -> str:
+    if months == _EVERY_MONTH:
+        return days
+    ordered = sorted(months)
+    if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
+        return f"{days} from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
+    return f"{days} in {listed([MONTHS[month - 1] for month in ordered])}"
+
+
+def _of_months(months: Collection[int]) -> str:
+    if months == _EVERY_MONTH:
+        return "the month"
+    ordered = sorted(months)
+    if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
+        return f"each month from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
+    return listed([MONTHS[month - 1] for month in ordered])
+
+
+# Numbers.
+
+
+def clock(second: int, *, seconds: bool = False) -> str:
+    """A time of day, to the minute where that says it all."""
+    text = f"{second // 3600:02}:{second // 60 % 60:02}"
+    return f"{text}:{second % 60:02}" if seconds or second % 60 else text
+
+
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """One, two and three."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def _numbers(numbers: Collection[int]) -> str:
+    ordered = sorted(numbers)
+    step = _step(ordered)
+    if step is not None and step > 1 and len(ordered) >= SHORTEST_STEPS:
+        return f"{ordered[0]} to {ordered[-1]} in steps of {step}"
+    parts: list[str] = []
+    for run in _runs(ordered):
+        parts += [f"{run[0]} to {run[-1]}"] if len(run) >= SHORTEST_RUN else [str(each) for each in run]
+    return listed(parts)
+
+
+def _runs(ordered: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return runs
+
+
+def _is_run(numbers: Collection[int]) -> bool:
+    return max(numbers) - min(numbers) == len(numbers) - 1
+
+
+def _step(numbers: Collection[int]) -> int | None:
+    """How far apart they are, if they are all as far apart."""
+    apart = {later - earlier for earlier, later in pairwise(sorted(numbers))}
+    return apart.pop() if len(apart) == 1 else None

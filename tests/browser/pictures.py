@@ -1,0 +1,26 @@
+"""What the pages look like: at a desk and on a telephone, by day and by night."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from .visitor import DESK, TELEPHONE, Visitor
+
+VARIABLE = "TICKLER_SCREENSHOTS"  # a folder; without it they go where the test's other files are
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+async def picture(visitor: Visitor, name: str, folder: Path) -> None:
+    """Of the page that is open, as NAME-WIDTH-SCHEME.png. Each of the four has to be readable too."""
+    folder = Path(os.environ.get(VARIABLE) or folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    await visitor.page.evaluate("document.activeElement.blur()")
+    for size in (TELEPHONE, DESK):
+        await visitor.page.set_viewport_size(size)
+        for scheme in SCHEMES:
+            await visitor.page.emulate_media(color_scheme=scheme)
+            await visitor.look()
+            await visitor.page.screenshot(path=folder / f"{name}-{size['width']}-{scheme}.png", full_page=True)
+    await visitor.page.emulate_media(color_scheme="light")

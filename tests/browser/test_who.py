@@ -1,0 +1,200 @@
+"""Who is at the page: signing in and out, tokens that are bound to an owner, and tokens that may only look."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from tickler import HttpTarget, Policy, PythonTarget, Schedule, connect
+
+from .conftest import Visit
+from .service import Service, path, serving, until
+from .visitor import Visitor
+
+HOOK = HttpTarget("https://hooks.example.org/a")
+MISSING = PythonTarget("missing")
+
+
+class Guarded(NamedTuple):
+    """A service that has tokens: of whoever operates it, of Ada, and of somebody who looks."""
+
+    service: Service
+    operator: str
+    ada: str
+    looker: str
+
+    async def as_operator(self, method: str, path: str, body: object = None) -> object:
+        return await self.service.call(method, path, body, authorization=f"Bearer {self.operator}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    url = f"sqlite:///{folder / 'tickler.db'}"
+    async with connect(url) as t:
+        for owner in ("ada", "grace"):
+            await t.schedules.put(Schedule(owner=owner, key="digest", when="0 9 * * *", target=HOOK))
+            await t.schedules.put(
+                Schedule(owner=owner, key="broken", when="0 0 1 1 *", target=MISSING, policy=Policy(attempts=1))
+            )
+            await t.trigger(owner, "broken")
+        _, operator = await t.tokens.create(["read", "write", "operate"], name="olga")
+        _, ada = await t.tokens.create(["read", "write"], owner="ada", name="ada's")
+        _, looker = await t.tokens.create(["read"], name="looker")
+    async with serving(url, folder) as service:
+        guarded = Guarded(service, operator, ada, looker)
+        await until("both are dead", lambda: _both_dead(guarded))
+        yield guarded
+
+
+async def _both_dead(guarded: Guarded) -> bool:
+    found = await guarded.as_operator("GET", "/fires?state=dead")
+    assert isinstance(found, dict)
+    return len(found["items"]) == 2
+
+
+async def signed_in(visit: Visit, guarded: Guarded, token: str) -> Visitor:
+    visitor = await visit(guarded.service)
+    await visitor.open("/login")
+    await visitor.fill(token=token)
+    await visitor.press("Sign in")
+    return visitor
+
+
+async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit: Visit, guarded: Guarded) -> None:
+    visitor = await visit(guarded.service)
+    visitor.refusals.add(401)
+    await visitor.open("/schedules")
+    assert visitor.path.startswith("/login?")
+    await visitor.fill(token="tk_0123456789abcdef_" + "0" * 64)
+    await visitor.press("Sign in")
+    await visitor.sees("this token is not valid")
+    await visitor.fill(token=guarded.operator)
+    await visitor.press("Sign in")
+    assert visitor.path == "/schedules?said=in"
+    await visitor.sees("olga", visitor.page.locator("header"))
+    (cookie,) = await visitor.page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert guarded.operator not in cookie["value"]
+    await visitor.press("Sign out")
+    await visitor.sees("You are signed out.")
+    await visitor.open("/schedules")
+    assert visitor.path.startswith("/login?")
+
+
+async def test_what_was_done_is_remembered_with_whose_token_it_was(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.operator)
+    await visitor.open("/schedules/grace/digest")
+    await visitor.press("Pause")
+    await visitor.press("Resume")
+    await visitor.go("Log")
+    assert (await visitor.row("grace", "digest").first.locator("td").all_inner_texts())[1:3] == ["olga", "resumed"]
+
+
+async def test_a_bound_token_sees_its_own_on_every_page_and_nothing_else(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.ada)
+    parts = await visitor.page.get_by_role("navigation").get_by_role("link").all_inner_texts()
+    assert parts == ["Now", "Schedules", "Failed", "Log"]
+    await visitor.open("/")
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    assert await visitor.page.locator("[data-number=sleeping]").inner_text() == "2"
+    assert await visitor.page.locator("[data-number=dead]").inner_text() == "1"
+    assert await visitor.page.locator("#workers").count() == 0
+    for place in ("/", "/schedules", "/schedules?owner=grace", "/failed", "/deeds", "/schedules/ada/broken"):
+        await visitor.open(place)
+        assert "grace" not in await visitor.page.content(), place
+    await visitor.open("/schedules?owner=grace")
+    assert await visitor.keys() == ["broken", "digest"]
+    assert await visitor.page.locator("[name=owner]").count() == 0
+    await visitor.open("/failed/retry-all")
+    await visitor.sees("1 dead fires of 1 schedule are handed")
+    visitor.refusals.add(404)
+    for place in ("/forecast", "/doctor", "/schedules/grace/digest", "/schedules/grace/digest/edit"):
+        assert await visitor.open(place) == 404
+
+
+async def test_a_bound_token_hears_of_its_own_fires_alone(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.ada)
+    await visitor.open("/")
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    for owner in ("grace", "ada"):
+        await guarded.as_operator("POST", f"{path(owner, 'broken')}/trigger")
+    await visitor.page.locator("#fires li").filter(has_text="ada / broken").first.wait_for()
+    assert "grace" not in await visitor.reads()
+
+
+async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.ada)
+    visitor.refusals.add(422)
+    await visitor.open("/new-schedule")
+    assert await visitor.page.locator("[name=kind] option").all_inner_texts() == ["POST to a URL"]
+    assert await visitor.page.input_value("[name=owner]") == "ada"
+    await visitor.fill(key="mine", when="@daily", to="https://hooks.example.org/mine")
+    await visitor.press("Make it")
+    await visitor.sees("Saved.")
+    await visitor.open("/new-schedule")
+    await visitor.page.evaluate("""() => {
+        document.querySelector("[name=owner]").value = "grace";
+        document.querySelector("[name=key]").value = "theirs";
+        document.querySelector("[name=to]").value = "https://hooks.example.org/theirs";
+    }""")
+    await visitor.press("Make it")
+    await visitor.sees("is not yours")
+    await visitor.open("/new-schedule")
+    await visitor.page.evaluate("""() => {
+        document.querySelector("[name=kind]").innerHTML = "<option value=python>python</option>";
+        document.querySelector("[name=key]").value = "handler";
+        document.querySelector("[name=to]").value = "echo";
+    }""")
+    await visitor.press("Make it")
+    await visitor.sees("this token may write HTTP targets only")
+    keys = [
+        each["key"] for each in (await guarded.service.call("GET", "/schedules", authorization=f"Bearer {guarded.ada}"))["items"]
+    ]
+    assert keys == ["broken", "digest", "mine"]
+
+
+async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.looker)
+    for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/deeds"):
+        await visitor.open(place)
+        assert await visitor.buttons() == [], place
+    visitor.refusals.add(403)
+    for place in ("/new-schedule", "/schedules/ada/digest/edit", "/failed/retry-all"):
+        assert await visitor.open(place) == 403
+    await visitor.open("/schedules")
+    for place in (
+        "/schedules/ada/digest/pause",
+        "/schedules/ada/digest/delete",
+        "/failed/retry-all",
+        "/doctor/repair",
+        "/new-schedule",
+    ):
+        assert await posted(visitor, place) == 403, place
+    stored = await guarded.service.call("GET", "/schedules/ada/digest", authorization=f"Bearer {guarded.looker}")
+    assert stored["state"] == "active"
+
+
+async def test_a_form_of_another_session_is_refused(visit: Visit, guarded: Guarded) -> None:
+    first, second = await asyncio.gather(signed_in(visit, guarded, guarded.operator), signed_in(visit, guarded, guarded.ada))
+    await first.open("/schedules")
+    stolen = await first.page.input_value("[name=form_token] >> nth=0")
+    second.refusals.add(403)
+    assert await posted(second, "/schedules/ada/digest/pause", stolen) == 403
+    assert await posted(second, "/schedules/ada/digest/pause", "") == 403
+
+
+async def posted(visitor: Visitor, place: str, form_token: str | None = None) -> int:
+    """What comes of sending this form by hand, with the token of the page that is open unless another is given."""
+    status: int = await visitor.page.evaluate(
+        """async ([place, given]) => {
+            const token = given ?? document.querySelector("[name=form_token]").value;
+            return (await fetch(place, { method: "POST", body: new URLSearchParams({ form_token: token }) })).status;
+        }""",
+        [place, form_token],
+    )
+    return status

@@ -1,0 +1,140 @@
+"""Pages about all of it: *Now*, *Doctor*, *Log*; and that each can be used without a mouse."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+from .conftest import Visit
+from .service import CROWD, Service, path, until
+from .visitor import DESK, Visitor
+
+
+async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await visitor.open("/")
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    stats = await service.call("GET", "/stats")
+    for name in ("sleeping", "late", "dead"):
+        assert await visitor.page.locator(f"[data-number={name}]").inner_text() == f"{stats[name]:,}"
+    assert await visitor.page.locator("[data-offset=machine]").inner_text() == "the same"
+    assert await visitor.page.locator("[data-offset=browser]").inner_text() == "the same"
+    await visitor.sees(stats["workers"][0]["name"], visitor.page.locator("#workers"))
+    await visitor.sees("working", visitor.page.locator("#workers"))
+
+
+async def test_numbers_change_while_one_looks(visitor: Visitor, service: Service, owner: str) -> None:
+    await visitor.open("/")
+    sleeping = visitor.page.locator("[data-number=sleeping]")
+    before = int((await sleeping.inner_text()).replace(",", ""))
+    await service.put(owner, "digest")
+    await sleeping.filter(has_text=f"{before + 1:,}").wait_for()
+
+
+async def test_a_fire_is_seen_by_all_who_look(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await visitor.open("/")
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    await service.call("POST", f"{path(owner, 'digest')}/trigger")
+    item = visitor.page.locator("#fires li").filter(has_text=f"{owner} / digest")
+    await item.wait_for()
+    await visitor.sees("delivered", item)
+    await visitor.follow(f"{owner} / digest", item)
+    assert visitor.path == path(owner, "digest")
+
+
+async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: Service) -> None:
+    told = await until("it is worked out", lambda: service.call("GET", "/forecast"))
+    await visitor.open("/forecast")
+    assert await service.call("GET", "/forecast") == told, "of many schedules it is kept"
+    assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in told["hours"]]
+    bars = await visitor.page.locator(".bars title").all_text_contents()
+    assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
+    busy = visitor.page.locator(f".heat td[title^='{CROWD:,} due ']")
+    assert await busy.count() == 7, "each day of the week has its peak"
+    assert (await busy.first.get_attribute("class") or "").split() == ["heat-9"]
+    await visitor.sees(f"{CROWD:,} due", visitor.page.locator(".peaks"))
+    await visitor.sees("spread", visitor.page.locator(".peaks"))
+
+
+async def test_the_doctor_finds_a_fault_and_mends_it(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "lost")
+    with closing(sqlite3.connect(service.store.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("DELETE FROM tickler_index WHERE owner = ?", (owner,))
+    await visitor.open("/doctor")
+    await visitor.sees("Quick checks")
+    await visitor.press("Check everything")
+    finding = visitor.page.locator(".finding.critical").filter(has_text="1 schedule is enabled and not in the index")
+    await visitor.sees(f"{owner}/lost", finding)
+    await visitor.sees("tickler doctor --repair", finding)
+    await visitor.press("Repair", agree=False)
+    assert (await service.get(owner, "lost"))["state"] == "unindexed"
+    await visitor.press("Repair", agree=True)
+    await visitor.sees("Repaired", finding)
+    assert (await service.get(owner, "lost"))["state"] == "active"
+    await visitor.press("Check everything")
+    assert await finding.count() == 0
+    await visitor.go("Log")
+    await visitor.sees("repaired")
+
+
+async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await visitor.open(path(owner, "digest"))
+    await visitor.press("Pause")
+    await visitor.press("Resume")
+    await visitor.press("Fire now")
+    await visitor.press("Delete", agree=True)
+    await visitor.go("Log")
+    rows = await visitor.row(owner).all()
+    told = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
+    assert told == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
+
+
+async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:
+    await asyncio.gather(*(service.put(owner, f"job-{number}") for number in range(51)))
+    await visitor.open("/deeds")
+    assert await visitor.page.locator("table.list tbody tr").count() == 50
+    await visitor.follow("Earlier")
+    assert await visitor.row(owner).count() == 1
+
+
+async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, service: Service, owner: str) -> None:
+    visitor = await visit(service, size=DESK)
+    await service.kill_fires(owner, "broken")
+    await service.put(owner, "digest", when="30 9 * * *")
+    await service.call("POST", f"{path(owner, 'digest')}/trigger")
+    await until("it is delivered", lambda: service.history(owner, "digest"))
+    for place in (
+        "/",
+        "/forecast",
+        f"/schedules?owner={owner}",
+        path(owner, "digest"),
+        path(owner, "broken"),
+        f"{path(owner, 'digest')}/edit",
+        "/new-schedule",
+        "/failed",
+        "/failed/retry-all",
+        "/doctor",
+        "/deeds",
+        "/login",
+    ):
+        await visitor.open(place)
+        if place == "/":
+            await visitor.page.locator("#fires li").filter(has_text=f"{owner} / digest").wait_for()
+        await visitor.tab_through()
+
+
+async def test_enter_on_the_keyboard_does_what_a_click_does(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await visitor.open("/schedules")
+    await visitor.page.keyboard.press("Tab")
+    await visitor.sees("Skip to the contents", visitor.page.locator("body"))
+    await visitor.page.keyboard.press("Enter")
+    await visitor.page.keyboard.press("Tab")
+    await visitor.page.keyboard.press("Tab")
+    await visitor.page.keyboard.type(owner)
+    async with visitor.page.expect_navigation():
+        await visitor.page.keyboard.press("Enter")
+    assert await visitor.keys() == ["digest"]

@@ -1,0 +1,85 @@
+"""The command line as people have it: processes, a pipe, a terminal that answers, and a shell that completes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from .test_migrate import run_tickler
+
+HANDLERS = """
+def register(tickler):
+    tickler.handler("digest")(lambda fire: f"sent to {fire.payload}")
+"""
+
+
+def test_a_schedule_from_its_first_day_to_another_store(tmp_path: Path) -> None:
+    """Put, fired, delivered, exported, imported: each by a process of its own."""
+    (tmp_path / "our_handlers.py").write_text(HANDLERS)
+
+    def tickler(*arguments: str, store: str = "sqlite:///t.db") -> str:
+        done = run_tickler(*arguments, folder=tmp_path, TICKLER_STORE=store, USER="ada", COLUMNS="40")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    tickler("add", "u1", "digest", "0 9 * * tue", "--tz", "Europe/Paris", "--handler", "digest", "--payload", '"ada"')
+    fire = json.loads(tickler("trigger", "u1", "digest", "--json"))
+    assert json.loads(tickler("tick", "--setup", "our_handlers:register"))["delivered"] == 1
+    (entry,) = json.loads(tickler("fires", "--history", "--owner", "u1", "--key", "digest", "--json"))["items"]
+    assert (entry["fire_id"], entry["answer"]) == (fire["id"], "sent to ada")
+    tickler("export", "all.ndjson")
+    tickler("import", "all.ndjson", store="sqlite:///other.db")
+    (there,) = json.loads(tickler("list", "--json", store="sqlite:///other.db"))["items"]
+    assert (there["when"], there["tz"], there["payload"]) == ("0 9 * * tue", "Europe/Paris", "ada")
+
+
+def on_a_terminal(folder: Path, types: str, *arguments: str) -> tuple[int, str]:
+    """Exit code and screen of a command that somebody types an answer to."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TICKLER_STORE": "sqlite:///t.db", "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tickler", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environ
+    ) as process:
+        os.close(theirs)
+        screen = ""
+        asked = False
+        while True:
+            try:
+                read = os.read(ours, 4096).decode()
+            except OSError:  # the other side is closed
+                break
+            screen += read
+            if "[y/N]" in screen and not asked:
+                asked = True
+                os.write(ours, types.encode())
+        code = process.wait(timeout=60)
+    os.close(ours)
+    return code, screen
+
+
+def test_on_a_terminal_a_deletion_is_asked_about(tmp_path: Path) -> None:
+    run_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
+    code, screen = on_a_terminal(tmp_path, "n\n", "delete", "u1", "k")
+    assert (code, "delete u1/k, and cancel what it still owes?" in screen, "nothing was done" in screen) == (1, True, True)
+    code, screen = on_a_terminal(tmp_path, "y\n", "delete", "u1", "k")
+    assert (code, "u1/k is deleted" in screen) == (0, True)
+    assert on_a_terminal(tmp_path, "", "delete", "u1", "k", "--yes")[0] == 3
+
+
+def test_a_shell_completes_commands_and_values(tmp_path: Path) -> None:
+    for typed, offered in (("tickler imp", "import"), ("tickler list --state pa", "paused")):
+        place = str(len(typed.split()) - 1)
+        done = run_tickler(folder=tmp_path, _TICKLER_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place)
+        assert offered in done.stdout.split()
+
+
+def test_who_stops_reading_is_no_error_worth_a_traceback(tmp_path: Path) -> None:
+    run_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
+    command = f"{sys.executable} -m tickler export --store sqlite:///t.db | true"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,124 @@
+"""`tickler import` and `tickler export`: files and pipes, good lines and bad ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tickler import Schedule, StoredSchedule, connect_sync
+
+from .conftest import Here
+from .test_schedules import NEW_YEAR, deeds
+
+
+def line(key: str, when: str = "@daily", **more: object) -> str:
+    return json.dumps({"owner": "u1", "key": key, "when": when, **more})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "schedules.ndjson"
+
+
+@pytest.fixture
+def full(here: Here, url: str) -> str:
+    """A store with 250 schedules of two owners: more than a page."""
+    with connect_sync(url) as t:
+        t.schedules.put_many(
+            Schedule(
+                owner=f"u{number % 2}", key=f"k{number:03}", when=NEW_YEAR, tz="Asia/Tokyo", payload=number, enabled=number != 7
+            )
+            for number in range(250)
+        )
+    return url
+
+
+def all_of(url: str) -> list[StoredSchedule]:
+    with connect_sync(url) as t:
+        found: list[StoredSchedule] = t.schedules.list(limit=1000).items
+    return found
+
+
+def test_what_was_exported_is_imported_into_another_store_as_it_was(here: Here, full: str, file: Path, tmp_path: Path) -> None:
+    done = here("export", str(file))
+    assert done == (0, "", "250 schedules were exported\n")
+    assert [path.name for path in tmp_path.iterdir() if "ndjson" in path.name] == [file.name]
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    done = here("import", str(file), "--store", other)
+    assert (done.code, done.out) == (0, "250 schedules were put, 0 lines were refused\n")
+    assert [each.declared() for each in all_of(other)] == [each.declared() for each in all_of(full)]
+    assert deeds(other) == [("ada", "imported", None, None, "250 put, 0 refused")]
+
+
+def test_an_export_goes_to_stdout_and_may_be_of_one_owner(here: Here, full: str) -> None:
+    done = here("export", "--owner", "u1")
+    assert (done.code, done.err) == (0, "125 schedules were exported\n")
+    assert [json.loads(line)["owner"] for line in done.lines] == ["u1"] * 125
+
+
+def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{line('a')}\n{line('b')}".encode())))
+    assert here("import", "-").out == "2 schedules were put, 0 lines were refused\n"
+
+
+def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here, url: str, file: Path) -> None:
+    file.write_text("\n".join([line("a"), "{", line("b", "at(2001-01-01)"), "", line("c")]))
+    done = here("import", str(file))
+    assert (done.code, done.out) == (1, "2 schedules were put, 2 lines were refused\n")
+    told = [each for each in done.err.splitlines() if each.startswith("line ")]
+    assert [each.partition(":")[0] for each in told] == ["line 2", "line 3"]
+    assert "u1/b would never fire" in told[1]
+    assert [each.key for each in all_of(url)] == ["a", "c"]
+
+
+def test_an_import_answers_in_json(here: Here, file_url: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.cli.import_.MOST_REPORTED", 1)
+    file.write_text("\n".join([line("a"), line("b", "at(2001-01-01)"), "{", "["]))
+    done = here("import", str(file), "--json")
+    assert done.code == 1
+    assert (done.json["put"], done.json["refused"]) == (1, 3)
+    assert [(each["line"], each["key"]) for each in done.json["errors"]] == [(2, "b")]
+    assert here("import", str(file)).err.splitlines()[-1] == "and 2 more"
+
+
+def test_all_or_none_puts_nothing_when_a_line_is_refused(here: Here, url: str, file: Path) -> None:
+    file.write_text("\n".join([line("a"), line("b", "at(2001-01-01)")]))
+    done = here("import", "--all-or-none", str(file))
+    assert (done.code, done.out) == (1, "0 schedules were put, 1 line was refused\n")
+    assert all_of(url) == []
+    file.write_text(line("a"))
+    assert here("import", "--all-or-none", str(file)).out == "1 schedule was put, 0 lines were refused\n"
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(here: Here, file_url: str, tmp_path: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    done = here("import", str(tmp_path / "nothing"))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"tickler: {tmp_path / 'nothing'}: no such file or directory: name a file that can be read, or -\n"
+    done = here("export", str(tmp_path / "no" / "such" / "folder"))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.endswith("no such file or directory: name a file that can be written, or -\n")
+    assert here("import", str(tmp_path)).code == 1
+
+
+def test_an_export_that_fails_leaves_the_file_of_before(here: Here, file_url: str, file: Path, tmp_path: Path) -> None:
+    file.write_text("yesterday's")
+    assert here("export", str(file)).code == 1
+    assert file.read_text() == "yesterday's"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -> None:
+    here("add", "u1", "good", "@daily")
+    here("add", "u1", "newer", "@daily")
+    connection = sqlite3.connect(file_url.removeprefix("sqlite:///"))
+    connection.execute("""UPDATE tickler_schedules SET body = '{"mood": 1}' WHERE key = 'newer'""")
+    connection.commit()
+    connection.close()
+    done = here("export")
+    assert (done.code, len(done.lines)) == (1, 1)
+    assert "tickler: u1/newer was left out: a newer Tickler wrote it: upgrade" in done.err

@@ -1,0 +1,87 @@
+"""How commands speak: on a terminal, in a pipe, and of what strangers wrote."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from tickler.cli.output import show_table, visible
+from tickler.cli.progress import progress
+from tickler.cli.shown import show_fires
+from tickler.fires import Fire
+
+ROWS = [["u1", "digest", "active", "2035-01-01 09:00:00"], ["日本", "x" * 60, "paused", ""]]
+COLUMNS = ["owner", "key", "state", "due (UTC)"]
+
+
+def terminal(width: int) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=width, color_system="standard", legacy_windows=False)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def without_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_on_a_terminal_a_table_fits_and_loses_nothing() -> None:
+    console = terminal(60)
+    show_table(COLUMNS, ROWS, whole=("state", "due (UTC)"), console=console)
+    text = without_colours(written(console))
+    assert all(len(line) <= 60 for line in text.splitlines())
+    assert "2035-01-01 09:00:00" in text
+    assert text.count("x") == 60
+    assert "\x1b[32mactive" in written(console)
+
+
+def test_in_a_pipe_a_row_is_a_line_without_colours_or_boxes(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(COLUMNS, ROWS)
+    assert capsys.readouterr().out.splitlines() == [
+        f"owner  key{' ' * 57}  state   due (UTC)",
+        f"u1     digest{' ' * 54}  active  2035-01-01 09:00:00",
+        f"日本   {'x' * 60}  paused",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 日本", "plain ü 日本"),
+        ("\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("two\nlines\r", "two\\nlines\\r"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202etxt.exe", "\\u202etxt.exe"),
+        ("\udcff", "\\udcff"),
+        ("[red]not markup[/red]", "[red]not markup[/red]"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    console = terminal(80)
+    show_table(["text"], [[text]], console=console)
+    assert shown in without_colours(written(console))
+
+
+def test_a_fire_takes_two_lines_on_a_narrow_terminal() -> None:
+    fire = Fire(
+        id="fire_" + "0" * 32, owner="u1", key="k", nominal_at=10**12, opened_at=10**12, state="dead", attempt=3, reason="gone"
+    )
+    for width, lines in ((80, 2), (160, 2)):  # with its head, in a wide one
+        console = terminal(width)
+        show_fires([fire], console)
+        text = without_colours(written(console))
+        assert len(text.strip().splitlines()) == lines
+        assert f"{fire.id}  u1" in text
+        assert "dead after attempt 3: gone" in text
+
+
+def test_progress_is_for_those_who_watch(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("importing", 10) as update:
+        update(5, 5)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,74 @@
+"""`tickler preview`: words, times, and where the clock goes forward or back. No store is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Here
+
+
+def test_it_says_the_expression_in_words_and_marks_gaps(here: Here) -> None:
+    done = here("preview", "30 2 * * *", "--tz", "Europe/Berlin", "--after", "2026-03-28T12:00:00", "-n", "2")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines == [
+        "at 02:30 every day, in Europe/Berlin",
+        "",
+        "Europe/Berlin                   UTC                  mark",
+        "Sun 2026-03-29 03:00:00 +02:00  2026-03-29 01:00:00  02:30 does not exist that day: fires at 03:00",
+        "Mon 2026-03-30 02:30:00 +02:00  2026-03-30 00:30:00",
+    ]
+
+
+def test_it_marks_folds(here: Here) -> None:
+    done = here("preview", "30 1 * * *", "--tz", "America/New_York", "--after", "2026-10-31T12:00:00Z", "-n", "1")
+    assert done.lines[-1] == "Sun 2026-11-01 01:30:00 -04:00  2026-11-01 05:30:00  01:30 comes twice: fires the first time"
+
+
+def test_there_are_ten_from_now_on_unless_asked_otherwise(here: Here) -> None:
+    assert len(here("preview", "@hourly").lines) == 13
+    assert len(here("preview", "@hourly", "-n", "3").lines) == 6
+
+
+def test_an_interval_is_shown_in_the_zone_that_was_asked_for(here: Here) -> None:
+    done = here("preview", "@every 90m", "--tz", "Asia/Tokyo", "--after", "2030-01-01T00:00:00Z", "-n", "1")
+    assert done.lines == [
+        "every 1 hour 30 minutes",
+        "",
+        "Asia/Tokyo                      UTC",
+        "Tue 2030-01-01 10:30:00 +09:00  2030-01-01 01:30:00",
+    ]
+
+
+def test_it_answers_in_json(here: Here) -> None:
+    answer = here("preview", "@daily", "--tz", "Europe/Paris", "--after", "2026-10-24T22:00:00Z", "-n", "1", "--json").json
+    assert answer == {
+        "when": "0 0 * * *",
+        "tz": "Europe/Paris",
+        "words": "at 00:00 every day",
+        "upcoming": [{"at": "2026-10-26T00:00:00+01:00", "marks": []}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("when", "lines"),
+    [
+        ("weekly()", ["never: every day is off", "never again"]),
+        ("at(2001-01-01T00:00:00)", ["once, on 1 January 2001 at 00:00, in UTC", "never again"]),
+    ],
+)
+def test_what_never_fires_again_says_so(here: Here, when: str, lines: list[str]) -> None:
+    assert here("preview", when).lines == lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["every tuesday"], "tickler: expression of 'every tuesday': write five fields"),
+        (["@daily", "--tz", "Mars/Base"], "tickler: tz of 'Mars/Base': no such zone"),
+        (["@daily", "--after", "yesterday"], "tickler: after of 'yesterday': is not a date and time"),
+    ],
+)
+def test_what_does_not_read_is_one_line(here: Here, arguments: list[str], said: str) -> None:
+    done = here("preview", *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert done.err.startswith(said)

@@ -1,0 +1,639 @@
+"""The doctor, on every store: each fault is made for real, found with an example and a remedy, mended, and gone."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zoneinfo
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conformance import faults
+from tickler import (
+    At,
+    Cron,
+    Delivery,
+    Diagnosis,
+    Every,
+    Finding,
+    GiveUp,
+    IndexRow,
+    ManualClock,
+    Policy,
+    PythonTarget,
+    Schedule,
+    StoredSchedule,
+    Tickler,
+    connect,
+)
+from tickler.advance import ROW_FORMAT
+from tickler.clock import SystemClock
+from tickler.observe.checks.standing import MOST_COUNTED
+from tickler.stores.dynamodb import DynamodbStore
+from tickler.when import tzdata_version
+from tickler.workers import WorkerReport, report
+
+NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+DIGEST = PythonTarget("digest")
+REPAIR = "`tickler doctor --repair`"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+async def t(any_url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
+    async with connect(any_url, clock=clock, create=True, keep_history=timedelta(days=1)) as tickler:
+        tickler.handler("digest")(lambda fire: None)
+        yield tickler
+
+
+@pytest.fixture
+async def memory(clock: ManualClock) -> AsyncIterator[Tickler]:
+    async with connect("memory://", clock=clock) as tickler:
+        yield tickler
+
+
+async def put(t: Tickler, key: str = "digest", **fields: object) -> StoredSchedule:
+    given: dict[str, object] = {"owner": "u1", "key": key, "when": "0 * * * *", "target": DIGEST, **fields}
+    return await t.schedules.put(Schedule(**given))  # type: ignore[arg-type]  # any field of a schedule
+
+
+async def speak(t: Tickler, name: str = "w1", **fields: object) -> None:
+    """A worker says of itself what a heartbeat would."""
+    now_ms = t.now_ms()
+    given: dict[str, object] = {"doing": "working", "started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
+    await report(t._store.records, WorkerReport(name=name, **given))  # type: ignore[arg-type]  # any field of a report
+
+
+@asynccontextmanager
+async def at_work(t: Tickler) -> AsyncIterator[None]:
+    """A real worker, that has spoken."""
+    running = asyncio.create_task(t.run())
+    try:
+        await until(lambda: heard_of(t))
+        yield
+    finally:
+        t.stop()
+        await running
+
+
+async def heard_of(t: Tickler) -> bool:
+    return bool(await t._store.records.list("worker", now_ms=t.now_ms()))
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await holds():
+            await asyncio.sleep(0.02)
+
+
+def of(diagnosis: Diagnosis, check: str) -> Finding:
+    (found,) = (finding for finding in diagnosis.findings if finding.check == check)
+    return found
+
+
+def checks(diagnosis: Diagnosis) -> list[str]:
+    return [finding.check for finding in diagnosis.findings]
+
+
+async def state(t: Tickler, key: str = "digest") -> StoredSchedule:
+    found = await t.schedules.get("u1", key)
+    assert found is not None
+    return found
+
+
+# Healthy stores.
+
+
+async def test_a_store_in_which_all_is_well_has_no_findings(t: Tickler, clock: ManualClock) -> None:
+    assert (await t.doctor(deep=True, repair=True)).findings == []
+    await put(t)
+    await put(t, "paris", when="30 9 * * *", tz="Europe/Paris", policy=Policy(spread=600))
+    await put(t, "bounded", starts_at=NOW_MS + DAY_MS, ends_at=NOW_MS + 2 * DAY_MS)
+    await put(t, "once", when=At("2030-11-20T13:00:00Z"), delete_after=False)
+    await put(t, "mine", target=None)
+    await put(t, "paused", enabled=False)
+    await t.index.upsert(IndexRow("u1", "alone", Cron("0 * * * *"), NOW_MS + 1))
+    clock.advance(timedelta(hours=1))
+    assert (await t.tick()).delivered == 2
+    await speak(t, last_claim_at=clock.now_ms())
+    clock.advance(timedelta(seconds=40))
+    for deep in (False, True):
+        diagnosis = await t.doctor(deep=deep)
+        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[])
+        assert diagnosis.healthy
+    assert {each.state for each in (await t.schedules.list()).items} == {"active", "paused", "finished"}
+
+
+async def test_rows_that_others_claim_from_the_index_need_no_worker_and_are_not_overdue(t: Tickler, clock: ManualClock) -> None:
+    await t.index.upsert(IndexRow("u1", "alone", Cron("0 * * * *"), NOW_MS - DAY_MS))
+    await put(t, "mine", target=None)
+    clock.advance(timedelta(hours=2))
+    await speak(t)
+    assert (await t.doctor(deep=True)).findings == []
+
+
+# Schedules and the index.
+
+
+async def test_schedules_that_are_not_in_the_index_are_put_back(t: Tickler, clock: ManualClock) -> None:
+    await put(t, "a", policy=Policy(spread=600))
+    await put(t, "b")
+    await put(t, "over", when=At("2030-11-20T13:00:00Z"))
+    await speak(t)
+    for key in ("a", "over"):
+        await faults.lose_row(t._store, "u1", key)
+    assert (await state(t, "a")).state == "unindexed"
+    assert (await t.doctor()).healthy, "only a look at everything finds it"
+    clock.advance(timedelta(hours=1, seconds=2))
+    await speak(t, last_claim_at=clock.now_ms())
+
+    found = of(await t.doctor(deep=True), "unindexed")
+    assert (found.severity, found.count, found.at_least, found.example) == ("critical", 2, False, "u1/a")
+    assert found.says == "2 schedules are enabled and not in the index: they will never fire"
+    assert (found.remedy, found.repairable, found.repaired) == (REPAIR, True, None)
+    assert (await state(t, "a")).state == "unindexed", "it only looked"
+    assert "tickler doctor --repair" in (await t.why("u1", "a")).sentence
+
+    mended = await t.doctor(deep=True, repair=True)
+    assert of(mended, "unindexed") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert mended.healthy
+    stored = await state(t, "a")
+    assert (stored.state, stored.next_fire_at) == ("active", NOW_MS + 2 * HOUR_MS + stored.offset_ms())
+    assert (await state(t, "over")).state == "finished", "its only instant has passed"
+    assert checks(await t.doctor(deep=True)) == []
+
+
+async def test_what_cannot_be_put_back_is_left_and_said(memory: Tickler) -> None:
+    await put(memory)
+    await speak(memory)
+    await faults.rewrite_when(memory._store, "u1", "digest", "nonsense")
+    await faults.lose_row(memory._store, "u1", "digest")
+    diagnosis = await memory.doctor(deep=True, repair=True)
+    found = of(diagnosis, "unindexed")
+    assert (found.repaired, found.left, found.is_mended, diagnosis.healthy) == (0, 1, False, False)
+
+
+async def test_rows_whose_schedule_is_gone_are_dropped_and_no_worker_looks_at_them_in_vain(
+    t: Tickler, clock: ManualClock
+) -> None:
+    if isinstance(t._store, DynamodbStore):
+        pytest.skip("row and schedule are one item there")
+    for key in ("a", "b", "kept"):
+        await put(t, key)
+    for key in ("a", "b"):
+        await faults.lose_schedule(t._store, "u1", key)
+    await speak(t)
+    found = of(await t.doctor(deep=True), "orphans")
+    assert (found.severity, found.count, found.example, found.remedy) == ("warning", 2, "u1/a", REPAIR)
+    assert found.says == "2 rows of the index have no schedule behind them: workers look at them in vain"
+    assert await t.index.count() == 3
+
+    mended = await t.doctor(deep=True, repair=True)
+    assert of(mended, "orphans") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert mended.healthy
+    assert await t.index.count() == 1
+    clock.advance(timedelta(hours=1))
+    assert (await t.tick()).delivered == 1
+    await speak(t)
+    assert checks(await t.doctor(deep=True)) == []
+
+
+async def test_schedules_that_wait_for_an_instant_that_is_not_their_next_are_moved_to_it(t: Tickler, clock: ManualClock) -> None:
+    for key in ("a", "b", "due"):
+        await put(t, key)
+    await put(t, "paris", when="30 9 * * *", tz="Europe/Paris")  # 08:30 UTC
+    right = (await state(t, "paris")).next_fire_at
+    assert right is not None
+    await speak(t)
+    await faults.move_row(t._store, "u1", "b", NOW_MS + 3 * HOUR_MS)
+    await faults.move_row(t._store, "u1", "paris", right - HOUR_MS)  # as if it had summer time
+    await faults.move_row(t._store, "u1", "due", NOW_MS - 5_000)
+    assert (await t.doctor()).healthy
+
+    found = of(await t.doctor(deep=True), "stale-next-fire")
+    assert (found.severity, found.count, found.remedy, found.repairable) == ("warning", 2, REPAIR, True)
+    assert found.says.startswith(
+        "2 schedules wait for instants that are not their next, as by an older time zone database than 20"
+    )
+    assert found.example == "u1/b, 0 * * * *, waits for 2030-11-20 15:00:00 UTC"
+
+    mended = await t.doctor(deep=True, repair=True)
+    assert of(mended, "stale-next-fire") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert mended.healthy
+    assert (await state(t, "b")).next_fire_at == NOW_MS + HOUR_MS
+    assert (await state(t, "paris")).next_fire_at == right
+    assert (await state(t, "due")).next_fire_at == NOW_MS - 5_000, "what is due is left to the workers"
+    assert (await state(t, "a")).version == 1, "what waits where it should is not touched"
+    assert checks(await t.doctor(deep=True)) == []
+
+
+async def test_what_is_about_to_be_due_is_left_for_another_time(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    await faults.move_row(memory._store, "u1", "digest", NOW_MS + DAY_MS)
+    clock.advance(timedelta(minutes=59, seconds=50))
+    await speak(memory)
+    diagnosis = await memory.doctor(deep=True, repair=True)
+    found = of(diagnosis, "stale-next-fire")
+    assert (found.repaired, found.left, diagnosis.healthy) == (0, 1, False)
+    clock.advance(timedelta(seconds=11))
+    assert of(await memory.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert (await state(memory)).next_fire_at == NOW_MS + 2 * HOUR_MS
+
+
+# Time zones and clocks.
+
+
+@pytest.fixture
+def newer_zones(tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """Makes this machine's time zone database one of the year 2999."""
+    folder = tmp_path / "zoneinfo"
+    folder.mkdir()
+    (folder / "UTC").write_bytes((files("tzdata") / "zoneinfo" / "UTC").read_bytes())
+    (folder / "+VERSION").write_text("2999a")
+    yield lambda: zoneinfo.reset_tzpath(to=[folder])
+    zoneinfo.reset_tzpath()
+
+
+async def test_an_older_time_zone_database_than_the_stores_is_told_and_proves_nothing_against_what_is_stored(
+    t: Tickler, clock: ManualClock, newer_zones: Callable[[], None]
+) -> None:
+    await put(t)
+    await speak(t)
+    await t._store.records.put("store", "tzdata", b'{"version": "2999a"}', now_ms=NOW_MS)
+    quick = of(await t.doctor(), "tzdata")
+    assert (quick.severity, quick.count, quick.repairable) == ("warning", 1, False)
+    assert quick.says == f"this machine's time zone database is {tzdata_version()}, and 2999a was used with this store"
+    assert "pip install --upgrade tzdata" in quick.remedy
+    assert checks(await t.doctor(deep=True)) == ["tzdata"]
+
+    await faults.move_row(t._store, "u1", "digest", NOW_MS + 3 * HOUR_MS)
+    diagnosis = await t.doctor(deep=True, repair=True)
+    deep = of(diagnosis, "tzdata")
+    assert deep.says == f"{quick.says}: 1 schedule would fire at other times by its rules"
+    assert (deep.count, deep.example, deep.repaired) == (1, "u1/digest, 0 * * * *, waits for 2030-11-20 15:00:00 UTC", None)
+    assert (checks(diagnosis), diagnosis.healthy) == (["tzdata"], False)
+    assert (await state(t)).next_fire_at == NOW_MS + 3 * HOUR_MS, "the older rules were not applied"
+
+    newer_zones()
+    assert checks(await t.doctor()) == []
+    assert of(await t.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert checks(await t.doctor(deep=True)) == []
+
+
+@pytest.fixture(params=["postgres", "dynamodb"])
+def with_a_clock(request: pytest.FixtureRequest) -> str:
+    """Stores that have one of their own."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.mark.parametrize(
+    ("off_s", "severity", "example"),
+    [
+        (5, "warning", r"the clock of this machine is (4|5|6) s ahead"),
+        (-90, "critical", r"the clock of this machine is 1 min (29|30|31) s behind"),
+    ],
+)
+async def test_a_machine_whose_clock_is_off_the_stores_is_told_until_it_is_set(
+    with_a_clock: str, off_s: int, severity: str, example: str
+) -> None:
+    async with connect(with_a_clock, clock=SystemClock(wall_ns=lambda: time.time_ns() + off_s * 1_000_000_000)) as t:
+        found = of(await t.doctor(), "clock")
+    assert (found.severity, found.count) == (severity, 1)
+    assert found.says.startswith("1 clock is more than 2 s off the store's")
+    assert "timedatectl" in found.remedy
+    assert found.example is not None
+    assert re.fullmatch(example, found.example)
+    async with connect(with_a_clock) as t:
+        assert checks(await t.doctor()) == []
+
+
+async def test_a_worker_whose_clock_is_far_off_claims_nothing_and_both_are_told(postgres_url: str) -> None:
+    skewed = SystemClock(wall_ns=lambda: time.time_ns() + 60_000_000_000)
+    async with connect(postgres_url) as t, connect(postgres_url, clock=skewed) as elsewhere:
+        await put(t, when=Every(hours=1))
+        async with at_work(elsewhere):
+            await until(lambda: _is_not_claiming(t))
+            diagnosis = await t.doctor()
+        assert checks(diagnosis) == ["clock", "no-worker"]
+        assert of(diagnosis, "clock").severity == "critical"
+        assert "a worker that is more than 30 s off claims nothing" in of(diagnosis, "clock").says
+        assert "is not claiming: its clock is off" in of(diagnosis, "no-worker").says
+        async with at_work(t):
+            await until(lambda: _is_well(t))
+
+
+async def _is_not_claiming(t: Tickler) -> bool:
+    found = await t._store.records.list("worker", now_ms=t.now_ms())
+    return any("not claiming" in str(record.value) for record in found)
+
+
+async def _is_well(t: Tickler) -> bool:
+    return (await t.doctor(deep=True)).findings == []
+
+
+async def test_clocks_of_workers_are_looked_at_while_they_are_alive(memory: Tickler, clock: ManualClock) -> None:
+    await speak(memory, "w1", clock_offset_ms=3_000)
+    await speak(memory, "w2", clock_offset_ms=-2_500)
+    await speak(memory, "w3", clock_offset_ms=2_000)
+    found = of(await memory.doctor(), "clock")
+    assert (found.severity, found.count, found.example) == ("warning", 2, "the clock of w1 is 3 s behind")
+    clock.advance(timedelta(minutes=2))
+    assert checks(await memory.doctor()) == []
+
+
+# Workers.
+
+
+async def test_nobody_at_work_is_worse_when_something_is_due(t: Tickler, clock: ManualClock) -> None:
+    await put(t)
+    found = of(await t.doctor(), "no-worker")
+    assert (found.severity, found.says) == (
+        "warning",
+        "no worker has been heard of for a day; the next fire is due at 2030-11-20 13:00:00 UTC",
+    )
+    clock.advance(timedelta(hours=1, seconds=30))
+    found = of(await t.doctor(), "no-worker")
+    assert (found.severity, found.count, found.remedy) == ("critical", 1, "`tickler work`")
+    assert found.says == "no worker has been heard of for a day, and 1 fire has been due for 30 s"
+    assert found.example == "u1/digest, due since 2030-11-20 13:00:00 UTC"
+
+    await t.tick()
+    diagnosis = await t.doctor()
+    assert (of(diagnosis, "no-worker").severity, diagnosis.healthy) == ("info", True), "something may tick from outside"
+    clock.advance(timedelta(hours=2))
+    diagnosis = await t.doctor()
+    assert (of(diagnosis, "no-worker").severity, diagnosis.healthy) == ("critical", False)
+    async with at_work(t):
+        await until(lambda: _is_well(t))
+
+
+async def test_a_worker_that_was_killed_is_missed(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    await speak(memory)
+    clock.advance(timedelta(seconds=60))
+    assert checks(await memory.doctor()) == []
+    clock.advance(timedelta(seconds=10))
+    found = of(await memory.doctor(), "no-worker")
+    assert found.severity == "warning", "it did not stop by itself"
+    assert found.says.startswith("no worker is at work: the last one, w1, was heard of 1 min 10 s ago; ")
+
+
+async def test_a_worker_that_is_alive_and_claims_nothing_although_something_is_due_is_the_worst_there_is(
+    t: Tickler, clock: ManualClock
+) -> None:
+    """Rows of a newer format are made by an upgrade that has not reached this worker yet."""
+    await put(t)
+    await faults.set_format(t._store, "u1", "digest", 99)
+    clock.advance(timedelta(hours=1, seconds=20))
+    async with at_work(t):
+        await until(lambda: _has_met_newer_rows(t))
+        diagnosis = await t.doctor(deep=True, repair=True)
+        assert checks(diagnosis) == ["nothing-claimed", "outdated"]
+        found = of(diagnosis, "nothing-claimed")
+        assert (found.severity, found.count, found.example) == (
+            "critical",
+            1,
+            "u1/digest, due since 2030-11-20 13:00:00 UTC",
+        )
+        assert found.says.endswith("although 1 fire has been due for 20 s")
+        assert "the log of" in found.remedy
+        outdated = of(diagnosis, "outdated")
+        assert (outdated.severity, outdated.count, outdated.repaired) == ("warning", 1, None)
+        assert outdated.says == "1 worker met rows of a newer format and left them alone: they do not fire there"
+        assert "pip install --upgrade tickler" in outdated.remedy
+
+        await faults.set_format(t._store, "u1", "digest", ROW_FORMAT)
+        await until(lambda: _was_delivered(t))
+        assert checks(await t.doctor(deep=True)) == ["outdated"]
+    clock.advance(timedelta(minutes=11))
+    await speak(t)
+    assert checks(await t.doctor(deep=True)) == [], "nobody has said so for ten minutes"
+
+
+async def _has_met_newer_rows(t: Tickler) -> bool:
+    return bool(await t._store.records.list("outdated", now_ms=t.now_ms()))
+
+
+async def _was_delivered(t: Tickler) -> bool:
+    return bool((await t.fires.history("u1", "digest")).items)
+
+
+async def test_workers_that_look_and_find_nothing_are_told_from_workers_that_do_not_look(
+    memory: Tickler, clock: ManualClock
+) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, seconds=20))
+    await speak(memory, "w1", last_claim_at=NOW_MS + HOUR_MS - 1)
+    await speak(memory, "w2")
+    found = of(await memory.doctor(), "nothing-claimed")
+    assert found.says == "2 workers looked for what is due and found nothing, although 1 fire has been due for 20 s"
+    await speak(memory, "w1", last_round_at=NOW_MS)
+    await speak(memory, "w2", last_round_at=None)
+    found = of(await memory.doctor(), "nothing-claimed")
+    assert found.says.startswith("2 workers are alive, and none has looked for what is due, although ")
+    await speak(memory, "w2", last_claim_at=NOW_MS + HOUR_MS)
+    assert checks(await memory.doctor()) == [], "one of them is at it"
+    await speak(memory, "w2", last_round_at=None, seen_at=NOW_MS + HOUR_MS + 9_000)
+    await speak(memory, "w1", last_round_at=None, seen_at=NOW_MS + HOUR_MS + 9_000)
+    assert checks(await memory.doctor()) == [], "nobody has spoken long enough after it was due"
+
+
+async def test_workers_that_do_not_keep_up_are_told_from_those_that_claim_nothing(t: Tickler, clock: ManualClock) -> None:
+    for key in ("a", "b"):
+        await put(t, key)
+    clock.advance(timedelta(hours=1, seconds=50))
+    await speak(t, queued=7)
+    assert checks(await t.doctor()) == [], "a minute is nothing"
+    clock.advance(timedelta(seconds=20))
+    for busy in ({"queued": 7}, {"last_claim_at": clock.now_ms()}):
+        await speak(t, "w1", **busy)
+        found = of(await t.doctor(), "overdue")
+        assert (found.severity, found.count, found.repairable) == ("warning", 2, False)
+        assert found.says == "2 fires have been due, the first for 1 min 10 s, while 1 worker claims"
+        assert found.example is not None
+        assert found.example.endswith(", due since 2030-11-20 13:00:00 UTC")
+        assert found.remedy.startswith("start more workers with `tickler work`; of the first, `tickler why u1 ")
+    await t.tick()
+    assert checks(await t.doctor()) == []
+
+
+async def test_counts_of_quick_checks_end_somewhere(memory: Tickler, clock: ManualClock) -> None:
+    many = [Schedule(owner="u1", key=f"k{n}", when="0 * * * *", target=DIGEST) for n in range(MOST_COUNTED + 1)]
+    await memory.schedules.put_many(many)
+    clock.advance(timedelta(hours=1, seconds=30))
+    found = of(await memory.doctor(), "no-worker")
+    assert (found.count, found.at_least) == (MOST_COUNTED, True)
+    assert found.says.endswith("at least 500 fires have been due, the first for 30 s")
+
+
+async def test_quick_checks_ask_as_much_of_a_large_store_as_of_a_small_one(dynamodb_url: str, clock: ManualClock) -> None:
+    async with connect(dynamodb_url, clock=clock, create=True) as t:
+        assert isinstance(t._store, DynamodbStore)
+        usage, asked = t._store.client.usage, list[int]()
+        for number in (1, 150):
+            await t.schedules.put_many(
+                [Schedule(owner="u1", key=f"k{n}", when="0 * * * *", target=DIGEST) for n in range(number)]
+            )
+            before = usage.requests.total()
+            await t.doctor()
+            asked.append(usage.requests.total() - before)
+        assert asked[0] == asked[1]
+
+
+# What piles up.
+
+
+async def test_what_does_not_read_is_told_with_its_reason_and_taken_back_when_it_reads(t: Tickler, clock: ManualClock) -> None:
+    await put(t)
+    await faults.rewrite_when(t._store, "u1", "digest", "61 * * * *")
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    await speak(t)
+    diagnosis = await t.doctor(repair=True)
+    found = of(diagnosis, "set-aside")
+    assert (checks(diagnosis), found.severity, found.count, found.repairable) == (["set-aside"], "warning", 1, False)
+    assert found.says == "1 schedule does not read, and was set aside: it does not fire"
+    assert found.example is not None
+    assert found.example.startswith("u1/digest: '61 * * * *' in UTC does not read: ")
+    assert (found.remedy, found.repaired, diagnosis.healthy) == ("put it again", None, False)
+
+    await faults.rewrite_when(t._store, "u1", "digest", "0 * * * *")
+    found = of(await t.doctor(), "set-aside")
+    assert found.repairable
+    assert found.remedy.startswith(REPAIR)
+    mended = await t.doctor(repair=True)
+    assert (of(mended, "set-aside").repaired, of(mended, "set-aside").left, mended.healthy) == (1, 0, True)
+    assert (await state(t)).state == "active"
+    assert (await t.tick()).delivered == 1
+    await speak(t)
+    assert checks(await t.doctor(deep=True)) == []
+
+
+async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, clock: ManualClock) -> None:
+    willing = False
+
+    @t.handler("fussy")
+    def fussy(fire: object) -> None:
+        if not willing:
+            raise GiveUp("no such user")
+
+    await put(t, target=PythonTarget("fussy"))
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    await speak(t)
+    diagnosis = await t.doctor(deep=True, repair=True)
+    (dead,) = (await t.fires.list(state="dead")).items
+    found = of(diagnosis, "dead")
+    assert (checks(diagnosis), found.severity, found.count, found.repairable) == (["dead"], "warning", 1, False)
+    assert found.says == "1 fire was given up, and is not tried again"
+    assert found.example == "u1/digest of 2030-11-20 13:00:00 UTC: no such user"
+    assert f"`tickler retry {dead.id}`" in found.remedy
+
+    willing = True
+    await t.fires.retry_all()
+    assert (await t.tick()).delivered == 1
+    await speak(t)
+    assert checks(await t.doctor(deep=True)) == []
+
+
+async def test_history_that_nobody_prunes_is_told_and_pruned(t: Tickler, clock: ManualClock) -> None:
+    """A tick does not prune: it may have little time."""
+    await put(t)
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    clock.advance(timedelta(days=1, minutes=59))
+    await speak(t, last_claim_at=clock.now_ms())
+    assert "unpruned" not in checks(await t.doctor())
+    clock.advance(timedelta(minutes=2))
+    if t.capabilities.prunes_itself:
+        assert "unpruned" not in checks(await t.doctor())
+        return
+    found = of(await t.doctor(), "unpruned")
+    assert (found.severity, found.count, found.repairable) == ("warning", 1, True)
+    assert found.says == "the history grows: what should have gone more than 1 h ago is still there"
+    assert found.remedy.startswith(REPAIR)
+    mended = of(await t.doctor(repair=True), "unpruned")
+    assert (mended.repaired, mended.left) == (1, 0)
+    assert (await t.fires.history("u1", "digest")).items == []
+    assert "unpruned" not in checks(await t.doctor())
+
+
+# All together.
+
+
+async def test_the_worst_comes_first_and_progress_is_told(memory: Tickler, clock: ManualClock) -> None:
+    said: list[tuple[str, int, int | None]] = []
+    await put(memory, "a")
+    await put(memory, "b")
+    await faults.lose_schedule(memory._store, "u1", "a")
+    clock.advance(timedelta(hours=2))
+    diagnosis = await memory.doctor(deep=True, progress=lambda *told: said.append(told))
+    assert [found.severity for found in diagnosis.findings] == ["critical", "warning"]
+    assert ("computing next fires", 1, 2) in said
+    assert msgspec.json.decode(msgspec.json.encode(diagnosis))["healthy"] is False
+
+
+async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgres_url: str) -> None:
+    """Faults are made and mended all the while; what was never at fault must not notice, and what was waits for its next."""
+    delivered: Counter[tuple[str, int]] = Counter()
+
+    def deliver(fire: Delivery) -> None:
+        delivered[fire.key, fire.nominal_at] += 1
+
+    async with connect(postgres_url) as t, connect(postgres_url) as one, connect(postgres_url) as other:
+        for worker in (one, other):
+            worker.handler("digest")(deliver)
+        start = t.now_ms() + 1_000
+        every, policy = Every(seconds=1, start=start), Policy(missed="all")
+        kept = [f"kept{n}" for n in range(15)]
+        at_fault = [f"lost{n}" for n in range(5)] + [f"moved{n}" for n in range(5)]
+        await t.schedules.put_many(
+            [Schedule(owner="u1", key=key, when=every, target=DIGEST, policy=policy) for key in [*kept, *at_fault]]
+        )
+        repaired: Counter[str] = Counter()
+        async with at_work(one), at_work(other):
+            while t.now_ms() < start + 4_000:
+                await put(t, "orphan", when=every, policy=policy)
+                await faults.lose_schedule(t._store, "u1", "orphan")
+                for key in at_fault:
+                    if key.startswith("lost"):
+                        await faults.lose_row(t._store, "u1", key)
+                    else:
+                        await faults.move_row(t._store, "u1", key, start + DAY_MS)
+                diagnosis = await t.doctor(deep=True, repair=True)
+                repaired.update({found.check: found.repaired or 0 for found in diagnosis.findings})
+                left = {found.check for found in diagnosis.findings if found.left}  # what a worker had locked just then
+                assert left <= {"orphans"}
+                assert not {"unindexed", "orphans", "stale-next-fire"} & set(checks(await t.doctor(deep=True))) - left
+                await asyncio.sleep(0.05)
+            ended = t.now_ms()
+            instants = range(start + 1_000, ended, 1_000)
+            await until(lambda: _all_delivered(delivered, kept, instants))
+        assert repaired["unindexed"] >= 5
+        assert repaired["stale-next-fire"] >= 5
+        assert repaired["orphans"] >= 1
+        assert max(delivered.values()) == 1, "something was delivered twice"
+        await t.doctor(deep=True, repair=True)
+        assert await t._store.index.orphans(10) == []
+        stored = (await t.schedules.list()).items
+        assert [each.key for each in stored] == sorted([*kept, *at_fault])
+        assert all(each.next_fire_at < ended + 20_000 for each in stored if each.next_fire_at is not None)
+        assert {each.state for each in stored} == {"active"}
+
+
+async def _all_delivered(delivered: Counter[tuple[str, int]], keys: list[str], instants: range) -> bool:
+    return all(delivered[key, at] for key in keys for at in instants)

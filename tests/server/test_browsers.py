@@ -1,0 +1,340 @@
+"""What browsers bring along: sessions in cookies, forms, other sites, names that somebody else's DNS made up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http.cookies import SimpleCookie
+from urllib.parse import urlencode
+
+import pytest
+
+from server.served import Answer, Api, serving
+from server.surface import Route, every_route
+from tickler import ManualClock, Schedule, Tickler
+from tickler.server.sessions import COOKIE, LASTS_S
+from tickler.server.settings import ServerSettings
+
+FORM = "application/x-www-form-urlencoded"
+
+
+async def send(api: Api, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
+    """A form, as a browser sends it."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await api("POST", path, urlencode(fields).encode(), headers={"content-type": FORM, **given})
+
+
+async def form_token(api: Api, path: str = "/login", cookie: str = "") -> str:
+    page = await api("GET", path, headers={"cookie": cookie, "accept": "text/html"})
+    found = re.search(rb'name="form_token" value="([0-9a-f]{64})"', page.body)
+    assert found, page
+    return found[1].decode()
+
+
+async def signed_in(api: Api, text: str) -> str:
+    """The cookie that a browser has then."""
+    answer = await send(api, "/login", {"token": text, "form_token": await form_token(api)})
+    assert (answer.status, answer.headers["location"]) == (303, "/?said=in")
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+@pytest.fixture
+async def text(t: Tickler) -> str:
+    return (await t.tokens.create(["read", "write", "operate"], name="ada"))[1]
+
+
+# Sessions.
+
+
+async def test_a_cookie_is_for_this_page_alone_and_no_script_sees_it(t: Tickler, api: Api, text: str) -> None:
+    answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": "/schedules"})
+    assert answer.headers["location"] == "/schedules?said=in"
+    cookie = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["max-age"]) == (True, "Strict", "/", str(LASTS_S))
+    assert (cookie["secure"], cookie["domain"]) == ("", "")
+    assert text not in answer.headers["set-cookie"]
+    assert text.rpartition("_")[2] not in cookie.value
+    async with serving(t, ServerSettings(secure_cookie=True)) as by_https:
+        assert (
+            "; Secure"
+            in (await send(by_https, "/login", {"token": text, "form_token": await form_token(api)})).headers["set-cookie"]
+        )
+
+
+async def test_a_session_is_who_signed_in(t: Tickler, api: Api, text: str) -> None:
+    cookie = await signed_in(api, text)
+    assert (await api.get("/v1/stats", cookie=cookie)).status == 200
+    assert (await api.get("/v1/stats", cookie=f"a=b; {cookie}; c=d")).status == 200
+    assert (await api.get("/", cookie=cookie)).status == 200
+    await api.put("/v1/schedules/u1/a", {"when": "@daily"}, cookie=cookie)
+    assert (await t.audit.list()).items[0].by == "ada"
+
+
+async def test_a_session_of_an_owner_sees_that_owner_alone(t: Tickler, api: Api) -> None:
+    await t.schedules.put(Schedule(owner="rival", key="secret", when="@daily"))
+    _, text = await t.tokens.create(["read", "write"], owner="mine")
+    cookie = await signed_in(api, text)
+    assert (await api.get("/v1/schedules", cookie=cookie)).json["items"] == []
+    for path in ("/", "/schedules", "/schedules?owner=rival", "/failed", "/deeds"):
+        page = await api("GET", path, headers={"cookie": cookie, "accept": "text/html"})
+        assert page.status == 200
+        assert b"secret" not in page.body
+    for path in ("/schedules/rival/secret", "/schedules/rival/secret/edit", "/doctor", "/forecast"):
+        assert (await api.get(path, cookie=cookie)).status == 404
+    fields = {"form_token": await form_token(api, "/", cookie), "owner": "rival", "key": "new", "when": "@daily", "kind": "none"}
+    assert (await send(api, "/new-schedule", fields, cookie=cookie)).status == 422
+    own = {**fields, "owner": "mine", "kind": "python", "to": "echo"}
+    assert (await send(api, "/new-schedule", own, cookie=cookie)).status == 422
+    assert [each.key for each in (await t.schedules.list()).items] == ["secret"]
+
+
+async def test_a_cookie_that_was_tampered_with_is_nobodys(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
+    other, _ = await t.tokens.create(["read"])
+    cookie = await signed_in(api, text)
+    id, until, mac = cookie.partition("=")[2].split(".")
+    tampered = [
+        f"{other.id}.{until}.{mac}",
+        f"{id}.{int(until) + 1}.{mac}",
+        f"{id}.{until}.{mac[:-1]}{'0' if mac[-1] != '0' else '1'}",
+        f"{id}.{until}.{'0' * 64}",
+        f"{id}.{until}.",
+        f"{id}.{until}",
+        f"{id}.-1.{mac}",
+        f"{id}.{until}.{mac}.{mac}",
+        f"{id}.{'9' * 400}.{mac}",
+        f'"{id}.{until}.{mac.upper()}"',
+        "",
+        "é",
+        "x" * 4_000,
+    ]
+    for value in tampered:
+        refused = await api.get("/v1/stats", cookie=f"{COOKIE}={value}")
+        assert refused.status == 401, value
+    page = await api("GET", "/schedules", headers={"cookie": f"{COOKIE}={tampered[0]}", "accept": "text/html"})
+    assert (page.status, page.headers["location"]) == (303, "/login?next=%2Fschedules")
+
+
+async def test_a_session_ends_with_its_time_and_with_its_token(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
+    made, short = await t.tokens.create(["read"])
+    first, second = await signed_in(api, text), await signed_in(api, short)
+    await t.tokens.revoke(made.id)
+    assert (await api.get("/v1/stats", cookie=second)).status == 401
+    clock.advance(LASTS_S - 1)
+    assert (await api.get("/v1/stats", cookie=first)).status == 200
+    clock.advance(1)
+    assert (await api.get("/v1/stats", cookie=first)).status == 401
+
+
+async def test_signing_out_takes_the_cookie_away(api: Api, text: str) -> None:
+    cookie = await signed_in(api, text)
+    answer = await send(api, "/logout", {"form_token": await form_token(api, "/", cookie)}, cookie=cookie)
+    assert answer.status == 303
+    gone = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
+    assert (gone.value, gone["max-age"], gone["httponly"], gone["samesite"]) == ("", "0", True, "Strict")
+
+
+async def test_what_is_no_token_signs_nobody_in(api: Api, text: str) -> None:
+    for wrong in ("", "x", text[:-1], text + "0", "tk_" + "é" * 10):
+        answer = await send(api, "/login", {"token": wrong, "form_token": await form_token(api)})
+        assert answer.status == 401
+        assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "goes_to"),
+    [
+        ("https://evil.example/", "/"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("", "/"),
+        ("/schedules/é/a%2Fb", "/schedules/%C3%A9/a%2Fb"),
+        ("/a\r\nset-cookie: x=y", "/a%0D%0Aset-cookie%3A%20x%3Dy"),
+        ("/日本", "/%E6%97%A5%E6%9C%AC"),
+    ],
+)
+async def test_signing_in_leads_to_this_page_and_nowhere_else(api: Api, text: str, asked_for: str, goes_to: str) -> None:
+    answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": asked_for})
+    assert answer.headers["location"] == f"{goes_to}?said=in"
+
+
+# Forms.
+
+
+@pytest.mark.parametrize(
+    "route",
+    [each for each in every_route() if each.method == "POST" and not each.is_api],
+    ids=lambda route: route.path,
+)
+async def test_every_form_of_the_page_carries_a_token_that_is_its_sessions_own(
+    t: Tickler, api: Api, text: str, route: Route
+) -> None:
+    await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily"))
+    _, others = await t.tokens.create(["read", "write", "operate"])
+    cookie, another = await signed_in(api, text), await signed_in(api, others)
+    right = await form_token(api, "/", cookie)
+    for wrong in ("", "0" * 64, await form_token(api), await form_token(api, "/", another), right.upper(), "é"):
+        refused = await send(api, route.at(), {"form_token": wrong, "token": text}, cookie=cookie)
+        assert refused.status == 403, wrong
+    assert (await send(api, route.at(), {"form_token": right}, cookie=cookie)).status in (200, 303, 401, 404, 422)
+    assert (
+        await api("POST", route.at(), b'{"form_token": 1}', headers={"cookie": cookie, "content-type": "application/json"})
+    ).status == 415
+
+
+@pytest.mark.parametrize("body", [b"form_token=%FF", b"form_token=%ED%A0%80", b"\xff", b"&" * 200, b"a=1&" * 101, b"%", b""])
+async def test_a_form_that_does_not_read_is_refused(api: Api, body: bytes) -> None:
+    for path in ("/login", "/new-schedule", "/failed/retry-all"):
+        assert (await api("POST", path, body, headers={"content-type": FORM})).status in (400, 403)
+
+
+async def test_without_tokens_forms_are_protected_too(t: Tickler, api: Api) -> None:
+    fields = {"owner": "u1", "key": "a", "when": "@daily", "kind": "none", "enabled": "on"}
+    assert (await send(api, "/new-schedule", fields)).status == 403
+    assert (await send(api, "/new-schedule", {**fields, "form_token": await form_token(api)})).status == 303
+    assert await t.schedules.get("u1", "a") is not None
+
+
+# Other sites.
+
+FOREIGN: list[dict[str, str]] = [
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://localhost"},
+    {"origin": "http://["},
+    {"origin": "http://127.0.0.1.evil.example"},
+    {"origin": ""},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"sec-fetch-site": "nonsense"},
+    {"origin": "https://evil.example", "sec-fetch-site": "none"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/schedules/u1/a"),
+        ("DELETE", "/v1/schedules/u1/a"),
+        ("POST", "/v1/schedules/u1/a/trigger"),
+        ("POST", "/v1/tick"),
+        ("GET", "/v1/tick"),
+        ("GET", "/v1/tick?budget_ms=5"),
+        ("GET", "/v1/%74ick"),
+        ("POST", "/v1/schedules:import"),
+        ("POST", "/login"),
+        ("POST", "/new-schedule"),
+    ],
+)
+async def test_what_another_site_makes_a_browser_send_is_refused(
+    t: Tickler, api: Api, headers: dict[str, str], method: str, path: str
+) -> None:
+    body = None if method == "GET" else b"{}"
+    refused = await api(method, path, body, headers={"content-type": "text/plain", **headers} if body else headers)
+    assert (refused.status, refused.is_problem) == (403, True)
+    assert (await t.audit.list()).items == []
+
+
+@pytest.mark.parametrize("path", ["/v1/tick/", "//v1/tick", "/v1//tick", "/./v1/tick", "/v1/x/../tick", "/v1%2Ftick", "/V1/TICK"])
+async def test_no_other_way_of_writing_it_leads_to_a_beat(api: Api, path: str) -> None:
+    answer = await api("GET", path, headers={"origin": "https://evil.example", "sec-fetch-site": "cross-site"})
+    assert answer.status == 404
+
+
+async def test_the_page_itself_and_programs_may_write(api: Api) -> None:
+    here = f"127.0.0.1:{api.port}"
+    for headers in (
+        {"origin": f"http://{here}", "sec-fetch-site": "same-origin"},
+        {"origin": f"http://{here}"},
+        {"origin": f"HTTP://{here}"},
+        {"origin": f"https://{here}"},
+        {"sec-fetch-site": "none"},
+        {},
+    ):
+        assert (await api("POST", "/v1/tick", headers=headers)).status == 200
+
+
+async def test_other_sites_may_link_here_and_read_nothing(api: Api) -> None:
+    answer = await api("GET", "/v1/schedules", headers={"origin": "https://evil.example", "sec-fetch-site": "cross-site"})
+    assert answer.status == 200
+    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    preflight = await api(
+        "OPTIONS", "/v1/schedules", headers={"origin": "https://evil.example", "access-control-request-method": "PUT"}
+    )
+    assert not [name for name in preflight.headers if name.lower().startswith("access-control-")]
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:80",
+        "localhost.evil.example",
+        "",
+        "127.0.0.1.evil.example",
+        "127.0.0.2",
+        "[::1].evil.example",
+        "localhost:80:80",
+        "\xff",
+        "a" * 1_000,
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/v1/schedules", "/health/live", "/static/style.css"])
+async def test_a_name_that_somebody_elses_dns_points_here_is_no_way_in(api: Api, host: str, path: str) -> None:
+    answer = await api.bytes_for(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode("latin-1"))
+    assert b" 421 " in answer.split(b"\r\n", 1)[0]
+    assert b"application/problem+json" in answer
+
+
+async def test_a_request_without_a_name_is_no_way_in_either(api: Api) -> None:
+    assert b" 421 " in (await api.bytes_for(b"GET /v1/schedules HTTP/1.0\r\n\r\n")).split(b"\r\n", 1)[0]
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8321", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8321"])
+async def test_this_machine_has_its_usual_names(api: Api, host: str) -> None:
+    assert (await api("GET", "/v1/schedules", headers={"host": host})).status == 200
+
+
+async def test_an_operator_names_others(t: Tickler) -> None:
+    async with serving(t, ServerSettings(hosts=("Tickler.example.org",))) as api:
+        for host, status in (
+            ("tickler.example.org", 200),
+            ("TICKLER.example.org:443", 200),
+            ("localhost", 200),
+            ("x.example.org", 421),
+        ):
+            assert (await api("GET", "/v1/schedules", headers={"host": host})).status == status
+    text = (await t.tokens.create(["read"]))[1]
+    async with serving(t, ServerSettings(host="0.0.0.0")) as open_to_all:
+        answer = await open_to_all.bearing(text)(
+            "GET", "/v1/schedules", headers={"host": "anything.example", "authorization": f"Bearer {text}"}
+        )
+        assert answer.status == 200
+
+
+# What a browser may do with what it gets.
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/login", "/v1/schedules", "/v1/nothing", "/static/style.css", "/v1/schedules?x=1", "/schedules/u1/no"]
+)
+async def test_nobody_frames_a_page_or_puts_scripts_into_it(api: Api, path: str) -> None:
+    headers = (await api("GET", path, headers={"accept": "text/html"})).headers
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+    policy = dict(rule.strip().partition(" ")[::2] for rule in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == policy["form-action"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+async def test_pages_are_not_kept_by_browsers(api: Api) -> None:
+    for path in ("/", "/schedules", "/login"):
+        assert (await api("GET", path, headers={"accept": "text/html"})).headers["cache-control"] == "no-store"

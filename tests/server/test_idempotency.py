@@ -1,0 +1,145 @@
+"""`Idempotency-Key`: what is sent twice is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from server.served import Api
+from tickler import ManualClock, PythonTarget, Schedule, Tickler
+
+PATH = "/v1/schedules/u1/digest"
+TRIGGER = f"{PATH}/trigger"
+
+
+@pytest.fixture(autouse=True)
+async def stored(t: Tickler) -> None:
+    await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=PythonTarget("echo")))
+
+
+async def fires(api: Api) -> int:
+    return len((await api.get("/v1/fires")).json["items"])
+
+
+async def test_the_same_answer_comes_again_and_nothing_is_done_again(api: Api, clock: ManualClock) -> None:
+    first = await api.post(TRIGGER, idempotency_key="k1")
+    clock.advance(60)
+    again = await api.post(TRIGGER, idempotency_key="k1")
+    assert (again.status, again.body) == (first.status, first.body) == (202, first.body)
+    assert again.headers["content-type"] == first.headers["content-type"]
+    assert (first.headers.get("idempotent-replayed"), again.headers["idempotent-replayed"]) == (None, "true")
+    assert await fires(api) == 1
+    await api.post(TRIGGER, idempotency_key="k2")
+    await api.post(TRIGGER)
+    assert await fires(api) == 3
+
+
+async def test_the_version_comes_again_too(api: Api) -> None:
+    first = await api.post(f"{PATH}/pause", idempotency_key="k1")
+    await api.post(f"{PATH}/resume")
+    again = await api.post(f"{PATH}/pause", idempotency_key="k1")
+    assert again.headers["etag"] == first.headers["etag"] == '"2"'
+    assert (await api.get(PATH)).json["state"] == "active"
+
+
+async def test_a_key_is_for_one_request(api: Api) -> None:
+    await api.post(TRIGGER, idempotency_key="k1")
+    for path, body in ((TRIGGER, {}), (f"{PATH}/pause", None), ("/v1/fires:retry", {})):
+        refused = await api.post(path, body, idempotency_key="k1")
+        assert (refused.status, refused.field) == (422, "idempotency-key")
+    assert await fires(api) == 1
+
+
+async def test_a_refusal_stays_refused(api: Api) -> None:
+    first = await api.post("/v1/schedules/u1/later/trigger", idempotency_key="k1")
+    await api.put("/v1/schedules/u1/later", {"when": "@daily", "target": {"type": "python", "handler": "echo"}})
+    again = await api.post("/v1/schedules/u1/later/trigger", idempotency_key="k1")
+    assert (first.status, again.status, again.headers["content-type"]) == (404, 404, "application/problem+json")
+
+
+async def test_what_failed_here_may_be_tried_again(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*args: object) -> None:
+        raise RuntimeError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(t.store.fires, "open", fail)
+        assert (await api("POST", TRIGGER, headers={"idempotency-key": "k1"}, check=False)).status == 500
+    assert (await api.post(TRIGGER, idempotency_key="k1")).status == 202
+    assert await fires(api) == 1
+
+
+async def test_while_the_first_runs_the_second_is_told_to_wait(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    pause = t.store.schedules.change
+
+    async def slowly(*args: Any, **kwargs: Any) -> None:
+        began.set()
+        await go_on.wait()
+        await pause(*args, **kwargs)
+
+    monkeypatch.setattr(t.store.schedules, "change", slowly)
+    first = asyncio.create_task(api.post(f"{PATH}/pause", idempotency_key="k1"))
+    await began.wait()
+    second = await api.post(f"{PATH}/pause", idempotency_key="k1")
+    assert (second.status, second.headers["retry-after"]) == (409, "1")
+    go_on.set()
+    assert (await first).status == 200
+    assert (await api.post(f"{PATH}/pause", idempotency_key="k1")).body == (await first).body
+
+
+async def test_many_at_once_do_it_once(api: Api) -> None:
+    answers = await asyncio.gather(*(api.post(TRIGGER, idempotency_key="k1") for _ in range(20)))
+    assert {answer.status for answer in answers} <= {202, 409}
+    assert len({answer.body for answer in answers if answer.status == 202}) == 1
+    assert await fires(api) == 1
+
+
+async def test_an_answer_is_kept_for_a_day(api: Api, clock: ManualClock) -> None:
+    await api.post(TRIGGER, idempotency_key="k1")
+    clock.advance(24 * 3600 - 1)
+    await api.post(TRIGGER, idempotency_key="k1")
+    assert await fires(api) == 1
+    clock.advance(2)
+    await api.post(TRIGGER, idempotency_key="k1")
+    assert await fires(api) == 2
+
+
+async def test_an_answer_that_is_too_large_is_not_kept_and_says_so(t: Tickler, api: Api) -> None:
+    await t.schedules.put(Schedule(owner="u1", key="big", when="@daily", payload="x" * 100_000))
+    assert (await api.post("/v1/schedules/u1/big/pause", idempotency_key="k1")).status == 200
+    again = await api.post("/v1/schedules/u1/big/pause", idempotency_key="k1")
+    assert (again.status, "too large to be kept" in again.json["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "x" * 201, "a\tb", "\x80"])
+async def test_a_key_that_cannot_be_is_refused(api: Api, key: str) -> None:
+    lines = (
+        f"POST {TRIGGER} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nidempotency-key: {key}\r\ncontent-length: 0\r\n\r\n"
+    )
+    answer = await api.bytes_for(lines.encode("latin-1"))
+    assert b" 400 " in answer.split(b"\r\n", 1)[0]
+    assert b'"field":"idempotency-key"' in answer
+
+
+async def test_two_keys_are_refused(api: Api) -> None:
+    lines = f"POST {TRIGGER} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nidempotency-key: a\r\nidempotency-key: b\r\n\r\n"
+    assert b" 400 " in (await api.bytes_for(lines.encode())).split(b"\r\n", 1)[0]
+
+
+async def test_a_key_says_nothing_where_repeating_does_no_harm(api: Api) -> None:
+    for _ in range(2):
+        put = await api.put("/v1/schedules/u1/b", {"when": "@daily"}, idempotency_key="k1")
+        assert "idempotent-replayed" not in put.headers
+    assert (await api.get("/v1/stats", idempotency_key="k1")).status == 200
+
+
+async def test_tokens_do_not_share_keys_and_nobody_leaves_none_behind(t: Tickler, api: Api) -> None:
+    texts = [(await t.tokens.create(["read", "write"]))[1] for _ in range(2)]
+    for text in texts:
+        assert (await api.bearing(text).post(TRIGGER, idempotency_key="k1")).status == 202
+    assert await fires(api.bearing(texts[0])) == 2
+    before = await t.store.records.list("idempotency", now_ms=t.now_ms())
+    assert (await api.post(TRIGGER, idempotency_key="k9")).status == 401
+    assert await t.store.records.list("idempotency", now_ms=t.now_ms()) == before

@@ -1,0 +1,410 @@
+"""`/v1/schedules` and `/v1/preview`: what users declare, put, read, changed and removed over HTTP."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from server.served import Api, serving
+from tickler import ManualClock, Schedule, Tickler, connect
+
+DAILY = {"when": "0 9 * * *", "tz": "Europe/Paris", "target": "https://example.org/hook"}
+PATH = "/v1/schedules/u1/digest"
+
+
+def path(owner: str, key: str, more: str = "") -> str:
+    return f"/v1/schedules/{quote(owner, safe='')}/{quote(key, safe='')}{more}"
+
+
+# Put and get.
+
+
+async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
+    put = await api.put(
+        PATH, {**DAILY, "payload": {"n": [1, None]}, "policy": {"attempts": 3}, "starts_at": "2031-01-01T00:00:00Z"}
+    )
+    assert (put.status, put.headers["etag"]) == (201, '"1"')
+    got = await api.get(PATH)
+    assert (got.status, got.headers["etag"], got.headers["content-type"]) == (200, '"1"', "application/json")
+    assert (
+        got.json
+        == put.json
+        == {
+            "owner": "u1",
+            "key": "digest",
+            "when": "0 9 * * *",
+            "tz": "Europe/Paris",
+            "target": {"type": "http", "url": "https://example.org/hook"},
+            "payload": {"n": [1, None]},
+            "policy": {"attempts": 3},
+            "starts_at": "2031-01-01T00:00:00Z",
+            "enabled": True,
+            "state": "active",
+            "next_fire_at": 1_925_020_800_000,
+            "version": 1,
+            "created_at": 1_921_406_400_000,
+            "updated_at": 1_921_406_400_000,
+        }
+    )
+
+
+async def test_putting_it_again_is_new_only_the_first_time(api: Api, clock: ManualClock) -> None:
+    assert (await api.put(PATH, DAILY)).status == 201
+    clock.advance(1)
+    same = await api.put(PATH, DAILY)
+    assert (same.status, same.json["version"]) == (200, 1)
+    other = await api.put(PATH, {**DAILY, "payload": 7})
+    assert (other.status, other.json["version"], other.headers["etag"]) == (200, 2, '"2"')
+
+
+async def test_what_is_read_can_be_put_back_by_its_declared_fields(api: Api) -> None:
+    await api.put(PATH, {"when": {"weekly": {"tue": {"time": "09:00"}, "mon": {"time": None}}}, "ends_at": 1_950_000_000_000})
+    read = (await api.get(PATH)).json
+    assert read["when"] == "weekly(tue 09:00)"
+    declared = {name: read[name] for name in ("owner", "key", "when", "tz", "payload", "ends_at", "enabled")}
+    assert (await api.put(PATH, declared)).json["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, "when"),
+        ({"when": "no"}, 422, "when"),
+        ({"when": "0 9 * * *", "tz": "Mars/Base"}, 422, "tz"),
+        ({"when": "0 9 * * *", "tz": 7}, 422, "tz"),
+        ({"when": "0 0 30 2 *"}, 422, "when"),
+        ({"when": "at(2001-01-01T00:00:00)"}, 422, "when"),
+        ({"when": {"weekly": {"mon": {"enabled": True}}}}, 422, "when"),
+        ({"when": 7}, 422, "when"),
+        ({**DAILY, "target": "ftp://example.org"}, 422, "target.url"),
+        ({**DAILY, "target": {"type": "pigeon"}}, 422, "target"),
+        ({**DAILY, "policy": {"attempts": 0}}, 422, "policy.attempts"),
+        ({**DAILY, "policy": {"patience": 1}}, 422, "policy.patience"),
+        ({**DAILY, "enabled": None}, 422, "enabled"),
+        ({**DAILY, "enabled": "yes"}, 422, "enabled"),
+        ({**DAILY, "starts_at": 12}, 422, "starts_at"),
+        ({**DAILY, "colour": "red"}, 422, "colour"),
+        ({**DAILY, "owner": "u2"}, 422, "owner"),
+        ({**DAILY, "key": 7}, 422, "key"),
+        ([], 400, None),
+        (None, 415, "content-type"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_by_the_name_of_its_field(api: Api, body: Any, status: int, field: str | None) -> None:
+    refused = await api.put(PATH, body)
+    assert (refused.status, refused.field) == (status, field)
+    assert refused.json["title"]
+    assert refused.json["type"].startswith("https://tickler.invalid/problems/")
+    assert (await api.get(PATH)).status == 404
+
+
+async def test_headers_and_secrets_do_not_come_back(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = {"type": "http", "url": "https://example.org/", "headers": {"x-api-key": "swordfish"}}
+    monkeypatch.setenv("TICKLER_KEY", base64.urlsafe_b64encode(bytes(32)).decode())
+    async with connect("memory://", clock=clock) as t, serving(t) as api:
+        assert (await api.put(PATH, {**DAILY, "target": target})).status == 201
+        for where in (PATH, "/v1/schedules", "/v1/schedules:export"):
+            answer = await api.get(where)
+            assert b"swordfish" not in answer.body
+            assert b"x-api-key" in answer.body
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a/b",
+        "/",
+        "//",
+        "a//b/",
+        "100%",
+        "%2F",
+        "%252F",
+        "%",
+        "a b",
+        " ",
+        "+",
+        "a+b",
+        ".",
+        "..",
+        "...",
+        "../..",
+        "a?b#c",
+        "a&b=c",
+        "日本語",
+        "é",
+        "e\u0301",
+        "😀",
+        "a;b:c@d",
+        "~",
+        "\\",
+        '"',
+        "'",
+        "<b>",
+        "import",
+        "{owner:str}",
+        "x" * 512,
+        "é" * 256,
+    ],
+)
+async def test_owner_and_key_may_have_anything_in_them_that_is_printed(t: Tickler, api: Api, name: str) -> None:
+    owner = key = name
+    put = await api.put(path(owner, key), {**DAILY, "target": {"type": "python", "handler": "echo"}, "owner": owner, "key": key})
+    assert (put.status, put.json["owner"], put.json["key"]) == (201, owner, key)
+    assert await t.schedules.get(owner, key) is not None
+    assert (await api.get(path(owner, key))).json["version"] == 1
+    assert (await api.post(path(owner, key, "/pause"))).json["state"] == "paused"
+    assert (await api.post(path(owner, key, "/resume"))).json["state"] == "active"
+    assert (await api.post(path(owner, key, "/trigger"))).json["key"] == key
+    assert (await api.get(path(owner, key, "/why"))).json["owner"] == owner
+    assert (await api.get(path(owner, key, "/fires"))).json["items"] == []
+    assert len((await api.get(path(owner, key, "/preview?n=3"))).json["next"]) == 3
+    query = f"owner={quote(owner, safe='')}&key"
+    listed = await api.get(f"/v1/schedules?{query}_prefix={quote(key, safe='')}")
+    assert [(each["owner"], each["key"]) for each in listed.json["items"]] == [(owner, key)]
+    assert len((await api.get(f"/v1/fires?{query}={quote(key, safe='')}")).json["items"]) == 1
+    assert (await api.delete(path(owner, key))).status == 204
+    assert (await api.get(path(owner, key))).status == 404
+
+
+@pytest.mark.parametrize("name", ["%00", "%0A", "%1F", "%7F", "%C2%85", "x" * 513, "%C3%A9" * 257])
+async def test_names_that_cannot_be_are_refused(api: Api, name: str) -> None:
+    for where in (f"/v1/schedules/{name}/digest", f"/v1/schedules/u1/{name}"):
+        assert (await api.put(where, DAILY)).status in (400, 422)
+        assert (await api.get(where)).status in (400, 422)
+
+
+@pytest.mark.parametrize("name", ["%", "%zz", "%f", "%FF", "%ED%A0%80", "%C3"])
+async def test_a_path_that_is_no_text_is_refused(api: Api, name: str) -> None:
+    refused = await api.get(f"/v1/schedules/u1/{name}")
+    assert refused.status == 400
+    assert refused.is_problem
+
+
+@pytest.mark.parametrize(
+    "where", ["/v1/schedules/", "//v1/schedules", "/v1//schedules", "/v1/schedules//digest", "/v1/schedules/u1/"]
+)
+async def test_there_is_one_way_to_write_a_path(api: Api, where: str) -> None:
+    answer = await api.get(where)
+    assert answer.status == 404
+    assert answer.is_problem
+
+
+# Versions.
+
+
+async def test_if_match_writes_only_over_the_version_that_was_read(api: Api) -> None:
+    await api.put(PATH, DAILY)
+    assert (await api.put(PATH, {**DAILY, "payload": 1}, if_match='"1"')).json["version"] == 2
+    lost = await api.put(PATH, {**DAILY, "payload": 2}, if_match='"1"')
+    assert lost.status == 412
+    assert "at version 2, not at version 1" in lost.json["detail"]
+    assert (await api.get(PATH)).json["payload"] == 1
+    assert (await api.put(PATH, {**DAILY, "payload": 3}, if_match='W/"2"')).status == 200
+    assert (await api.put(PATH, {**DAILY, "payload": 4}, if_match="*")).status == 200
+    assert (await api.delete(PATH, if_match='"3"')).status == 412
+    assert (await api.delete(PATH, if_match='"4"')).status == 204
+
+
+async def test_if_match_of_what_is_not_there_makes_nothing(api: Api) -> None:
+    for etag in ("*", '"1"'):
+        assert (await api.put(PATH, DAILY, if_match=etag)).status == 412
+    assert (await api.get(PATH)).status == 404
+    assert (await api.delete(PATH, if_match='"1"')).status == 404
+
+
+async def test_if_none_match_makes_only_what_is_not_there(api: Api) -> None:
+    assert (await api.put(PATH, DAILY, if_none_match="*")).status == 201
+    assert (await api.put(PATH, {**DAILY, "payload": 1}, if_none_match="*")).status == 412
+    assert (await api.get(PATH)).json["payload"] is None
+
+
+@pytest.mark.parametrize(
+    "headers", [{"if_match": "1"}, {"if_match": '"x"'}, {"if_match": '"0"'}, {"if_match": '"1", "2"'}, {"if_none_match": '"1"'}]
+)
+async def test_a_condition_that_does_not_read_is_refused(api: Api, headers: dict[str, str]) -> None:
+    refused = await api.put(PATH, DAILY, **headers)
+    assert refused.status == 400
+    assert refused.field in ("if-match", "if-none-match")
+
+
+async def test_conditions_that_contradict_each_other_are_refused(api: Api) -> None:
+    assert (await api.put(PATH, DAILY, if_match='"1"', if_none_match="*")).status == 422
+
+
+async def test_a_path_says_what_it_takes(api: Api) -> None:
+    for method in ("OPTIONS", "PATCH"):
+        allowed = (await api(method, PATH)).headers["allow"]
+        assert sorted(allowed.split(", ")) == ["DELETE", "GET", "OPTIONS", "PUT"]
+
+
+@pytest.mark.parametrize("known", ['"1"', 'W/"1"', '"7", "1"', "*"])
+async def test_what_the_caller_has_already_is_not_sent_again(api: Api, known: str) -> None:
+    await api.put(PATH, DAILY)
+    same = await api.get(PATH, if_none_match=known)
+    assert (same.status, same.body, same.headers["etag"]) == (304, b"", '"1"')
+    await api.put(PATH, {**DAILY, "payload": 1})
+    assert (await api.get(PATH, if_none_match='"1"')).status == 200
+
+
+# What else can be done with one.
+
+
+async def test_what_is_not_there_is_404_for_every_verb(api: Api) -> None:
+    answers = [
+        await api.get(PATH),
+        await api.delete(PATH),
+        await api.get(f"{PATH}/preview"),
+        *[await api.post(f"{PATH}/{verb}") for verb in ("pause", "resume", "trigger")],
+    ]
+    assert {answer.status for answer in answers} == {404}
+    assert {answer.body for answer in answers} == {answers[0].body}
+    assert (await api.get(f"{PATH}/why")).json["sentence"].startswith("there is no schedule u1/digest")
+    assert (await api.get(f"{PATH}/fires")).json == {"items": [], "next": None}
+    assert (await api.post(f"{PATH}/dance")).status == 404
+
+
+async def test_pausing_and_resuming_take_an_empty_body_and_nothing_else(api: Api) -> None:
+    await api.put(PATH, DAILY)
+    assert (await api.post(f"{PATH}/pause", {})).json["state"] == "paused"
+    assert (await api.post(f"{PATH}/pause")).headers["etag"] == '"2"'
+    assert (await api.post(f"{PATH}/resume", {"why": 1})).status == 400
+    assert (await api.delete(f"{PATH}?force=1")).field == "force"
+    assert (await api.get(PATH)).json["state"] == "paused"
+
+
+async def test_what_has_no_target_cannot_be_triggered(api: Api) -> None:
+    await api.put(PATH, {"when": "0 9 * * *"})
+    refused = await api.post(f"{PATH}/trigger")
+    assert (refused.status, refused.field) == (422, "target")
+
+
+async def test_a_preview_says_the_next_instants_in_the_zone_of_the_schedule(api: Api) -> None:
+    await api.put(PATH, {"when": "30 2 * * *", "tz": "Europe/Berlin", "ends_at": "2031-04-01T00:00:00Z"})
+    preview = (await api.get(f"{PATH}/preview?n=2&after=2031-03-29T12:00:00%2B01:00")).json
+    assert preview["words"]
+    assert preview["when"] == "30 2 * * *"
+    assert [each["at"] for each in preview["next"]] == ["2031-03-30T03:00:00+02:00", "2031-03-31T02:30:00+02:00"]
+    assert preview["next"][0]["marks"]
+    assert preview["next"][1]["marks"] == []
+    last = (await api.get(f"{PATH}/preview?after=2031-03-31T12:00:00Z")).json
+    assert last["next"] == []
+
+
+async def test_an_expression_can_be_previewed_before_it_is_put(api: Api) -> None:
+    found = (await api.get("/v1/preview?when=0+9+*+*+tue&tz=Europe/Paris&n=1")).json
+    assert found["next"] == [{"at": "2030-11-26T09:00:00+01:00", "marks": []}]
+    for query, status, field in (
+        ("", 400, "when"),
+        ("when=no", 422, "when"),
+        ("when=", 422, "when"),
+        ("when=@daily&tz=No/Where", 422, "tz"),
+        ("when=@daily&n=0", 400, "n"),
+        ("when=@daily&n=101", 400, "n"),
+        ("when=@daily&after=noon", 422, "after"),
+        ("when=@daily&after=12", 422, "after"),
+    ):
+        refused = await api.get(f"/v1/preview?{query}")
+        assert (refused.status, refused.field) == (status, field), query
+
+
+async def test_why_looks_at_an_instant_too(api: Api) -> None:
+    await api.put(PATH, DAILY)
+    assert "is not due yet" in (await api.get(f"{PATH}/why")).json["sentence"]
+    at = (await api.get(f"{PATH}/why?at=2030-11-19T08:00:00Z")).json
+    assert at["at"] == 1_921_305_600_000
+    assert (await api.get(f"{PATH}/why?at=yesterday")).field == "at"
+
+
+# Lists.
+
+
+async def test_pages_are_followed_to_the_end_and_nothing_comes_twice(t: Tickler, api: Api) -> None:
+    ids = [(f"u{n % 7}", f"k/{n:03}") for n in range(250)]
+    await t.schedules.put_many(Schedule(owner=owner, key=key, when="@daily") for owner, key in ids)
+    for query in ("", "&owner=u3"):
+        found: list[tuple[str, str]] = []
+        after = ""
+        pages = 0
+        while True:
+            page = (await api.get(f"/v1/schedules?limit=31{query}{after}")).json
+            found += [(each["owner"], each["key"]) for each in page["items"]]
+            pages += 1
+            if page["next"] is None:
+                break
+            after = f"&after={quote(page['next'])}"
+        expected = sorted(id for id in ids if not query or id[0] == "u3")
+        assert found == expected
+        assert pages == -(-len(expected) // 31)
+
+
+async def test_lists_are_narrowed_by_owner_prefix_and_state(t: Tickler, api: Api) -> None:
+    for key in ("a/1", "a/2", "ab", "b"):
+        await t.schedules.put(Schedule(owner="u1", key=key, when="@daily"))
+    await t.schedules.put(Schedule(owner="u2", key="a/9", when="@daily"))
+    await t.schedules.pause("u1", "a/2")
+
+    async def keys(query: str) -> list[str]:
+        return [each["key"] for each in (await api.get(f"/v1/schedules?{query}")).json["items"]]
+
+    assert await keys("owner=u1") == ["a/1", "a/2", "ab", "b"]
+    assert await keys("owner=u1&key_prefix=a%2F") == ["a/1", "a/2"]
+    assert await keys("owner=u1&key_prefix=a&state=active") == ["a/1", "ab"]
+    assert await keys("state=paused") == ["a/2"]
+    assert await keys("owner=nobody") == []
+    assert await keys("owner=u1&key_prefix=") == ["a/1", "a/2", "ab", "b"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "field"),
+    [
+        ("limit=0", 400, "limit"),
+        ("limit=1001", 400, "limit"),
+        ("limit=-1", 400, "limit"),
+        ("limit=1e2", 400, "limit"),
+        ("limit=%D9%A1", 400, "limit"),
+        ("limit=", 400, "limit"),
+        ("limit=99999999999999999999", 400, "limit"),
+        ("state=asleep", 400, "state"),
+        ("state=", 400, "state"),
+        ("colour=red", 400, "colour"),
+        ("limit=1&limit=1", 400, "limit"),
+        ("owner=u1&owner=u2", 400, "owner"),
+        ("key_prefix=a", 422, "key_prefix"),
+        ("owner=", 422, "owner"),
+        ("owner=%00", 422, "owner"),
+        ("after=nonsense", 422, "after"),
+        ("after=", 422, "after"),
+        ("owner=%FF", 400, None),
+        ("after=%F0%9F%98%80", 422, "after"),
+    ],
+)
+async def test_parameters_that_do_not_fit_are_refused_by_name(api: Api, query: str, status: int, field: str | None) -> None:
+    refused = await api.get(f"/v1/schedules?{query}")
+    assert (refused.status, refused.field) == (status, field)
+
+
+# Who did it.
+
+
+async def test_every_change_is_remembered_with_who_made_it(t: Tickler, api: Api) -> None:
+    await api.put(PATH, {**DAILY, "target": {"type": "python", "handler": "echo"}})
+    for verb in ("pause", "resume", "trigger"):
+        await api.post(f"{PATH}/{verb}")
+    await api.delete(PATH)
+    await api.delete(PATH)
+    deeds = (await api.get("/v1/audit?owner=u1")).json["items"]
+    assert sorted(deed["did"] for deed in deeds) == ["deleted", "paused", "put", "resumed", "triggered"]
+    assert {(deed["by"], deed["owner"], deed["key"]) for deed in deeds} == {("local", "u1", "digest")}
+    assert (await t.audit.list()).items == (await t.audit.list(owner="u1")).items
+
+
+async def test_targets_other_than_http_are_kept_as_they_are(api: Api) -> None:
+    arn = "arn:aws:sqs:eu-west-1:123456789012:queue"
+    for target in ({"type": "python", "handler": "digest"}, {"type": "sqs", "arn": arn}):
+        assert (await api.put(PATH, {**DAILY, "target": target})).json["target"] == target
