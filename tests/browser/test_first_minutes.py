@@ -28,7 +28,6 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         # Nothing is there, and the page says where to begin.
         await new.open("/")
         await new.sees("Nothing is scheduled yet")
-        await picture(new, "welcome", tmp_path)
         await new.follow("Make the first schedule")
 
         # What is typed is understood, or what is wrong with it is said at once.
@@ -97,8 +96,6 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await picture(new, "forecast", tmp_path)
         await new.go("Doctor")
         await picture(new, "doctor", tmp_path)
-        await new.go("Log")
-        await picture(new, "log", tmp_path)
         await new.go("Now")
         await new.page.locator("#live[data-state=on]").wait_for()
         new.may_be_cut_off = True

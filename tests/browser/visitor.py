@@ -16,6 +16,7 @@ TELEPHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1440, "height": 900}
 PATIENCE_MS = 15_000
 ROWS = "table.list tbody tr"
+CHOICES = ("state", "kind", "delivery", "missed", "overlap")  # fields that are chosen from a list
 
 _REFUSAL = re.compile(r"the server responded with a status of (\d+)")
 
@@ -91,7 +92,7 @@ class Visitor:
         """Fields by the name they have in the form."""
         for name, text in fields.items():
             field = self.page.locator(f"main [name={name}]:not([type=hidden])")
-            await (field.select_option(text) if await field.evaluate("each => each.tagName") == "SELECT" else field.fill(text))
+            await (field.select_option(text) if name in CHOICES else field.fill(text))
 
     async def reload(self) -> None:
         await self.page.reload()

@@ -25,10 +25,11 @@ class Route(NamedTuple):
 
 
 def every_route() -> list[Route]:
-    return [
+    """In the same order in every process."""
+    return sorted(
         Route(method, route.path_format, handler.opt.get("scope"), bool(handler.opt.get("all_owners")))
         for route in routes().routes
         for handler in getattr(route, "route_handlers", ())
         for method in sorted(handler.http_methods)
         if method != "OPTIONS"
-    ]
+    )

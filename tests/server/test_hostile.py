@@ -15,7 +15,7 @@ import pytest
 
 from server.served import PROBLEM, Api, serving
 from tickler import ManualClock, Tickler, connect
-from tickler.server import wire
+from tickler.server import door, wire
 from tickler.server.settings import ServerSettings
 
 PATH = "/v1/schedules/u1/digest"
@@ -266,6 +266,11 @@ async def test_header_bombs_are_refused(api: Api, headers: list[bytes]) -> None:
     await is_well(api)
 
 
+async def test_a_head_is_not_waited_for_without_end(api: Api) -> None:
+    answer = await api.bytes_for(b"GET /v1/schedules HTTP/1.1\r\nx: " + b"y" * 300_000, within_s=wire.HEAD_S - 1)
+    assert first(answer)[0] in (400, 431)
+
+
 # Time.
 
 
@@ -355,6 +360,17 @@ async def test_what_takes_long_to_work_out_holds_nobody_up(hasty: Api) -> None:
     assert [len((await preview).json["next"]) for preview in previews] == [100, 100]
 
 
+async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_REQUESTS", 3)
+    head = request("PUT", PATH, b"content-type: application/json", b"content-length: 1000")
+    dripping = [asyncio.create_task(drip(hasty, head)) for _ in range(3)]
+    await asyncio.sleep(0.2)
+    answer = await hasty("GET", "/v1/schedules", check=False)
+    assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5")
+    await asyncio.gather(*dripping)
+    await is_well(hasty)
+
+
 async def test_many_slow_clients_hold_nobody_up(hasty: Api) -> None:
     connections = [await asyncio.open_connection("127.0.0.1", hasty.port) for _ in range(200)]
     for _, writer in connections:
@@ -424,6 +440,21 @@ async def test_clients_that_go_away_break_nothing(api: Api, caplog: pytest.LogCa
     await asyncio.sleep(0.05)
     await is_well(api)
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("protocol", wire.PROTOCOLS)
+async def test_answers_are_sent_at_once(t: Tickler, protocol: Any) -> None:
+    """Also where the listening socket does not say that it speaks TCP, which asyncio goes by."""
+    options: list[int] = []
+
+    class Seen(protocol):  # type: ignore[misc]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            options.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    async with serving(t, protocol=Seen) as api:
+        assert (await api.get("/health/live")).status == 200
+    assert options == [1]
 
 
 async def test_requests_one_behind_the_other_are_answered_in_order(api: Api) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.served import Api
-from tickler import ManualClock, PythonTarget, Schedule, Tickler
+from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler
 
 PATH = "/v1/schedules/u1/digest"
 TRIGGER = f"{PATH}/trigger"
@@ -67,6 +67,33 @@ async def test_what_failed_here_may_be_tried_again(t: Tickler, api: Api, monkeyp
         patch.setattr(t.store.fires, "open", fail)
         assert (await api("POST", TRIGGER, headers={"idempotency-key": "k1"}, check=False)).status == 500
     assert (await api.post(TRIGGER, idempotency_key="k1")).status == 202
+    assert await fires(api) == 1
+
+
+async def test_a_store_that_cannot_remember_it_is_a_503(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise StoreUnavailable("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(t.store.records, "put", fail)
+        answer = await api("POST", TRIGGER, headers={"idempotency-key": "k1"}, check=False)
+    assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5")
+    assert await fires(api) == 0
+
+
+async def test_what_was_done_is_answered_even_if_it_cannot_be_remembered(
+    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = t.store.records.put
+
+    async def fail(kind: str, name: str, value: bytes, **options: Any) -> int:
+        if b'"done"' in value:
+            raise StoreUnavailable("the disk is gone")
+        return await put(kind, name, value, **options)
+
+    monkeypatch.setattr(t.store.records, "put", fail)
+    assert (await api.post(TRIGGER, idempotency_key="k1")).status == 202
+    assert (await api.post(TRIGGER, idempotency_key="k1")).status == 409
     assert await fires(api) == 1
 
 

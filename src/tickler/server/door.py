@@ -22,6 +22,7 @@ from tickler.server.settings import ServerSettings
 from tickler.server.who import KEY, LOCAL, NOBODY, Who, of_token
 from tickler.tokens import Tokens
 
+MOST_REQUESTS = 1_000  # at once; more are told to come back
 MOST_QUERY_BYTES = 8_192
 MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
@@ -54,6 +55,7 @@ class Door:
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
+        self._inside = 0
         self._names = {name.lower() for name in settings.hosts}
         self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
 
@@ -61,6 +63,16 @@ class Door:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        if self._inside >= MOST_REQUESTS:
+            await _refuse(send, Refused(503, "too much is asked at once: come back in a moment"))
+            return
+        self._inside += 1
+        try:
+            await self._pass(scope, receive, send)
+        finally:
+            self._inside -= 1
+
+    async def _pass(self, scope: Any, receive: Receive, send: Send) -> None:
         try:
             await self._admit(scope)
         except Exception as error:
@@ -71,9 +83,10 @@ class Door:
         going = _Outgoing(send)
         try:
             await self._app(scope, coming, going)
-        except Refused as error:
-            if not going.begun:
-                await _refuse(send, error)
+        except Exception as error:
+            if going.begun:
+                raise
+            await _refuse(send, error)
 
     async def _admit(self, scope: Any) -> None:
         _check_lengths(scope)

@@ -19,7 +19,6 @@ MOST_HEAD_BYTES = 65_536
 MOST_LEFT_OVER_BYTES = (
     64 * 1024 * 1024
 )  # of a body that was answered before it was there: thrown away, so that the answer is read
-MOST_REQUESTS = 1_000  # at once; more are told to come back
 GOODBYE_S = 2  # for answers that are on their way when it stops
 
 if TYPE_CHECKING:
@@ -138,7 +137,6 @@ def uvicorn_config(app: Any, protocol: type[asyncio.Protocol] = PROTOCOLS[0]) ->
         access_log=False,
         lifespan="off",
         server_header=False,
-        limit_concurrency=MOST_REQUESTS,
         timeout_graceful_shutdown=GOODBYE_S,
     )
 
