@@ -93,6 +93,7 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await new.go("Schedules")
         await picture(new, "schedules", tmp_path)
         await new.go("Forecast")
+        await new.sees("8 schedules, counted")
         await picture(new, "forecast", tmp_path)
         await new.go("Doctor")
         await picture(new, "doctor", tmp_path)

@@ -9,6 +9,7 @@ from .conftest import Visit
 from .service import Service, path, until
 from .visitor import Visitor
 
+DELIVERED = ".timeline .mark.delivered, .timeline .mark.late"
 HOOK = {"type": "http", "url": "https://hooks.example.org/a"}
 
 
@@ -126,7 +127,7 @@ async def test_its_page_shows_what_it_is_what_happened_and_why(visitor: Visitor,
     assert (await visitor.page.locator(".why .sentence").inner_text()).rstrip(".") == why["sentence"].replace("`", "")
     facts = await visitor.page.locator(".why .chain li").all_inner_texts()
     assert [fact.split("\n")[0].split()[0] for fact in facts] == [fact["about"].split()[0] for fact in why["facts"]]
-    assert await visitor.page.locator(".timeline .mark.delivered").count() == 1
+    assert await visitor.page.locator(DELIVERED).count() == 1
     await visitor.page.get_by_text("what it said").click()
     await visitor.sees('{"to":"ada"}')
 
@@ -137,9 +138,11 @@ async def test_a_mark_of_the_timeline_leads_to_what_happened_then(visitor: Visit
     await service.call("POST", f"{path(owner, 'broken')}/trigger")
     await until("it is delivered", lambda: _has_delivered(service, owner))
     await visitor.open(path(owner, "broken"))
+    timeline = visitor.page.locator("[data-from-end]")
+    assert await timeline.evaluate("part => part.scrollLeft + part.clientWidth > part.scrollWidth - 2"), "the latest is in sight"
     assert await visitor.page.locator(".timeline .mark.dead").count() == 2
     assert await visitor.page.locator(".timeline .mark.failed").count() == 2
-    await visitor.page.locator(".timeline .mark.delivered circle").click()
+    await visitor.page.locator(DELIVERED).locator("circle").click()
     assert visitor.path.endswith("#entry-0")
     await visitor.sees("delivered", visitor.page.locator("tr:target"))
 

@@ -113,7 +113,7 @@ async def test_a_bound_token_sees_its_own_on_every_page_and_nothing_else(visit: 
     assert await visitor.keys() == ["broken", "digest"]
     assert await visitor.page.locator("[name=owner]").count() == 0
     await visitor.open("/failed/retry-all")
-    await visitor.sees("1 dead fires of 1 schedule are handed")
+    await visitor.sees("1 dead fire of 1 schedule is handed")
     visitor.refusals.add(404)
     for place in ("/forecast", "/doctor", "/schedules/grace/digest", "/schedules/grace/digest/edit"):
         assert await visitor.open(place) == 404

@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from .conftest import Visit
 from .service import CROWD, Service, path, until
 from .visitor import DESK, Visitor
@@ -18,8 +20,8 @@ async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, 
     stats = await service.call("GET", "/stats")
     for name in ("sleeping", "late", "dead"):
         assert await visitor.page.locator(f"[data-number={name}]").inner_text() == f"{stats[name]:,}"
-    assert await visitor.page.locator("[data-offset=machine]").inner_text() == "the same"
-    assert await visitor.page.locator("[data-offset=browser]").inner_text() == "the same"
+    for whose in ("machine", "browser"):
+        await visitor.page.locator(f"[data-offset={whose}]").filter(has_text="the same").wait_for()
     await visitor.sees(stats["workers"][0]["name"], visitor.page.locator("#workers"))
     await visitor.sees("working", visitor.page.locator("#workers"))
 
@@ -124,6 +126,35 @@ async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, servic
         if place == "/":
             await visitor.page.locator("#fires li").filter(has_text=f"{owner} / digest").wait_for()
         await visitor.tab_through()
+
+
+async def test_what_keeps_somebody_from_using_a_page_is_noticed(visitor: Visitor, service: Service) -> None:
+    await visitor.open("/new-schedule")
+    await visitor.page.evaluate("""() => {
+        document.querySelector("label[for=key]").remove();
+        document.querySelector("h1").after(document.querySelector("h1").cloneNode(true));
+        document.querySelector("#when").setAttribute("aria-invalid", "true");
+        document.querySelector("[name=form_token]").value = "";
+        const wide = document.createElement("canvas");
+        Object.assign(wide.style, { display: "block", width: "800px" });
+        const pale = Object.assign(document.createElement("p"), { textContent: "pale", id: "tz" });
+        pale.style.color = "#ddd";
+        document.querySelector("main").append(wide, pale);
+    }""")
+    with pytest.raises(AssertionError) as caught:
+        await visitor.look()
+    for fault in (
+        'has no name: <input id="key"',
+        "2 times h1",
+        "is wrong, and does not say why",
+        "a form has no token",
+        "is a picture without words: <canvas",
+        "wide on a screen of 390",
+        "is hard to read",
+        "ids come twice: tz",
+    ):
+        assert fault in str(caught.value)
+    visitor.faults.clear()
 
 
 async def test_enter_on_the_keyboard_does_what_a_click_does(visitor: Visitor, service: Service, owner: str) -> None:

@@ -132,7 +132,7 @@ async def test_what_was_put_stays_put_when_a_client_goes_away(t: Tickler, api: A
     assert b"200" in await reader.readline()
     await reader.readuntil(b'"line":1000')
     writer.transport.abort()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not (deeds := (await t.audit.list()).items):
             await asyncio.sleep(0.01)
     assert deeds[0].detail == "1000 put, 0 refused"
@@ -146,7 +146,7 @@ async def test_a_stream_that_stops_is_given_up_with_a_last_line(t: Tickler, api:
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     body = b"".join(line(f"k{n}") for n in range(1_001))
     writer.write(f"POST {IMPORT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n".encode() + body)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         await reader.readuntil(b'"line":1000')
         last = await reader.readuntil(b"0\r\n\r\n")
     writer.close()

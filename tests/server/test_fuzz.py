@@ -26,7 +26,7 @@ from tickler.delivery import Delivery, Outcome
 from tickler.server.openapi import document
 from tickler.server.settings import ServerSettings
 
-EXAMPLES, SOAK_EXAMPLES = 8, 150
+EXAMPLES, SOAK_EXAMPLES = 5, 150
 STEPS, SOAK_STEPS = 6, 12
 # What fits the description may still be refused: an expression that does not read, a zone that is none, a time that has passed,
 # a key that was used before, a version that is not there.

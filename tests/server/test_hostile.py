@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,7 @@ from tickler.server.settings import ServerSettings
 PATH = "/v1/schedules/u1/digest"
 JSON = {"content-type": "application/json"}
 HOST = b"host: localhost\r\n"
-PROMPT_S = 1.0  # an answer that does not wait for somebody else
+BODY_S = 2.0
 
 
 @pytest.fixture(params=wire.PROTOCOLS, ids=lambda protocol: protocol.__name__)
@@ -35,7 +35,7 @@ async def api(request: pytest.FixtureRequest, t: Tickler) -> AsyncIterator[Api]:
 async def hasty(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """Does not wait long for a body."""
     monkeypatch.setattr(wire, "HEAD_S", 1.0)
-    async with serving(t, ServerSettings(body_s=0.6)) as served:
+    async with serving(t, ServerSettings(body_s=BODY_S)) as served:
         yield served
 
 
@@ -67,11 +67,18 @@ def request(method: str, path: str, *headers: bytes, body: bytes = b"") -> bytes
 
 
 async def is_well(api: Api) -> None:
-    """It still answers, and at once."""
+    """It still answers."""
+    async with asyncio.timeout(10):
+        assert (await api.put("/v1/schedules/else/where", {"when": "@daily"})).status in (200, 201)
+        assert (await api.get("/v1/schedules?owner=else")).json["items"]
+
+
+async def is_well_before(api: Api, slow: Sequence[asyncio.Task[Any]]) -> None:
+    """Others are served while these are not done."""
     began = time.perf_counter()
-    assert (await api.put("/v1/schedules/else/where", {"when": "@daily"})).status in (200, 201)
-    assert (await api.get("/v1/schedules?owner=else")).json["items"]
-    assert time.perf_counter() - began < PROMPT_S
+    await is_well(api)
+    took_s = time.perf_counter() - began
+    assert not all(task.done() for task in slow), f"others waited {took_s:.1f} s"
 
 
 # Bodies.
@@ -286,15 +293,16 @@ async def drip(api: Api, head: bytes, *, byte: bytes = b" ", every_s: float = 0.
     """Send a head, and then a byte now and then; the last answer that comes back before the service closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     answer = asyncio.create_task(_until_it_ends(reader))
-    writer.write(head)
-    for _ in range(times):
-        await asyncio.wait([answer], timeout=every_s)
-        if answer.done():
-            break
-        writer.write(byte)
     try:
-        return await asyncio.wait_for(answer, 5)
+        writer.write(head)
+        for _ in range(times):
+            await asyncio.wait([answer], timeout=every_s)
+            if answer.done():
+                break
+            writer.write(byte)
+        return await asyncio.wait_for(answer, 10)
     finally:
+        answer.cancel()
         writer.transport.abort()
 
 
@@ -308,10 +316,10 @@ async def test_a_body_that_drips_is_given_up_and_others_are_served_meanwhile(has
     began = time.perf_counter()
     dripping = [asyncio.create_task(drip(hasty, head)) for head in heads * 10]
     await asyncio.sleep(0.2)
-    await is_well(hasty)
+    await is_well_before(hasty, dripping)
     for answer in await asyncio.gather(*dripping):
         assert first(answer)[0] == 408
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 15
 
 
 async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,10 +329,10 @@ async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.
     dripping = [asyncio.create_task(drip(api, head, byte=b"E" if head == b"G" else b"x")) for head in heads]
     silent = asyncio.create_task(drip(api, b"", byte=b""))
     assert [answer for answer in await asyncio.gather(*dripping, silent) if answer and first(answer)[0] != 400] == []
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 15
     after_another = b"GET /health/live HTTP/1.1\r\n" + HOST + b"\r\nGET /health/l"
     assert (await drip(api, after_another, byte=b"x")).count(b"HTTP/1.1") == 1
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < 30
 
 
 async def test_somebody_who_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,31 +361,30 @@ async def test_what_takes_long_to_work_out_holds_nobody_up(hasty: Api) -> None:
     sundays = "/v1/preview?n=100&tz=Europe/Paris&when=0+0+29+2+*/7"
     previews = [asyncio.create_task(hasty.get(sundays)) for _ in range(2)]
     await asyncio.sleep(0.05)
-    began = time.perf_counter()
-    await is_well(hasty)
-    assert time.perf_counter() - began < PROMPT_S
-    assert not all(preview.done() for preview in previews)
+    await is_well_before(hasty, previews)
     assert [len((await preview).json["next"]) for preview in previews] == [100, 100]
 
 
 async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(door, "MOST_REQUESTS", 2)
     head = request("PUT", PATH, b"content-type: application/json", b"content-length: 1000")
-    dripping = [asyncio.create_task(drip(hasty, head)) for _ in range(3)]
-    await asyncio.sleep(0.2)
+    dripping = [asyncio.create_task(drip(hasty, head)) for _ in range(4)]
+    await asyncio.wait(dripping, timeout=BODY_S, return_when=asyncio.FIRST_COMPLETED)  # two are inside, two are told so
     answer = await hasty("GET", "/v1/schedules", check=False)
     assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5")
     await asyncio.gather(*dripping)
     await is_well(hasty)
 
 
-async def test_many_slow_clients_hold_nobody_up(hasty: Api) -> None:
-    connections = [await asyncio.open_connection("127.0.0.1", hasty.port) for _ in range(200)]
-    for _, writer in connections:
-        writer.write(request("PUT", PATH, b"content-type: application/json", b"content-length: 1000", body=b"{"))
-    await is_well(hasty)
-    for _, writer in connections:
-        writer.transport.abort()
+async def test_many_slow_clients_hold_nobody_up(t: Tickler) -> None:
+    head = request("PUT", PATH, b"content-type: application/json", b"content-length: 1000")
+    async with serving(t) as api:
+        dripping = [asyncio.create_task(drip(api, head)) for _ in range(200)]
+        await asyncio.sleep(0.2)
+        await is_well_before(api, dripping)
+        for task in dripping:
+            task.cancel()
+        await asyncio.gather(*dripping, return_exceptions=True)
 
 
 # The wire.

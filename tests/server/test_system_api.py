@@ -35,7 +35,7 @@ async def watching(api: Api) -> AsyncIterator[aiohttp.ClientResponse]:
 async def event(response: aiohttp.ClientResponse, kind: str) -> Any:
     """The next one of a kind."""
     found = ""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             line = (await response.content.readline()).decode().rstrip("\r\n")
             if line.startswith("event: "):
@@ -256,7 +256,7 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
                 for _ in range(2):
                     assert (await event(response, "stats"))["open"] == 0
                 assert len(live._watchers) == 1
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while live._watchers:
                     await asyncio.sleep(0.01)
             t.stop()

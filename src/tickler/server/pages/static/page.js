@@ -19,6 +19,8 @@ export function localize(root) {
 
 localize(document);
 
+for (const part of document.querySelectorAll("[data-from-end]")) part.scrollLeft = part.scrollWidth; // the latest is on the right
+
 for (const form of document.querySelectorAll("form[data-ask]")) {
   form.addEventListener("submit", (event) => {
     if (!window.confirm(form.dataset.ask)) event.preventDefault();
