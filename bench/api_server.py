@@ -15,6 +15,7 @@ from tickler import connect
 from tickler.cli.collector import spare_the_collector
 from tickler.server.app import make_app
 from tickler.server.settings import ServerSettings
+from tickler.server.wire import uvicorn_config
 
 
 @route("/{path:path}", http_method=[HttpMethod.GET, HttpMethod.PUT], status_code=200)
@@ -35,8 +36,7 @@ async def serve(app: Any) -> None:
     sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
     sys.stdout.flush()
     spare_the_collector()  # as `tickler serve` does
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
-    await uvicorn.Server(config).serve([listening])
+    await uvicorn.Server(uvicorn_config(app)).serve([listening])
 
 
 asyncio.run(main(sys.argv[1]))
