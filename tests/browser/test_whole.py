@@ -53,10 +53,11 @@ async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: 
     assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in told["hours"]]
     bars = await visitor.page.locator(".bars title").all_text_contents()
     assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
-    busy = visitor.page.locator(f".heat td[title^='{CROWD:,} due ']")
-    assert await busy.count() == 7, "each day of the week has its peak"
-    assert (await busy.first.get_attribute("class") or "").split() == ["heat-9"]
-    await visitor.sees(f"{CROWD:,} due", visitor.page.locator(".peaks"))
+    assert sum(number >= CROWD for number in told["hours"]) == 7, "each day of the week has its peak, with what others have put"
+    busiest = visitor.page.locator(f".heat td[title^='{max(told['hours']):,} due ']")
+    assert (await busiest.first.get_attribute("class") or "").split() == ["heat-9"]
+    assert told["peaks"][0]["count"] >= CROWD
+    await visitor.sees(f"{told['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
     await visitor.sees("spread", visitor.page.locator(".peaks"))
 
 
