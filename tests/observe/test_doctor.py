@@ -616,9 +616,7 @@ async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgre
                         await faults.move_row(t._store, "u1", key, start + DAY_MS)
                 diagnosis = await t.doctor(deep=True, repair=True)
                 repaired.update({found.check: found.repaired or 0 for found in diagnosis.findings})
-                left = {found.check for found in diagnosis.findings if found.left}  # what a worker had locked just then
-                assert left <= {"orphans"}
-                assert not {"unindexed", "orphans", "stale-next-fire"} & set(checks(await t.doctor(deep=True))) - left
+                assert not {"unindexed", "orphans", "stale-next-fire"} & set(checks(await t.doctor(deep=True)))
                 await asyncio.sleep(0.05)
             ended = t.now_ms()
             instants = range(start + 1_000, ended, 1_000)
@@ -627,7 +625,6 @@ async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgre
         assert repaired["stale-next-fire"] >= 5
         assert repaired["orphans"] >= 1
         assert max(delivered.values()) == 1, "something was delivered twice"
-        await t.doctor(deep=True, repair=True)
         assert await t._store.index.orphans(10) == []
         stored = (await t.schedules.list()).items
         assert [each.key for each in stored] == sorted([*kept, *at_fault])

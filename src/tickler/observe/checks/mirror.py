@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from tickler import changes
@@ -16,6 +17,7 @@ from tickler.store import Store
 
 PAGE = 1_000
 CHANGED_TOGETHER = 200  # so that nobody waits long for the locks
+TRIES, PAUSE_S = 10, 0.1
 REPAIR = "`tickler doctor --repair`"
 
 
@@ -76,11 +78,16 @@ async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding |
 
 
 async def drop_orphans(store: Store, clock: Clock, progress: OnProgress) -> tuple[int, int]:
-    dropped = 0
-    while some := await store.index.drop_orphans(CHANGED_TOGETHER):
-        dropped += some
-        progress("removing rows without a schedule", dropped, None)
-    return dropped, len(await store.index.orphans(PAGE))
+    """A row that a claim has locked just now is passed over: it is tried again a moment later."""
+    dropped = left = 0
+    for _ in range(TRIES):
+        while some := await store.index.drop_orphans(CHANGED_TOGETHER):
+            dropped += some
+            progress("removing rows without a schedule", dropped, None)
+        if not (left := len(await store.index.orphans(PAGE))):
+            break
+        await asyncio.sleep(PAUSE_S)
+    return dropped, left
 
 
 async def pages(store: Store, state: State) -> AsyncIterator[list[StoredSchedule]]:
