@@ -24,6 +24,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 MOST_LISTED = 1_000
 LONGEST_TOKEN_NAME = 100
 REMEMBERED_MS = 5_000  # so long a token that was revoked elsewhere may still be taken
+NONE_REMEMBERED_MS = 1_000  # so long the first token of a store, made elsewhere, may not be asked for yet
 MOST_REMEMBERED = 10_000
 
 _TEXT = re.compile(r"tk_([0-9a-f]{16})_([0-9a-f]{64})")
@@ -50,7 +51,8 @@ class Tokens:
         self._records = records
         self._clock = clock
         self._known: dict[str, tuple[int, bytes, Token]] = {}  # by id: until when, the hash, the token
-        self._some_until = 0  # that there are tokens at all is known until then
+        self._exist = False
+        self._exist_until = 0  # whether there are tokens at all is known until then
 
     async def create(
         self,
@@ -73,6 +75,7 @@ class Tokens:
         secret = secrets.token_hex(32)
         kept = {**msgspec.to_builtins(token), "hash": _hash(secret).hex()}
         await self._records.put(KIND, token.id, msgspec.json.encode(kept), now_ms=now_ms, expires_at=token.expires_at, expected=0)
+        self._exist_until = 0
         return token, f"tk_{token.id}_{secret}"
 
     async def list(self) -> list[Token]:
@@ -82,14 +85,15 @@ class Tokens:
     async def exist(self) -> bool:
         """Whether there is any: while there is none, nobody needs one."""
         now_ms = self._clock.now_ms()
-        if now_ms >= self._some_until and await self._page(1):
-            self._some_until = now_ms + REMEMBERED_MS
-        return now_ms < self._some_until
+        if now_ms >= self._exist_until:
+            self._exist = bool(await self._page(1))
+            self._exist_until = now_ms + (REMEMBERED_MS if self._exist else NONE_REMEMBERED_MS)
+        return self._exist
 
     async def revoke(self, id: str) -> bool:
         """Whether there was one. Processes that have just seen it may take it for five seconds more."""
         self._known.pop(id, None)
-        self._some_until = 0
+        self._exist_until = 0
         return bool(_TEXT.fullmatch(f"tk_{id}_{'0' * 64}")) and await self._records.delete(KIND, id)
 
     async def check(self, text: str) -> Token | None:

@@ -19,6 +19,7 @@ from tickler.server.app import make_app
 from tickler.server.live import Live
 from tickler.server.settings import ServerSettings
 from tickler.server.stats import stats
+from tickler.tokens import NONE_REMEMBERED_MS
 
 PATH = "/v1/schedules/u1/digest"
 ECHO = {"when": "0 * * * *", "target": {"type": "python", "handler": "echo"}}
@@ -160,7 +161,7 @@ async def test_health_metrics_and_description_are_there(api: Api) -> None:
 
 
 async def test_a_store_that_does_not_answer_is_a_503_and_says_when_to_come_back(
-    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
+    t: Tickler, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*args: object, **kwargs: object) -> None:
         raise StoreUnavailable("the disk is gone")
@@ -184,6 +185,7 @@ async def test_a_store_that_does_not_answer_is_a_503_and_says_when_to_come_back(
     results = (await api.post("/v1/schedules:import", b'{"owner":"u1","key":"a","when":"@daily"}\n')).lines
     assert results == [{"line": 1, "error": "nothing from here on was put: the disk is gone"}]
     monkeypatch.setattr(t.store.records, "list", fail)
+    clock.advance(NONE_REMEMBERED_MS / 1000)
     answer = await api("GET", "/v1/preview?when=@daily", check=False)
     assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5")
 

@@ -20,10 +20,10 @@ from tickler.server.pages import handlers as pages
 from tickler.server.pages.page import error_page
 from tickler.server.problems import answer
 from tickler.server.rates import Rates
-from tickler.server.service import SERVICE, Service, bodiless
+from tickler.server.service import SERVICE, Service, check_bodiless
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
-from tickler.server.who import allowed
+from tickler.server.who import check_allowed, who_of
 from tickler.tickler import Tickler
 
 
@@ -51,12 +51,17 @@ def routes() -> Litestar:
     """All that answers, for whatever service is in the scope of a request."""
     return Litestar(
         route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages.ROUTER, pages.ASSETS],
-        guards=[allowed, bodiless],
+        before_request=_admitted,  # not guards: for each of those Litestar copies the handler
         exception_handlers={TicklerError: _answer, HTTPException: _answer, Exception: _answer},
         openapi_config=None,
         request_max_body_size=None,  # the door counts
         logging_config=None,
     )
+
+
+async def _admitted(request: Request[Any, Any, Any]) -> None:
+    check_allowed(who_of(request.scope), request.route_handler.opt)
+    check_bodiless(request)
 
 
 def _answer(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:

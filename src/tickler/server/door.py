@@ -58,6 +58,7 @@ class Door:
         self._inside = 0
         self._names = {name.lower() for name in settings.hosts}
         self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
+        self._stranger = LOCAL if settings.is_local else NOBODY  # who comes without a token while there is none
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -133,7 +134,7 @@ class Door:
                 )
             return of_token(token)
         if not await self._tokens.exist():
-            return LOCAL if self._settings.is_local else NOBODY
+            return self._stranger
         if b"cookie" in headers and (token_id := await self._sessions.token_id(headers[b"cookie"])) is not None:
             token = await self._tokens.get(token_id)
             return NOBODY if token is None else of_token(token, by_cookie=True)

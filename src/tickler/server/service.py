@@ -9,8 +9,6 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from litestar import Request, Response
-from litestar.connection import ASGIConnection
-from litestar.handlers.base import BaseRouteHandler
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, ScheduleNotFound
@@ -132,12 +130,9 @@ class Query:
             raise Refused(422, str(error), name) from None
 
 
-def bodiless(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """A guard: what only reads has no body."""
-    scope: Any = connection.scope
-    if scope["method"] == "GET" and (
-        connection.headers.get("content-length", "0") != "0" or "transfer-encoding" in connection.headers
-    ):
+def check_bodiless(request: Asked) -> None:
+    """What only reads has no body."""
+    if request.method == "GET" and (request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers):
         raise Refused(400, "nobody reads the body of a GET: leave it out")
 
 

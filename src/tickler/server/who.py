@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from litestar.connection import ASGIConnection
 from litestar.exceptions import NotFoundException
-from litestar.handlers.base import BaseRouteHandler
 
 from tickler.server.problems import Refused
 from tickler.tokens import SCOPES, Scope, Token
@@ -42,19 +40,18 @@ def who_of(scope: Mapping[str, Any]) -> Who:
     return who
 
 
-def allowed(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """A guard: the handler's `scope` says what it takes, "nothing" where everybody may; its path, whose data it is about."""
-    needed = handler.opt.get("scope", "operate")
+def check_allowed(who: Who, opt: Mapping[str, Any]) -> None:
+    """`opt` is a handler's: `scope` says what it takes, "nothing" where everybody may; `all_owners`, that it is about all."""
+    needed = opt.get("scope", "operate")
     if needed == "nothing":
         return
-    who = who_of(connection.scope)
     if who is NOBODY:
         raise Refused(
             401,
             "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`",
             headers={"www-authenticate": "Bearer"},
         )
-    if who.owner is not None and handler.opt.get("all_owners"):
+    if who.owner is not None and opt.get("all_owners"):
         raise NotFoundException
     if needed not in who.scopes:
         raise Refused(403, f"this token has not the scope {needed!r}: make one with `tickler token create --scope {needed}`")

@@ -29,7 +29,7 @@ BEGIN_CLAIM = "; ".join(
     + [f"SET LOCAL {setting} = off" for setting in ("enable_sort", "enable_seqscan", "enable_bitmapscan", "jit")]
 )
 
-_BROKEN = (  # the connection is of no use any more
+BROKEN = (  # the connection is of no use any more
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
@@ -38,7 +38,7 @@ _BROKEN = (  # the connection is of no use any more
     asyncpg.OperatorInterventionError,
 )
 _UNAVAILABLE = (
-    *_BROKEN,
+    *BROKEN,
     asyncpg.CannotConnectNowError,
     asyncpg.InsufficientResourcesError,
     asyncpg.LockNotAvailableError,
@@ -95,8 +95,8 @@ class Database:
         return text.replace("{schema}", self.schema)
 
     async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
-        async with self._errors(), self._connection() as connection:
-            return await query(connection)
+        async with self._errors():
+            return await self._read_once(query)
 
     async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
         """Run `work` in a transaction, or in a savepoint of the one that `using` has open; again if it loses a race."""
@@ -106,6 +106,11 @@ class Database:
                 return await _with_tries(lambda: _in_transaction(connection, work), (LostRace,))
         async with self._errors():
             return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
+
+    async def once(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run one statement, which is a transaction by itself; again if it loses a race."""
+        async with self._errors():
+            return await _with_tries(lambda: self._read_once(statement), _TRY_AGAIN)
 
     async def claim(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run `work` in a transaction that is planned for claims; again if it loses a race."""
@@ -143,6 +148,10 @@ class Database:
                 raise
             return result
 
+    async def _read_once(self, query: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self._connection() as connection:
+            return await query(connection)
+
     async def _write_once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self._connection() as connection:
             return await _in_transaction(connection, work, "read_committed")
@@ -154,7 +163,7 @@ class Database:
         async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
             try:
                 yield connection
-            except _BROKEN:
+            except BROKEN:
                 connection.terminate()
                 raise
 

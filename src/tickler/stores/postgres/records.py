@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 import asyncpg
 import msgspec
 
 from tickler.errors import VersionConflict
 from tickler.records import Record
 from tickler.stores.postgres.database import Connection, Database
+from tickler.stores.postgres.gathering import Gathering
+from tickler.stores.postgres.rows import transposed
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"
 _GET = f"""
@@ -29,6 +34,17 @@ _PUT = f"""
     WHERE $6::bigint IS NULL OR NOT {_ALIVE}
     RETURNING version
 """
+# Many at once, whatever is there. $1 to $4 are arrays, $5 is the time.
+_PUT_ALL = """
+    INSERT INTO {schema}.tickler_records AS r (kind, name, value, version, expires_at)
+    SELECT kind, name, value, 1, expires_at
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS new (kind, name, value, expires_at)
+    ON CONFLICT (kind, name) DO UPDATE SET
+        value = excluded.value,
+        version = CASE WHEN r.expires_at IS NULL OR r.expires_at > $5 THEN r.version + 1 ELSE 1 END,
+        expires_at = excluded.expires_at
+    RETURNING kind, name, version
+"""
 _UPDATE = f"""
     UPDATE {{schema}}.tickler_records r SET value = $4, version = r.version + 1, expires_at = $5
     WHERE kind = $1 AND name = $2 AND {_ALIVE} AND r.version = $6
@@ -43,9 +59,13 @@ _PRUNE = """
 """
 
 
+_Put = tuple[str, str, str, int | None, int]  # kind, name, value, expires_at, now_ms
+
+
 class PostgresRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._puts: Gathering[_Put, int] = Gathering(self._put_together, apart=itemgetter(0, 1))
 
     async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
         sql = self._database.sql(_GET)
@@ -55,9 +75,19 @@ class PostgresRecords:
     async def put(
         self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
     ) -> int:
+        if expected is None:
+            return await self._puts.ask((kind, name, value.decode(), expires_at, now_ms))
         return await self._database.write(
             lambda connection: write(connection, self._database, kind, name, value, expires_at, now_ms, expected)
         )
+
+    async def _put_together(self, asked: Sequence[_Put]) -> list[int]:
+        """In the order of their names, so that two who do so cannot wait for each other."""
+        *columns, _ = transposed(sorted(asked, key=itemgetter(0, 1)))
+        sql, now_ms = self._database.sql(_PUT_ALL), max(now_ms for *_, now_ms in asked)
+        put = await self._database.once(lambda connection: connection.fetch(sql, *columns, now_ms))
+        versions = {(kind, name): version for kind, name, version in put}
+        return [versions[kind, name] for kind, name, *_ in asked]
 
     async def delete(self, kind: str, name: str) -> bool:
         sql = self._database.sql("DELETE FROM {schema}.tickler_records WHERE kind = $1 AND name = $2")

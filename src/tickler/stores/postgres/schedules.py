@@ -7,7 +7,8 @@ and skips those that are locked. So writers and claims cannot deadlock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
+from contextlib import suppress
+from operator import attrgetter, itemgetter
 
 import asyncpg
 
@@ -17,7 +18,8 @@ from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
 from tickler.schedules import Decide, Stored
 from tickler.stores.postgres import fire_rows, rows
-from tickler.stores.postgres.database import Connection, Database, LostRace
+from tickler.stores.postgres.database import BROKEN, Connection, Database, LostRace
+from tickler.stores.postgres.gathering import Gathering
 
 _COLUMNS = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
@@ -85,6 +87,9 @@ _DELETE = """
 """
 
 
+# A row that somebody else holds for longer must not hold up those that are changed together with it.
+_IMPATIENT = "SET LOCAL lock_timeout = '100ms'"
+
 SOON_MS = 60_000  # before runners that sleep would have looked again by themselves
 
 _ID = attrgetter("schedule.owner", "schedule.key")
@@ -96,11 +101,57 @@ async def read(connection: Connection, database: Database, ids: Sequence[Id]) ->
     return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
 
 
+class _Apart(Exception):
+    """One of those who were to be changed together held up or spoiled it for the rest; nothing was changed: each by itself."""
+
+
 class PostgresSchedules:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._gets = Gathering(self._get_together)
+        self._changes: Gathering[tuple[Id, Decide], Exception | None] = Gathering(self._change_together, apart=itemgetter(0))
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        if len(ids) == 1 and using is None:
+            with suppress(_Apart):
+                refused = await self._changes.ask((ids[0], decide))
+                if refused is not None:
+                    raise refused
+                return
+        await self._change_alone(ids, decide, using)
+
+    async def _change_together(self, asked: Sequence[tuple[Id, Decide]]) -> list[Exception | None]:
+        """What each `decide` raised, which concerns whoever asked for it alone."""
+        refused: list[Exception | None] = []
+
+        def decide_all(stored: Stored) -> list[Change | Removal]:
+            refused.clear()
+            decided: list[Change | Removal] = []
+            for id, decide in asked:
+                try:
+                    decided += decide({id: stored[id]} if id in stored else {})
+                except Exception as error:
+                    refused.append(error)
+                else:
+                    refused.append(None)
+            return decided
+
+        async def work(connection: Connection) -> None:
+            try:
+                if len(asked) > 1:
+                    await connection.execute(_IMPATIENT)
+                await self._read_decide_apply(connection, [id for id, _ in asked], decide_all)
+            except BROKEN:
+                raise
+            except (LostRace, asyncpg.PostgresError) as error:
+                if len(asked) > 1:
+                    raise _Apart from error
+                raise
+
+        await self._database.write(work)
+        return refused
+
+    async def _change_alone(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         likely_new = len(ids) >= rows.COPY_FROM_ROWS
 
         async def work(connection: Connection) -> None:
@@ -109,10 +160,13 @@ class PostgresSchedules:
                 likely_new = False  # if one is there after all, the next attempt reads and locks them
                 if await self._all_were_new(connection, ids, decide):
                     return
-            locked = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
-            await self._apply(connection, decide(await self._read_locked(connection, locked)))
+            await self._read_decide_apply(connection, ids, decide)
 
         await self._database.write(work, using)
+
+    async def _read_decide_apply(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> None:
+        locked = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
+        await self._apply(connection, decide(await self._read_locked(connection, locked)))
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         async def work(connection: Connection) -> None:
@@ -122,9 +176,11 @@ class PostgresSchedules:
         await self._database.write(work, using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
-        sql = self._database.sql(f"{_JOINED} WHERE s.owner = $1 AND s.key = $2")
-        row = await self._database.read(lambda connection: connection.fetchrow(sql, *id))
-        return None if row is None else stored_schedule(*row)
+        return await self._gets.ask(id)
+
+    async def _get_together(self, ids: Sequence[Id]) -> list[StoredSchedule | None]:
+        found = await self._database.read(lambda connection: read(connection, self._database, list(dict.fromkeys(ids))))
+        return [found.get(id) for id in ids]
 
     async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
         by, query = _LISTED_FROM[state]

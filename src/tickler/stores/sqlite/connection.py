@@ -1,4 +1,4 @@
-"""One SQLite connection on a thread of its own, transactions on it, and what its errors mean."""
+"""One SQLite connection on a thread of its own, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from tickler.callers_thread import on_callers_thread
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+from tickler.stores.sqlite.turns import Turns
 
 T = TypeVar("T")
 
@@ -36,62 +36,58 @@ class Connection:
         self.name = name  # what people call this store, for messages
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._turns: Turns | None = None
 
     async def open(self, *, may_create: bool = True) -> None:
         if self._thread is not None:
             return
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickler-sqlite")
         try:
-            await self._submit(lambda: self._connect(may_create))
+            connection = await asyncio.get_running_loop().run_in_executor(self._thread, self._connect, may_create)
         except BaseException:
             await self.close()
             raise
+        self._turns = Turns(self._thread, connection, self._meaning)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
+        turns, self._turns = self._turns, None
         if thread is None:
             return
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await asyncio.get_running_loop().run_in_executor(thread, connection.close)
+        if turns is not None:
+            await turns.close()
         thread.shutdown(wait=False)
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run `query` and give back its answer."""
-        return await self._submit(lambda: query(self._open_connection()))
+        return await self._open_turns().read(query)
 
     async def write(self, work: Callable[[sqlite3.Connection], T], using: object = None) -> T:
         """Run `work` in a transaction that has the write lock from its start, or in the one that `using` has open."""
-        if using is not None:
-            connection = self._check_using(using)
-            return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
-        abandoned = threading.Event()
-        try:
-            return await self._submit(lambda: _in_transaction(self._open_connection(), work, abandoned))
-        except asyncio.CancelledError:
-            abandoned.set()
-            raise
+        if using is None:
+            return await self._open_turns().write(work)
+        connection = self._check_using(using)
+        return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
 
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
         return await asyncio.to_thread(self._translated, work)
 
-    async def _submit(self, function: Callable[[], T]) -> T:
-        if self._thread is None:
+    def _open_turns(self) -> Turns:
+        if self._turns is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, function)
+        return self._turns
 
     def _translated(self, function: Callable[[], T]) -> T:
-        with self._errors():
+        try:
             return function()
+        except sqlite3.DatabaseError as error:
+            raise self._meaning(error) from error
 
-    def _open_connection(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise StoreUnavailable(f"{self.name} is closed")
-        return self._connection
+    def _connect(self, may_create: bool) -> sqlite3.Connection:
+        return self._translated(lambda: self._opened(may_create))
 
-    def _connect(self, may_create: bool) -> None:
+    def _opened(self, may_create: bool) -> sqlite3.Connection:
         if not may_create and self.path != ":memory:" and not Path(self.path).exists():
             raise SchemaMissing(self.name)  # without leaving an empty file behind
         folder = Path(self.path).parent
@@ -105,7 +101,7 @@ class Connection:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        return connection
 
     def _check_using(self, using: object) -> sqlite3.Connection:
         if not isinstance(using, sqlite3.Connection):
@@ -140,14 +136,9 @@ class Connection:
         finally:
             connection.row_factory, connection.text_factory = factories
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise self._meaning(error) from error
-
-    def _meaning(self, error: sqlite3.DatabaseError) -> Exception:
+    def _meaning(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.DatabaseError):
+            return error
         if "no such table: tickler_" in str(error):
             return SchemaMissing(self.name)
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
@@ -177,17 +168,3 @@ def use_wal(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 99:
                 raise
             threading.Event().wait(0.02)
-
-
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], abandoned: threading.Event) -> T:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        result = work(connection)
-        if abandoned.is_set():  # whoever asked has gone: what it would have claimed stays due
-            raise asyncio.CancelledError
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return result
