@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -90,6 +91,22 @@ async def test_one_whose_caller_has_gone_changes_nothing_and_the_others_go_on(co
     other.close()
     assert (await waits, await stays) == (0, 2)
     assert await numbers(connection) == [0, 2]
+
+
+async def test_one_whose_caller_goes_while_it_is_written_is_undone(connection: Connection) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly(raw: sqlite3.Connection) -> None:
+        insert(1)(raw)
+        begun.set()
+        go.wait(10)
+
+    leaving = asyncio.create_task(connection.write(slowly))
+    await asyncio.to_thread(begun.wait, 10)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    go.set()
+    assert await numbers(connection) == []
 
 
 async def test_whatever_a_call_raises_the_next_are_served(connection: Connection) -> None:
