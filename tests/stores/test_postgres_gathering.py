@@ -73,6 +73,19 @@ async def test_who_has_gone_is_not_asked_for() -> None:
     assert answering.batches == [[1, 3]]
 
 
+async def test_an_answer_that_is_long_in_coming_does_not_hold_up_the_next() -> None:
+    answering = Answering()
+    gathering = Gathering(answering)
+    slow = asyncio.create_task(gathering.ask(1))
+    await asyncio.sleep(0.01)
+    follows = asyncio.create_task(gathering.ask(2))
+    while len(answering.batches) < 2:
+        await asyncio.sleep(0.01)
+    assert not slow.done()
+    answering.go.set()
+    assert (await slow, await follows) == (2, 4)
+
+
 async def test_so_many_are_answered_at_once_and_no_more() -> None:
     answering = Answering()
     answering.go.set()
@@ -107,12 +120,14 @@ async def test_a_schedule_that_somebody_holds_does_not_hold_up_the_others(t: Tic
     transaction = other.transaction()
     await transaction.start()
     await other.execute("SELECT FROM tickler_schedules WHERE key = 'held' FOR UPDATE")
+    alone = asyncio.create_task(t.schedules.put(schedule("held", payload=0)))
+    await asyncio.sleep(0.01)
     held, *puts = (asyncio.create_task(t.schedules.put(schedule(key, payload=1))) for key in ("held", "a", "b", "c"))
     assert [stored.version for stored in await asyncio.gather(*puts)] == [1, 1, 1]
     assert (await t.schedules.put(schedule("d"))).version == 1
-    assert not held.done()
+    assert [alone.done(), held.done()] == [False, False]
     await transaction.commit()
-    assert (await held).version == 2
+    assert {(await alone).version, (await held).version} == {2, 3}
 
 
 async def test_a_new_schedule_that_somebody_is_about_to_write_does_not_hold_up_the_others(
