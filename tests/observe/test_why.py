@@ -277,6 +277,25 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
     assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
 
 
+async def test_a_history_that_was_searched_past_the_instant_holds_nothing_of_it(
+    memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    memory.handler("digest")(lambda fire: None)
+    await put(memory)
+    for paused in (False, True, False):
+        if paused:
+            await memory.schedules.pause("u1", "digest")
+            clock.advance(timedelta(hours=1))
+            await memory.schedules.resume("u1", "digest")
+            continue
+        for _ in range(4):
+            clock.advance(timedelta(hours=1))
+            await memory.tick()
+    sentence = (await memory.why("u1", "digest", NOW_MS + 5 * HOUR_MS)).sentence
+    assert sentence.startswith("nothing is remembered of 2030-11-20 17:00:00 UTC: u1/digest was paused then")
+
+
 @pytest.mark.parametrize("at", ["13:00", 5, 1.5])
 async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> None:
     with pytest.raises(InvalidInput, match="at: "):
@@ -284,7 +303,7 @@ async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> Non
 
 
 def test_an_explanation_needs_no_store() -> None:
-    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], all_past=True, workers=[])
+    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
     assert explain(known).sentence.startswith("there is no schedule u1/x")
 
 
@@ -302,7 +321,7 @@ def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None,
     schedule = StoredSchedule(
         owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
     )
-    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], all_past=True, workers=[])
+    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
     why = explain(known, at)
     assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
     assert "workers" in hindrances(why)

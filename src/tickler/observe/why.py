@@ -50,7 +50,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     schedule: StoredSchedule | None
     fires: Sequence[Fire]  # that are open, waiting or dead, by nominal instant
     past: Sequence[Entry]  # the latest first
-    all_past: bool  # whether the history holds nothing that is not in `past`
+    searched: bool  # whether `past` is all that the history could have of what was asked about
     workers: Sequence[WorkerReport]
 
     @property
@@ -65,7 +65,7 @@ async def why(
     schedule = await schedules.get(id)
     states: tuple[FireState, ...] = ("open", "waiting", "dead")
     owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MOST_FIRES)]
-    past, all_past = await _past(fires, id, at)
+    past, searched = await _past(fires, id, at)
     return explain(
         Known(
             id=id,
@@ -73,7 +73,7 @@ async def why(
             schedule=schedule,
             fires=sorted(owed, key=lambda fire: (fire.nominal_at, fire.id)),
             past=past,
-            all_past=all_past,
+            searched=searched,
             workers=await workers(records, now_ms),
         ),
         at,
@@ -81,7 +81,7 @@ async def why(
 
 
 async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], bool]:
-    """The latest entries; for an instant, as many pages as it takes to have gone past it."""
+    """The latest entries, and whether there is nothing more to find; for an instant, as many pages as it takes to go past it."""
     past: list[Entry] = []
     before: tuple[int, str] | None = None
     for _ in range(1 if at is None else MOST_PAGES):
@@ -92,7 +92,7 @@ async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], 
         name, last = page[-1]
         before = (last.at, name)
         if at is not None and last.at < at:  # nothing is tried before its instant
-            break
+            return past, True
     return past, False
 
 
@@ -164,7 +164,7 @@ def _why_nothing_happened(known: Known, schedule: StoredSchedule, at: int, momen
         return f"{moment} is still to come: {id} fires then unless it is changed"
     if schedule.state == "active" and next_at is not None and next_at - schedule.offset_ms() <= at:
         return _now_in_one_sentence(known, schedule)
-    if not known.all_past:
+    if not known.searched:
         return f"nothing is known of {moment}: the history of {id} is longer than what was searched"
     if schedule.target is None:
         return f"{id} has no target: whoever claims it from the index knows what became of {moment}"
