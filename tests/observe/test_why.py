@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from tickler import Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
+from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
 from tickler.clock import to_datetime
 from tickler.observe.why import Fact, Known, explain
 from tickler.schedule import Id, State, StoredSchedule
@@ -142,6 +142,63 @@ async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, cl
     await t.fires.cancel(dead.id, by="ada")
     why = await t.why("u1", "digest", NOW_MS + HOUR_MS)
     assert why.sentence == "u1/digest's fire of 2030-11-20 13:00:00 UTC was cancelled: by ada"
+
+
+@pytest.mark.parametrize("sends_again", [False, True])
+async def test_what_has_fired_its_last_says_what_became_of_that(t: Tickler, clock: ManualClock, sends_again: bool) -> None:
+    problem: Exception | None = RuntimeError("no mail server") if sends_again else GiveUp("no such user")
+
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        if problem is not None:
+            raise problem
+
+    await put(t, when=At("2030-11-20T13:00:00Z"), delete_after=False, policy=Policy(backoff=[timedelta(hours=2)]))
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    why = await t.why("u1", "digest")
+    (fire,) = (await t.fires.list(state="open" if sends_again else "dead")).items
+    tried = "failed at attempt 1 (RuntimeError: no mail server), and is tried again at 2030-11-20 1"
+    dead = f"is dead (no such user): send it again with `tickler retry {fire.id}`"
+    assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {tried if sends_again else dead}")
+
+    problem = None
+    clock.advance(timedelta(hours=2))
+    if not sends_again:
+        await t.fires.retry(fire.id)
+    await t.tick()
+    sentence = (await t.why("u1", "digest")).sentence
+    assert sentence == "u1/digest was delivered at 2030-11-20 15:00:00 UTC and is finished: it has no instant left"
+
+
+async def test_what_was_given_up_long_ago_does_not_come_before_what_was_delivered_since(
+    memory: Tickler, clock: ManualClock
+) -> None:
+    problem: Exception | None = GiveUp("no such user")
+
+    @memory.handler("digest")
+    def fail(fire: object) -> None:
+        if problem is not None:
+            raise problem
+
+    await put(memory)
+    clock.advance(timedelta(hours=1))
+    await memory.tick()
+    (dead,) = (await memory.fires.list(state="dead")).items
+    assert " is dead " in (await memory.why("u1", "digest")).sentence
+    problem = None
+    for _ in range(3):
+        clock.advance(timedelta(hours=1))
+        await memory.tick()
+    await alive(memory)
+    why = await memory.why("u1", "digest")
+    assert why.sentence == "u1/digest is not due yet: it fires next at 2030-11-20 17:00:00 UTC, in 1 h"
+    assert dead.id in says(why, "fire")[0]
+    assert "fire" in hindrances(why)
+    problem = GiveUp("gone again")
+    clock.advance(timedelta(hours=1))
+    await memory.tick()
+    assert "17:00:00 UTC is dead (gone again)" in (await memory.why("u1", "digest")).sentence
 
 
 async def test_an_instant_that_a_rule_skipped_names_the_rule(t: Tickler, clock: ManualClock) -> None:

@@ -112,6 +112,8 @@ def _of_now(known: Known) -> tuple[str, list[Fact]]:
 
 def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
     id, now_ms, next_at = known.id, known.now_ms, schedule.next_fire_at
+    if schedule.state == "finished":
+        return _finished(known, schedule)
     if schedule.state != "active" or next_at is None:
         return f"{id} {_why_not_active(schedule)}"
     if schedule.target is None:
@@ -125,10 +127,20 @@ def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
         if late_ms < PATIENCE_MS:
             return f"{id} is due right now, and about to be claimed"
         return f"{since} although {count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
-    if (fire := _most_telling(known.fires)) is not None:
+    if (fire := _most_telling(known)) is not None:
         return _of_fire(id, fire, schedule.when, now_ms, stuck)
     coming = f"{id} is not due yet: it fires next at {instant(next_at, schedule.when)}, in {span(next_at - now_ms)}"
     return f"{coming}, but {stuck}" if stuck else coming
+
+
+def _finished(known: Known, schedule: StoredSchedule) -> str:
+    """What became of its last fire says more than that there is no other."""
+    if (fire := _most_telling(known)) is not None:
+        return _of_fire(known.id, fire, schedule.when, known.now_ms, _stuck(known))
+    delivered = next((entry for entry in known.past if entry.happened == "delivered"), None)
+    if delivered is not None:
+        return f"{known.id} was delivered at {instant(delivered.at, schedule.when)} and is finished: it has no instant left"
+    return f"{known.id} {_why_not_active(schedule)}"
 
 
 def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
@@ -220,10 +232,22 @@ def _stuck(known: Known) -> str | None:
     return None
 
 
-def _most_telling(fires: Sequence[Fire]) -> Fire | None:
-    """The oldest that is not settled; one that is dead only where there is no other."""
-    owed = [fire for fire in fires if fire.state != "dead"]
-    return owed[0] if owed else fires[-1] if fires else None
+def _most_telling(known: Known) -> Fire | None:
+    """The oldest that is not settled; one that is dead only where there is no other, and nothing was delivered since."""
+    owed = [fire for fire in known.fires if fire.state != "dead"]
+    if owed or not known.fires:
+        return owed[0] if owed else None
+    dead = known.fires[-1]
+    return None if _delivered_since(dead, known.past) else dead
+
+
+def _delivered_since(dead: Fire, past: Sequence[Entry]) -> bool:
+    for entry in past:
+        if entry.fire_id == dead.id:
+            return False
+        if entry.happened == "delivered":
+            return entry.at > dead.nominal_at
+    return False
 
 
 def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
