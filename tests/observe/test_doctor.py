@@ -363,12 +363,12 @@ async def test_nobody_at_work_is_worse_when_something_is_due(t: Tickler, clock: 
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.says) == (
         "warning",
-        "no worker has been heard of for a day; the next fire is due at 2030-11-20 13:00:00 UTC",
+        "no worker has been heard of; the next fire is due at 2030-11-20 13:00:00 UTC",
     )
     clock.advance(timedelta(hours=1, seconds=30))
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.count, found.remedy) == ("critical", 1, "`tickler work`")
-    assert found.says == "no worker has been heard of for a day, and 1 fire has been due for 30 s"
+    assert found.says == "no worker has been heard of, and 1 fire has been due for 30 s"
     assert found.example == "u1/digest, due since 2030-11-20 13:00:00 UTC"
 
     await t.tick()

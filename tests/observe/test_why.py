@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -43,10 +44,11 @@ async def put(t: Tickler, **fields: object) -> None:
     await t.schedules.put(Schedule(**given))  # type: ignore[arg-type]  # any field of a schedule
 
 
-async def alive(t: Tickler, name: str = "w1", doing: str = "working") -> None:
+async def alive(t: Tickler, name: str = "w1", doing: str = "working", **fields: int | None) -> None:
     """A worker has just spoken."""
     now_ms = t.now_ms()
-    worker = WorkerReport(name=name, doing=doing, started_at=now_ms, seen_at=now_ms, last_round_at=now_ms)
+    said: dict[str, int | None] = {"started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
+    worker = WorkerReport(name=name, doing=doing, **said)  # type: ignore[arg-type]  # any field of a report
     await t._store.records.put(KIND, name, msgspec.json.encode(worker), now_ms=now_ms)
 
 
@@ -91,9 +93,7 @@ async def test_what_is_due_while_nobody_works_says_that_nobody_does_and_how_to_s
     await put(t)
     clock.advance(timedelta(hours=1, minutes=12))
     why = await t.why("u1", "digest")
-    assert why.sentence == (
-        "u1/digest has been due for 12 min, and no worker has been heard of for a day: start one with `tickler work`"
-    )
+    assert why.sentence == ("u1/digest has been due for 12 min, and no worker has been heard of: start one with `tickler work`")
     assert "workers" in hindrances(why)
 
 
@@ -290,6 +290,55 @@ async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_
     clock.advance(30)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
     assert sentence == "u1/digest has been due for 31 s although 1 worker looked for what is due: see `tickler doctor`"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"last_round_at": None, "queued": 500}, ": 1 worker has 500 waiting before it"),
+        ({"queued": 1_500}, ": 1 worker has 1,500 waiting before it"),
+        (
+            {"last_round_at": None},
+            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+        ),
+        (
+            {"last_round_at": NOW_MS + HOUR_MS - 1},
+            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+        ),
+        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for what is due: see `tickler doctor`"),
+    ],
+    ids=["never looked, and has much", "looked, and has much", "never looked", "looked before", "looked"],
+)
+async def test_of_workers_no_more_is_said_than_they_have(
+    memory: Tickler, clock: ManualClock, fields: dict[str, int | None], sentence: str
+) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, seconds=31))
+    await alive(memory, **fields)
+    why = await memory.why("u1", "digest")
+    assert why.sentence == f"u1/digest has been due for 31 s{sentence}"
+    assert (", with " in says(why, "workers")[0]) is ("queued" in fields)
+
+
+async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler, clock: ManualClock) -> None:
+    memory.handler("digest")(lambda fire: None)
+    await put(memory, tz="Europe/Berlin")
+    clock.advance(0.123)
+    await memory.trigger("u1", "digest")
+    shown = "2030-11-20 13:00:00.123 Europe/Berlin (12:00 UTC)"
+    owed = await memory.why("u1", "digest")
+    assert owed.sentence.startswith(f"u1/digest's fire of {shown} is to be tried next")
+    text, zone = shown.rpartition(" (")[0].rsplit(" ", 1)
+    at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
+    for _ in range(2):
+        why = await memory.why("u1", "digest", at)
+        assert says(why, "instant") == [f"{shown} was triggered by hand"]
+        assert "instant" not in hindrances(why)
+        await memory.tick()
+    assert why.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
+    assert says(await memory.why("u1", "digest", NOW_MS + 1), "instant") == [
+        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is no instant of 0 * * * *"
+    ]
 
 
 async def test_workers_that_are_there_and_claim_nothing_are_named(memory: Tickler, clock: ManualClock) -> None:

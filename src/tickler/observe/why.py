@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.fires import Entry, Fire, FireState, FireStore
-from tickler.observe.phrases import count, instant, span
+from tickler.fires import Entry, Fire, FireState, FireStore, fire_id
+from tickler.observe.phrases import count, instant, some, span
 from tickler.records import RecordStore
 from tickler.schedule import Id, StoredSchedule
 from tickler.schedules import ScheduleStore
@@ -126,11 +126,23 @@ def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
             return f"{since}, and {stuck}"
         if late_ms < PATIENCE_MS:
             return f"{id} is due right now, and about to be claimed"
-        return f"{since} although {count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
+        return f"{since}{_although(known, next_at)}"
     if (fire := _most_telling(known)) is not None:
         return _of_fire(id, fire, schedule.when, now_ms, stuck)
     coming = f"{id} is not due yet: it fires next at {instant(next_at, schedule.when)}, in {span(next_at - now_ms)}"
     return f"{coming}, but {stuck}" if stuck else coming
+
+
+def _although(known: Known, next_at: int) -> str:
+    """What workers do meanwhile, as far as they have said."""
+    working = [worker for worker in known.alive if worker.doing == WORKING]
+    if queued := sum(worker.queued for worker in working):
+        return f": {some(len(working), 'worker has', 'workers have')} {queued:,} waiting before it"
+    looked = sum(worker.last_round_at is not None and worker.last_round_at >= next_at for worker in working)
+    if looked:
+        return f" although {count(looked, 'worker')} looked for what is due: see `tickler doctor`"
+    alive = some(len(working), "worker is alive and has not", "workers are alive and none has")
+    return f", and {alive} said since that it looked for what is due: see `tickler doctor`"
 
 
 def _finished(known: Known, schedule: StoredSchedule) -> str:
@@ -149,7 +161,7 @@ def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
     owed = [fire for fire in known.fires if fire.nominal_at == at]
     facts: list[Fact] = []
     if schedule is not None:
-        facts += [_declared(schedule), _named(schedule.when, at)]
+        facts += [_declared(schedule), _named(schedule, at, [*entries, *owed])]
     facts += [_happened(entry, schedule) for entry in reversed(entries)]
     facts += [_owing(fire, schedule, now_ms) for fire in owed]
     moment = instant(at, schedule.when if schedule is not None else None)
@@ -223,7 +235,7 @@ def _stuck(known: Known) -> str | None:
     if not alive:
         seen = max(known.workers, key=lambda worker: worker.seen_at, default=None)
         if seen is None:
-            return "no worker has been heard of for a day: start one with `tickler work`"
+            return "no worker has been heard of: start one with `tickler work`"
         how = "stopped" if seen.doing == STOPPED else "was heard of"
         ago = span(max(known.now_ms - seen.seen_at, 0))
         return f"no worker is at work, the last one {how} {ago} ago: start one with `tickler work`, or tick"
@@ -303,8 +315,12 @@ def _indexed(schedule: StoredSchedule, now_ms: int) -> Fact:
     return Fact("index", f"it is in the index, {due} {instant(schedule.next_fire_at, schedule.when)}{spread}")
 
 
-def _named(when: When, at: int) -> Fact:
+def _named(schedule: StoredSchedule, at: int, found: Sequence[Entry | Fire]) -> Fact:
+    when = schedule.when
     named = when.last_before(at) == at
+    triggered = fire_id(*schedule.id, at, triggered=True)
+    if not named and any((each.id if isinstance(each, Fire) else each.fire_id) == triggered for each in found):
+        return Fact("instant", f"{instant(at, when)} was triggered by hand")
     return Fact("instant", f"{instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
 
 
@@ -345,7 +361,9 @@ def _working(known: Known) -> list[Fact]:
     rounds = [worker.last_round_at for worker in alive if worker.last_round_at is not None]
     looked = f"; one looked for what is due {span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
     idle = [Fact("workers", f"{worker.name} is {worker.doing}", good=False) for worker in alive if worker.doing != WORKING]
-    return [Fact("workers", f"{count(len(alive), 'worker')} alive{looked}"), *idle]
+    queued = sum(worker.queued for worker in alive)
+    waiting = f", with {queued:,} waiting" if queued else ""
+    return [Fact("workers", f"{count(len(alive), 'worker')} alive{waiting}{looked}"), *idle]
 
 
 def _covers(entry: Entry, at: int) -> bool:

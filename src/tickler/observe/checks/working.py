@@ -20,7 +20,7 @@ def no_worker(standing: Standing) -> Finding | None:
     if alive:
         says = f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
     elif seen is None:
-        says = "no worker has been heard of for a day"
+        says = "no worker has been heard of"
     else:
         how = "stopped" if seen.doing == STOPPED else "was heard of"
         says = f"no worker is at work: the last one, {seen.name}, {how} {span(max(now_ms - seen.seen_at, 0))} ago"
