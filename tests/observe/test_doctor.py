@@ -551,7 +551,7 @@ async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, cloc
 
 
 async def test_history_that_nobody_prunes_is_told_and_pruned(t: Tickler, clock: ManualClock) -> None:
-    """A tick does not prune: it may have little time."""
+    """Neither a worker nor a tick has come by for a day."""
     await put(t)
     clock.advance(timedelta(hours=1))
     await t.tick()

@@ -66,7 +66,7 @@ def unpruned(standing: Standing) -> Finding | None:
         count=number,
         at_least=standing.expired > number,
         says=f"the history grows: what should have gone more than {span(PRUNED_AFTER_MS)} ago is still there",
-        remedy="`tickler doctor --repair`; a worker that runs prunes by itself, a tick does not",
+        remedy="`tickler doctor --repair`; a worker that runs prunes all of it by itself, a tick up to 1,000 entries",
         repairable=True,
     )
 
