@@ -571,6 +571,7 @@ async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, cloc
     assert found.says == "1 fire was given up, and is not tried again"
     assert found.example == "u1/digest of 2030-11-20 13:00:00 UTC: no such user"
     assert f"`tickler retry {dead.id}`" in found.remedy
+    assert f"`tickler fires --cancel {dead.id}`" in found.remedy
 
     willing = True
     await t.fires.retry_all()

@@ -52,7 +52,8 @@ def dead(standing: Standing) -> Finding | None:
             number, "fire was given up, and is not tried again", "fires were given up, and are not tried again", at_least=more
         ),
         example=f"{first.owner}/{first.key} of {instant(first.nominal_at, None)}{why}",
-        remedy=f"mend what they were sent to, and send them again: `tickler retry {first.id}`, or `tickler retry --all`",
+        remedy=f"mend what they were sent to, and send them again: `tickler retry {first.id}`, or `tickler retry --all`; "
+        f"one that nobody wants any more is cleared by `tickler fires --cancel {first.id}`",
     )
 
 
