@@ -217,6 +217,14 @@ def health_check() -> list[str]:
     return [sys.executable, *command[1:]]
 
 
+def test_workers_are_not_asked_at_a_port_that_they_do_not_have() -> None:
+    """The health check is that of `serve`; one that always fails has a worker restarted for ever."""
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\n# ", " ")
+    examples = re.findall(r"podman run [^;\n]*?tickler work", text)
+    assert examples
+    assert all("--no-healthcheck" in example for example in examples)
+
+
 @pytest.fixture
 def port() -> int:
     with socket.socket() as free:
