@@ -314,7 +314,7 @@ async def test_of_workers_no_more_is_said_than_they_have(
 ) -> None:
     await put(memory)
     clock.advance(timedelta(hours=1, seconds=31))
-    await alive(memory, **fields)
+    await alive(memory, "w1", "working", **fields)
     why = await memory.why("u1", "digest")
     assert why.sentence == f"u1/digest has been due for 31 s{sentence}"
     assert (", with " in says(why, "workers")[0]) is ("queued" in fields)
@@ -326,16 +326,16 @@ async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler
     clock.advance(0.123)
     await memory.trigger("u1", "digest")
     shown = "2030-11-20 13:00:00.123 Europe/Berlin (12:00 UTC)"
-    owed = await memory.why("u1", "digest")
-    assert owed.sentence.startswith(f"u1/digest's fire of {shown} is to be tried next")
+    assert (await memory.why("u1", "digest")).sentence.startswith(f"u1/digest's fire of {shown} is to be tried next")
     text, zone = shown.rpartition(" (")[0].rsplit(" ", 1)
     at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
-    for _ in range(2):
-        why = await memory.why("u1", "digest", at)
+    owed = await memory.why("u1", "digest", at)
+    await memory.tick()
+    done = await memory.why("u1", "digest", at)
+    for why in (owed, done):
         assert says(why, "instant") == [f"{shown} was triggered by hand"]
         assert "instant" not in hindrances(why)
-        await memory.tick()
-    assert why.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
+    assert done.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
     assert says(await memory.why("u1", "digest", NOW_MS + 1), "instant") == [
         "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is no instant of 0 * * * *"
     ]
