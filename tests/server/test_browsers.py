@@ -301,6 +301,7 @@ async def test_this_machine_has_its_usual_names(api: Api, host: str) -> None:
 
 
 async def test_an_operator_names_others(t: Tickler) -> None:
+    text = (await t.tokens.create(["read"]))[1]
     async with serving(t, ServerSettings(hosts=("Tickler.example.org",))) as api:
         for host, status in (
             ("tickler.example.org", 200),
@@ -308,8 +309,7 @@ async def test_an_operator_names_others(t: Tickler) -> None:
             ("localhost", 200),
             ("x.example.org", 421),
         ):
-            assert (await api("GET", "/v1/schedules", headers={"host": host})).status == status
-    text = (await t.tokens.create(["read"]))[1]
+            assert (await api.bearing(text)("GET", "/v1/schedules", headers={"host": host})).status == status
     async with serving(t, ServerSettings(host="0.0.0.0")) as open_to_all:
         answer = await open_to_all.bearing(text)(
             "GET", "/v1/schedules", headers={"host": "anything.example", "authorization": f"Bearer {text}"}

@@ -58,7 +58,7 @@ class Door:
         self._inside = 0
         self._names = {name.lower() for name in settings.hosts}
         self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
-        self._stranger = LOCAL if settings.is_local else NOBODY  # who comes without a token while there is none
+        self._stranger = NOBODY if settings.needs_token else LOCAL  # who comes without a token while there is none
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
