@@ -284,7 +284,7 @@ async def test_other_sites_may_link_here_and_read_nothing(api: Api) -> None:
         "a" * 1_000,
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/v1/schedules", "/health/live", "/static/style.css"])
+@pytest.mark.parametrize("path", ["/", "/v1/schedules", "/metrics", "/static/style.css"])
 async def test_a_name_that_somebody_elses_dns_points_here_is_no_way_in(api: Api, host: str, path: str) -> None:
     answer = await api.bytes_for(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode("latin-1"))
     assert b" 421 " in answer.split(b"\r\n", 1)[0]
@@ -293,6 +293,37 @@ async def test_a_name_that_somebody_elses_dns_points_here_is_no_way_in(api: Api,
 
 async def test_a_request_without_a_name_is_no_way_in_either(api: Api) -> None:
     assert b" 421 " in (await api.bytes_for(b"GET /v1/schedules HTTP/1.0\r\n\r\n")).split(b"\r\n", 1)[0]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "", "10.1.2.3:8321", "tickler"])
+@pytest.mark.parametrize("settings", [ServerSettings(), ServerSettings(hosts=("tickler.example.org",), host="0.0.0.0")])
+async def test_whoever_watches_over_it_may_call_it_as_they_like(t: Tickler, settings: ServerSettings, host: str) -> None:
+    async with serving(t, settings) as api:
+        for path in ("/health/live", "/health/ready"):
+            answer = await api.bytes_for(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+            assert b" 200 " in answer.split(b"\r\n", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "good", "bad"),
+    [
+        (ServerSettings(host="127.0.0.2"), ["127.0.0.2", "127.0.0.2:8321", "localhost"], ["127.0.0.3"]),
+        (ServerSettings(host="[::1]"), ["[::1]:8321", "[::1]"], ["::1"]),
+        (ServerSettings(host="0:0:0:0:0:0:0:1"), ["[::1]", "[0:0:0:0:0:0:0:1]:80"], ["1"]),
+        (ServerSettings(host="10.0.0.7", hosts=("a.example",)), ["10.0.0.7:8321", "a.example"], ["10.0.0.8", "localhost"]),
+        (ServerSettings(host="FD00::7", hosts=("a.example",)), ["[fd00::7]:8321", "a.example"], ["fd00::7", "[fd00::8]"]),
+        (ServerSettings(host="Box.lan", hosts=("a.example",)), ["box.lan", "BOX.LAN:1", "a.example"], ["box", "localhost"]),
+        (ServerSettings(host="0.0.0.0", hosts=("a.example",)), ["a.example"], ["0.0.0.0", "127.0.0.1"]),
+        (ServerSettings(host="::", hosts=("a.example",)), ["a.example"], ["[::]", "[::1]"]),
+    ],
+    ids=lambda value: value.host if isinstance(value, ServerSettings) else "",
+)
+async def test_it_may_be_called_by_the_address_it_listens_on(
+    t: Tickler, settings: ServerSettings, good: list[str], bad: list[str]
+) -> None:
+    async with serving(t, settings) as api:
+        for host, status in [*((host, 200) for host in good), *((host, 421) for host in bad)]:
+            assert (await api("GET", "/login", headers={"host": host})).status == status, host
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8321", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8321"])

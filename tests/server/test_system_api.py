@@ -171,7 +171,12 @@ async def test_a_store_that_does_not_answer_is_a_503_and_says_when_to_come_back(
     monkeypatch.setattr(t.store.schedules, "get", fail)
     monkeypatch.setattr(t.store.schedules, "change", fail)
     monkeypatch.setattr(t.store.schedules, "list", fail)
-    assert (await api.get("/health/live")).status == 200
+    with monkeypatch.context() as patch:
+        for part in ("get", "list", "put"):
+            patch.setattr(t.store.records, part, fail)
+        assert (await api.get("/health/live")).status == 200
+        assert (await api.get("/health/live", authorization=f"Bearer tk_{'0' * 16}_{'0' * 64}")).status == 200
+        assert (await api.get("/static/style.css")).status == 200
     for method, path, body in (
         ("GET", "/health/ready", None),
         ("GET", PATH, None),

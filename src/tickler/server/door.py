@@ -28,6 +28,8 @@ MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
 IDLE_S = 10.0  # the longest pause within a stream
+PROBES = "/health/"  # asked by whatever name, by whoever watches over the process
+OPEN = (PROBES, "/static/")  # the same for everybody: nobody looks who asks, so they answer without the store
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _KEPT_ESCAPE = re.compile(rb"%(2[fF]|25)")
@@ -57,7 +59,10 @@ class Door:
         self._rates = rates
         self._inside = 0
         self._names = {name.lower() for name in settings.hosts}
-        self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
+        if settings.is_local:
+            self._names |= {"localhost", "127.0.0.1", "[::1]"}
+        if self._names:
+            self._names |= settings.own_names
         self._stranger = NOBODY if settings.needs_token else LOCAL  # who comes without a token while there is none
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,9 +101,10 @@ class Door:
             scope["path"] = _path(scope["raw_path"])
         if "//" in scope["path"] or (scope["path"].endswith("/") and scope["path"] != "/"):
             raise NotFoundException  # one way to write a path, so that what is said of one holds
-        self._check_host(headers.get(b"host", ""))
+        if not scope["path"].startswith(PROBES):
+            self._check_host(headers.get(b"host", ""))
         self._check_body(headers, scope)
-        who = await self._who(headers)
+        who = NOBODY if scope["path"].startswith(OPEN) else await self._who(headers)
         if not _is_same_site(headers, scope):
             raise Refused(403, "another site made a browser send this: open the page itself, or send no Origin")
         scope[KEY] = who
@@ -108,10 +114,8 @@ class Door:
 
     def _check_host(self, host: str) -> None:
         """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
-        if not self._names and not self._local_names:
-            return
         name = host.lower().rpartition(":")[0] if re.search(r":\d+$", host) else host.lower()
-        if name not in self._names and name not in self._local_names:
+        if self._names and name not in self._names:
             raise Refused(421, "nobody is called that here: use the address it listens on, or name it in TICKLER_HOSTS")
 
     def _check_body(self, headers: dict[bytes, str], scope: Any) -> None:

@@ -54,3 +54,15 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     def needs_token(self) -> bool:
         """Whether others can reach it, also through a proxy that calls it by a name: nobody is let in without a token."""
         return bool(self.hosts) or not self.is_local
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """What the address it listens on is called in a request; an address that stands for all others has no name."""
+        plain = self.host.lower().strip("[]")
+        try:
+            address = ipaddress.ip_address(plain)
+        except ValueError:
+            return frozenset({plain})
+        if address.is_unspecified:
+            return frozenset()
+        return frozenset({plain, str(address)} if address.version == 4 else {f"[{plain}]", f"[{address}]"})
