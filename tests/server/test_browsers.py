@@ -91,18 +91,20 @@ async def test_a_session_of_an_owner_sees_that_owner_alone(t: Tickler, api: Api)
 async def test_a_cookie_that_was_tampered_with_is_nobodys(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
     other, _ = await t.tokens.create(["read"])
     cookie = await signed_in(api, text)
-    id, until, mac = cookie.partition("=")[2].split(".")
+    id, session, until, mac = cookie.partition("=")[2].split(".")
     tampered = [
-        f"{other.id}.{until}.{mac}",
-        f"{id}.{int(until) + 1}.{mac}",
-        f"{id}.{until}.{mac[:-1]}{'0' if mac[-1] != '0' else '1'}",
-        f"{id}.{until}.{'0' * 64}",
-        f"{id}.{until}.",
-        f"{id}.{until}",
-        f"{id}.-1.{mac}",
-        f"{id}.{until}.{mac}.{mac}",
-        f"{id}.{'9' * 400}.{mac}",
-        f'"{id}.{until}.{mac.upper()}"',
+        f"{other.id}.{session}.{until}.{mac}",
+        f"{id}.{'0' * 32}.{until}.{mac}",
+        f"{id}.{until}.{mac}",
+        f"{id}.{session}.{int(until) + 1}.{mac}",
+        f"{id}.{session}.{until}.{mac[:-1]}{'0' if mac[-1] != '0' else '1'}",
+        f"{id}.{session}.{until}.{'0' * 64}",
+        f"{id}.{session}.{until}.",
+        f"{id}.{session}.{until}",
+        f"{id}.{session}.-1.{mac}",
+        f"{id}.{session}.{until}.{mac}.{mac}",
+        f"{id}.{session}.{'9' * 400}.{mac}",
+        f'"{id}.{session}.{until}.{mac.upper()}"',
         "",
         "é",
         "x" * 4_000,
@@ -131,6 +133,58 @@ async def test_signing_out_takes_the_cookie_away(api: Api, text: str) -> None:
     assert answer.status == 303
     gone = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
     assert (gone.value, gone["max-age"], gone["httponly"], gone["samesite"]) == ("", "0", True, "Strict")
+
+
+async def test_signing_out_ends_the_session_wherever_its_cookie_is(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
+    cookie, another = await signed_in(api, text), await signed_in(api, text)
+    async with serving(t) as elsewhere:  # another process, as it remembers by itself
+        assert (await elsewhere.get("/v1/stats", cookie=cookie)).status == 200
+        await send(api, "/logout", {"form_token": await form_token(api, "/", cookie)}, cookie=cookie)
+        assert (await api.get("/v1/stats", cookie=cookie)).status == 401
+        clock.advance(5)
+        for served in (api, elsewhere):
+            assert (await served.get("/v1/stats", cookie=cookie)).status == 401
+            assert (await served.get("/v1/stats", cookie=another)).status == 200
+    clock.advance(LASTS_S)
+    kept = await t.store.records.list("server", now_ms=clock.now_ms())
+    assert {record.name for record in kept} == {"closed", "cookie-key"}, "it is kept no longer than the cookie lasts"
+
+
+async def test_signing_in_again_ends_the_session_before(api: Api, text: str) -> None:
+    first = await signed_in(api, text)
+    fields = {"token": text, "form_token": await form_token(api, "/", first)}
+    assert (await send(api, "/login", fields, cookie=first)).status == 303
+    assert (await api.get("/v1/stats", cookie=first)).status == 401
+
+
+async def test_sessions_of_one_token_do_not_share_their_forms(api: Api, text: str) -> None:
+    cookie, another = await signed_in(api, text), await signed_in(api, text)
+    theirs = await form_token(api, "/", another)
+    assert (await send(api, "/logout", {"form_token": theirs}, cookie=cookie)).status == 403
+    assert (await api.get("/v1/stats", cookie=cookie)).status == 200
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        '{"a":1}=x',
+        "a[0]=b",
+        "é=ü",
+        "=",
+        "a b=c d",
+        '"',
+        "x",
+        "expires=1; path",
+        f"x{COOKIE}=1",
+        f"{COOKIE}=stale",
+        f"{COOKIE}",
+        "\t",
+    ],
+)
+async def test_cookies_of_other_apps_do_no_harm(api: Api, text: str, others: str) -> None:
+    cookie = await signed_in(api, text)
+    for sent in (f"{others}; {cookie}", f"{cookie};{others}", f"a=b;{others};;{cookie} ;c=d"):
+        assert (await api.get("/v1/stats", cookie=sent)).status == 200, sent
 
 
 async def test_what_is_no_token_signs_nobody_in(api: Api, text: str) -> None:

@@ -139,9 +139,9 @@ class Door:
             return of_token(token)
         if not await self._tokens.exist():
             return self._stranger
-        if b"cookie" in headers and (token_id := await self._sessions.token_id(headers[b"cookie"])) is not None:
-            token = await self._tokens.get(token_id)
-            return NOBODY if token is None else of_token(token, by_cookie=True)
+        if b"cookie" in headers and (session := await self._sessions.find(headers[b"cookie"])) is not None:
+            token = await self._tokens.get(session.token_id)
+            return NOBODY if token is None else of_token(token, session)
         return NOBODY
 
 
