@@ -19,6 +19,7 @@ from tickler.server.app import make_app
 from tickler.server.live import Live
 from tickler.server.settings import ServerSettings
 from tickler.server.stats import stats
+from tickler.server.wire import PROTOCOLS
 from tickler.tokens import NONE_REMEMBERED_MS
 
 PATH = "/v1/schedules/u1/digest"
@@ -208,15 +209,53 @@ async def test_what_is_unexpected_is_told_to_the_log_and_to_nobody_else(
     assert "swordfish" in caplog.text
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE", "TRACE", "HEAD", "FROBNICATE"])
+@pytest.mark.parametrize("method", ["PATCH", "DELETE", "TRACE", "FROBNICATE"])
 @pytest.mark.parametrize("path", ["/v1/schedules", "/v1/tick", "/health/live", "/openapi.json", "/v1/fires:retry"])
 async def test_a_method_that_a_path_does_not_take_is_405_with_those_it_does(api: Api, method: str, path: str) -> None:
     answer = await api(method, path)
     assert answer.status in (400, 405) if method == "FROBNICATE" else 405
     assert answer.headers["content-type"] == "application/problem+json"
     if answer.status == 405:
-        assert answer.headers["allow"]
-        assert method == "HEAD" or answer.is_problem
+        allowed = answer.headers["allow"].split(", ")
+        assert ("HEAD" in allowed) == ("GET" in allowed and path != "/v1/tick")
+        assert answer.is_problem
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/", "/login", "/schedules", "/static/style.css", "/health/live", "/health/ready", "/metrics", "/openapi.json", PATH,
+        "/v1/schedules", "/v1/schedules:export", "/v1/stats", "/v1/preview?when=@daily", "/v1/nothing", "/v1/stats?x=1",
+    ],
+)  # fmt: skip
+async def test_the_head_of_what_can_be_got_can_be_asked_for_alone(api: Api, path: str) -> None:
+    await api.put(PATH, ECHO)
+    whole, head = await api.get(path), await api("HEAD", path)
+    assert (head.status, head.body) == (whole.status, b"")
+    names = {name.lower() for name in whole.headers} - {"transfer-encoding", "date"}
+    if path == "/metrics":  # counts what was asked
+        names -= {"content-length"}
+    assert {name: head.headers.get(name) for name in names} == {name: whole.headers[name] for name in names}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_the_head_of_what_never_ends_ends_and_the_connection_goes_on(t: Tickler, protocol: type[asyncio.Protocol]) -> None:
+    live = Live()
+    head = b"HEAD /v1/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = b"HEAD /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    async with serving(t, app=make_app(t, ServerSettings(), live=live), protocol=protocol) as api:
+        answers = await api.bytes_for(head * 2 + last)
+        assert answers.count(b"HTTP/1.1 200 OK\r\n") == 3
+        assert answers.endswith(b"\r\n\r\n")
+        async with asyncio.timeout(10):
+            while live._watchers:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", ["/v1/tick", "/v1/fires:retry", "/v1/doctor:repair"])
+async def test_asking_for_a_head_does_nothing(api: Api, path: str) -> None:
+    answer = await api("HEAD", path)
+    assert (answer.status, answer.body, "HEAD" in answer.headers["allow"]) == (405, b"", False)
 
 
 # What happens right now.

@@ -27,6 +27,7 @@ MOST_QUERY_BYTES = 8_192
 MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
+TICK = "/v1/tick"  # the one GET that does something: no HEAD, and none that another site makes a browser send
 IDLE_S = 10.0  # the longest pause within a stream
 PROBES = "/health/"  # asked by whatever name, by whoever watches over the process
 OPEN = (PROBES, "/static/")  # the same for everybody: nobody looks who asks, so they answer without the store
@@ -70,7 +71,7 @@ class Door:
             await self._app(scope, receive, send)
             return
         if self._inside >= MOST_REQUESTS:
-            await _refuse(send, Refused(503, "too much is asked at once: come back in a moment"))
+            await _refuse(_Outgoing(send, scope), Refused(503, "too much is asked at once: come back in a moment"))
             return
         self._inside += 1
         try:
@@ -79,20 +80,18 @@ class Door:
             self._inside -= 1
 
     async def _pass(self, scope: Any, receive: Receive, send: Send) -> None:
+        going = _Outgoing(send, scope)
         try:
             await self._admit(scope)
-        except Exception as error:
-            await _refuse(send, error)
-            return
-        has_body = scope["method"] not in _SAFE
-        coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
-        going = _Outgoing(send)
-        try:
+            has_body = scope["method"] not in _SAFE
+            coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
+            if scope["method"] == "HEAD" and scope["path"] != TICK:
+                scope = {**scope, "method": "GET"}  # a copy: whoever writes the answer has to know what was asked
             await self._app(scope, coming, going)
         except Exception as error:
             if going.begun:
                 raise
-            await _refuse(send, error)
+            await _refuse(going, error)
 
     async def _admit(self, scope: Any) -> None:
         _check_lengths(scope)
@@ -181,17 +180,29 @@ class _Incoming:
 
 
 class _Outgoing:
-    """What goes out, with what a browser needs to know of it."""
+    """What goes out, with what a browser needs to know of it; of what a HEAD asks for, the head."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, scope: Any) -> None:
         self._send = send
+        self._is_head = scope["method"] == "HEAD"
+        self._path = scope["path"]
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
-        await self._send(message)
+            headers = [self._with_head(*header) for header in message.get("headers", ())]
+            message["headers"] = [*headers, *_HEADERS]
+            await self._send(message)
+            if self._is_head:  # at once: a stream hears that nobody reads on, and ends
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif not self._is_head:
+            await self._send(message)
+
+    def _with_head(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+        """Where a path takes GET, it takes HEAD too."""
+        methods = value.split(b", ") if name == b"allow" and self._path != TICK else ()
+        return (name, b", ".join(sorted([*methods, b"HEAD"]))) if b"GET" in methods else (name, value)
 
 
 def _too_long(most: int) -> Refused:
@@ -224,7 +235,7 @@ def _path(raw: bytes) -> str:
 
 def _is_same_site(headers: dict[bytes, str], scope: Any) -> bool:
     """Browsers say where a request comes from; other programs have no reason to."""
-    reads = scope["method"] in _SAFE and scope["path"] != "/v1/tick"
+    reads = scope["method"] in _SAFE and scope["path"] != TICK
     if reads:
         return True
     if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -240,7 +251,6 @@ async def _refuse(send: Send, error: Exception) -> None:
         (b"content-type", MEDIA_TYPE.encode()),
         (b"content-length", str(len(body)).encode()),
         *((name.encode(), value.encode()) for name, value in headers_of(error).items()),
-        *_HEADERS,
     ]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
