@@ -13,6 +13,7 @@ from tickler.server.sessions import Session
 from tickler.tokens import SCOPES, Scope, Token
 
 KEY = "tickler.who"  # in an ASGI scope
+ADMITTED = "tickler.admitted"  # there too, once the route is found and the caller may use it
 
 
 class Who(msgspec.Struct, frozen=True):
