@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -17,7 +17,9 @@ from tickler.delivery import Delivery
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.live import Live
+from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
+from tickler.server.shared import Shared
 from tickler.server.stats import stats
 from tickler.server.wire import PROTOCOLS
 from tickler.tokens import NONE_REMEMBERED_MS
@@ -307,3 +309,119 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
                     await asyncio.sleep(0.01)
             t.stop()
             await running
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks often; how much time has passed is still the clock's to say."""
+    monkeypatch.setattr(system, "PULSE_S", 0.02)
+
+
+async def ended(response: aiohttp.ClientResponse) -> bool:
+    """Properly, and soon."""
+    async with asyncio.timeout(20):
+        await response.content.read()
+    return response.content.at_eof()
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_whose_token_expires_or_is_revoked_watches_no_longer(t: Tickler, api: Api, clock: ManualClock) -> None:
+    _, keeper = await t.tokens.create(["read"])
+    _, short = await t.tokens.create(["read"], expires_at=clock.now_ms() + 3_000)
+    made, long = await t.tokens.create(["read"])
+    async with (
+        watching(api.bearing(keeper)) as kept,
+        watching(api.bearing(short)) as expiring,
+        watching(api.bearing(long)) as revoked,
+    ):
+        for response in (kept, expiring, revoked):
+            await event(response, "stats")
+        clock.advance(3)
+        assert await ended(expiring)
+        await event(revoked, "stats")
+        await t.tokens.revoke(made.id)
+        clock.advance(3)
+        assert await ended(revoked)
+        while (await event(kept, "stats"))["now_ms"] < clock.now_ms():
+            pass
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_who_signs_out_watches_no_longer(t: Tickler, clock: ManualClock) -> None:
+    token, _ = await t.tokens.create(["read"])
+    sessions = Sessions(t.store.records, clock, ServerSettings())
+    cookies = [(await sessions.cookie_for(token.id)).partition(";")[0] for _ in range(2)]
+    async with serving(t) as api:
+        first, second = (Api(api.port, api.session, {"cookie": cookie}) for cookie in cookies)
+        async with watching(first) as leaving, watching(second) as staying:
+            for response in (leaving, staying):
+                await event(response, "stats")
+            session = await sessions.find(cookies[0])
+            assert session is not None
+            await sessions.end(session)
+            clock.advance(5)
+            assert await ended(leaving)
+            await event(staying, "stats")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_who_watches_without_a_token_does_so_until_there_is_one(t: Tickler, api: Api, clock: ManualClock) -> None:
+    async with watching(api) as response:
+        await event(response, "stats")
+        clock.advance(1)
+        await event(response, "stats")
+        await t.tokens.create(["read"])
+        clock.advance(1)
+        assert await ended(response)
+
+
+async def test_the_numbers_are_worked_out_once_for_all_who_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[str | None] = []
+
+    async def counted(tickler: Tickler, owner: str | None) -> Any:
+        asked_for.append(owner)
+        return await stats(tickler, owner)
+
+    monkeypatch.setattr(system, "stats", counted)
+    monkeypatch.setattr(system, "PULSE_S", 0.2)
+    async with connect("memory://") as t, serving(t) as api, AsyncExitStack() as open_ones:
+        began = asyncio.get_running_loop().time()
+        watchers = [await open_ones.enter_async_context(watching(api)) for _ in range(8)]
+        for _ in range(3):
+            for watcher in watchers:
+                await event(watcher, "stats")
+        took_s = asyncio.get_running_loop().time() - began
+    assert len(asked_for) <= 2 + took_s / (system.FRESH * 0.2) < 24
+
+
+async def test_numbers_that_could_not_be_had_are_tried_for_again_by_the_next_one() -> None:
+    shared: Shared[int] = Shared()
+
+    async def fail() -> int:
+        raise StoreUnavailable("the disk is gone")
+
+    async def one() -> int:
+        return 1
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await shared.get(None, fail, 60)
+    assert await shared.get(None, one, 60) == 1
+    assert await shared.get(None, fail, 60) == 1
+    assert await shared.get("u1", one, 0) == 1
+
+
+async def test_numbers_are_worked_out_to_the_end_though_who_asked_first_goes_away() -> None:
+    shared: Shared[int] = Shared()
+    go_on = asyncio.Event()
+
+    async def slowly() -> int:
+        await go_on.wait()
+        return 1
+
+    first, second = (asyncio.create_task(shared.get(None, slowly, 60)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    go_on.set()
+    assert await second == 1
