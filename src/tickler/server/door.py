@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -17,16 +19,20 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
 from tickler.server.rates import Rates
+from tickler.server.room import Room
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
 from tickler.server.who import KEY, LOCAL, NOBODY, Who, of_token
 from tickler.tokens import Tokens
 
 MOST_REQUESTS = 1_000  # at once; more are told to come back
+MOST_OF_ONE = 100  # of those, with one token, or without any
+MOST_STREAMS = 10  # of those, that never end, of one browser or program
 MOST_QUERY_BYTES = 8_192
 MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
+LIVE = "/v1/live"  # which never ends
 TICK = "/v1/tick"  # the one GET that does something: no HEAD, and none that another site makes a browser send
 IDLE_S = 10.0  # the longest pause within a stream
 PROBES = "/health/"  # asked by whatever name, by whoever watches over the process
@@ -59,6 +65,8 @@ class Door:
         self._sessions = sessions
         self._rates = rates
         self._inside = 0
+        self._room = Room()
+        self._streams = Room()
         self._names = {name.lower() for name in settings.hosts}
         if settings.is_local:
             self._names |= {"localhost", "127.0.0.1", "[::1]"}
@@ -69,6 +77,9 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(PROBES):
+            await self._pass(scope, receive, send)
             return
         if self._inside >= MOST_REQUESTS:
             await _refuse(_Outgoing(send, scope), Refused(503, "too much is asked at once: come back in a moment"))
@@ -87,7 +98,8 @@ class Door:
             coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
             if scope["method"] == "HEAD" and scope["path"] != TICK:
                 scope = {**scope, "method": "GET"}  # a copy: whoever writes the answer has to know what was asked
-            await self._app(scope, coming, going)
+            with self._bounded(scope):
+                await self._app(scope, coming, going)
         except Exception as error:
             if going.begun:
                 raise
@@ -110,6 +122,14 @@ class Door:
         wait_s = self._rates.take(who.token_id or "") if who.token_id is not None else 0.0
         if wait_s:
             raise Refused(429, "this token asks too often: slow down", headers={"retry-after": str(int(wait_s) + 1)})
+
+    def _bounded(self, scope: Any) -> AbstractContextManager[None]:
+        """One caller does not take the room of all; this machine, where no token is needed, is not one of many."""
+        who, path = scope[KEY], scope["path"]
+        if who is LOCAL or path.startswith(PROBES):
+            return nullcontext()
+        room = self._room.take(who.token_id or "", MOST_OF_ONE, "requests")
+        return _both(room, self._streams.take(who.asking, MOST_STREAMS, "streams")) if path == LIVE else room
 
     def _check_host(self, host: str) -> None:
         """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
@@ -191,7 +211,7 @@ class _Outgoing:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            headers = [self._with_head(*header) for header in message.get("headers", ())]
+            headers = [self._with_head(*each) if each[0] == b"allow" else each for each in message.get("headers", ())]
             message["headers"] = [*headers, *_HEADERS]
             await self._send(message)
             if self._is_head:  # at once: a stream hears that nobody reads on, and ends
@@ -200,9 +220,15 @@ class _Outgoing:
             await self._send(message)
 
     def _with_head(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
-        """Where a path takes GET, it takes HEAD too."""
-        methods = value.split(b", ") if name == b"allow" and self._path != TICK else ()
+        """Of `allow`: where a path takes GET, it takes HEAD too."""
+        methods = value.split(b", ") if self._path != TICK else ()
         return (name, b", ".join(sorted([*methods, b"HEAD"]))) if b"GET" in methods else (name, value)
+
+
+@contextmanager
+def _both(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
+    with first, second:
+        yield
 
 
 def _too_long(most: int) -> Refused:

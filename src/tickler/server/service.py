@@ -15,6 +15,7 @@ from tickler.errors import InvalidInput, ScheduleNotFound
 from tickler.observe.metrics import Metrics
 from tickler.schedule import StoredSchedule
 from tickler.server.live import Live
+from tickler.server.previews import Previews
 from tickler.server.problems import Refused
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
@@ -48,6 +49,7 @@ class Service:
         self.live = live
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
+        self.previews = Previews()
         self.numbers: Shared[Stats] = Shared()
 
     async def admits(self, who: Who) -> bool:
