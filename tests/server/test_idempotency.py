@@ -170,3 +170,20 @@ async def test_tokens_do_not_share_keys_and_nobody_leaves_none_behind(t: Tickler
     before = await t.store.records.list("idempotency", now_ms=t.now_ms())
     assert (await api.post(TRIGGER, idempotency_key="k9")).status == 401
     assert await t.store.records.list("idempotency", now_ms=t.now_ms()) == before
+
+
+async def test_whoever_may_not_do_it_or_asks_for_what_is_not_there_leaves_nothing_behind(t: Tickler, api: Api) -> None:
+    _, reader = await t.tokens.create(["read"])
+    _, bound = await t.tokens.create(["read", "write"], owner="u1")
+    asked = (
+        (reader, TRIGGER, 403),
+        (reader, "/v1/nothing", 404),
+        (reader, "/v1/a/b/c/d/e/f", 404),
+        (reader, "/v1/stats", 405),
+        (bound, "/v1/tick", 404),
+        (bound, "/v1/doctor:repair", 404),
+    )
+    for number, (text, path, status) in enumerate(asked):
+        for _ in range(2):
+            assert (await api.bearing(text).post(path, idempotency_key=f"k{number}")).status == status
+    assert await t.store.records.list("idempotency", now_ms=t.now_ms()) == []

@@ -16,7 +16,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.records import RecordStore
 from tickler.server.problems import Refused
-from tickler.server.who import NOBODY, who_of
+from tickler.server.who import ADMITTED, NOBODY, who_of
 
 KIND = "idempotency"
 KEPT_MS = 24 * 3_600_000
@@ -75,7 +75,7 @@ class Once:
             await self._app(scope, _replayed(body, receive), answer)
         finally:
             try:
-                await self._keep(name, fingerprint, version, answer)
+                await self._keep(name, fingerprint, version, answer, is_admitted=ADMITTED in scope)
             except TicklerError as error:  # it was done, which whoever asked has to know
                 log.warning("what was done under an idempotency key could not be remembered: %s", error)
         for message in answer.messages:
@@ -104,9 +104,9 @@ class Once:
         )
         await send({"type": "http.response.body", "body": base64.b64decode(kept.body), "more_body": False})
 
-    async def _keep(self, name: str, fingerprint: str, version: int, answer: _Answer) -> None:
-        """What failed here may be tried again; what was refused stays refused."""
-        if not answer.whole or answer.status >= 500:
+    async def _keep(self, name: str, fingerprint: str, version: int, answer: _Answer, *, is_admitted: bool) -> None:
+        """What failed here may be tried again; what was refused stays refused. Whoever was not let in leaves nothing behind."""
+        if not answer.whole or answer.status >= 500 or not is_admitted:
             await self._records.delete(KIND, name)
             return
         body = bytes(answer.body)

@@ -15,9 +15,12 @@ from tickler.errors import InvalidInput, ScheduleNotFound
 from tickler.observe.metrics import Metrics
 from tickler.schedule import StoredSchedule
 from tickler.server.live import Live
+from tickler.server.previews import Previews
 from tickler.server.problems import Refused
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
+from tickler.server.shared import Shared
+from tickler.server.stats import Stats
 from tickler.server.who import Who, who_of
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, Target
@@ -46,6 +49,16 @@ class Service:
         self.live = live
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
+        self.previews = Previews()
+        self.numbers: Shared[Stats] = Shared()
+
+    async def admits(self, who: Who) -> bool:
+        """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""
+        if who.token_id is None:
+            return not await self.tickler.tokens.exist()
+        if who.session is not None and not await self.sessions.goes_on(who.session):
+            return False
+        return await self.tickler.tokens.get(who.token_id) is not None
 
 
 def service_of(request: Asked) -> Service:

@@ -47,7 +47,7 @@ SAID = {
 
 async def page(request: Asked, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
     """`here` is the part of the page that is open."""
-    form_token = await service_of(request).sessions.form_token(_asking(request).token_id)
+    form_token = await service_of(request).sessions.form_token(_asking(request).asking)
     return _rendered(request, name, here, status, {**values, "form_token": form_token})
 
 
@@ -85,7 +85,7 @@ async def form_of(request: Asked) -> dict[str, str]:
         raise Refused(400, "the form does not read: open the page again") from None
     fields = dict(pairs)
     given = fields.pop("form_token", "")
-    if not await service_of(request).sessions.is_form_token(given, caller(request).token_id):
+    if not await service_of(request).sessions.is_form_token(given, caller(request).asking):
         raise Refused(403, "this form is too old, or was not sent by the page: open the page again")
     return fields
 

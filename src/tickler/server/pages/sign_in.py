@@ -8,7 +8,7 @@ from urllib.parse import quote
 from litestar import Response, get, post
 
 from tickler.server.pages.page import form_of, page, see
-from tickler.server.service import Asked, service_of
+from tickler.server.service import Asked, caller, service_of
 
 
 @get("/login", opt={"scope": "nothing"})
@@ -24,6 +24,7 @@ async def sign_in(request: Asked) -> Response[Any]:
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
         return await page(request, "login", "", 401, next=following, error="this token is not valid: it may have been revoked")
+    await _end_session(request)  # the browser forgets its cookie now
     answer = see(following, "in")
     answer.headers["set-cookie"] = await service.sessions.cookie_for(token.id)
     return answer
@@ -32,12 +33,19 @@ async def sign_in(request: Asked) -> Response[Any]:
 @post("/logout", opt={"scope": "nothing"}, status_code=200)
 async def sign_out(request: Asked) -> Response[Any]:
     await form_of(request)
+    await _end_session(request)
     answer = see("/login", "out")
     answer.headers["set-cookie"] = service_of(request).sessions.no_cookie()
     return answer
 
 
 HANDLERS = [login, sign_in, sign_out]
+
+
+async def _end_session(request: Asked) -> None:
+    session = caller(request).session
+    if session is not None:
+        await service_of(request).sessions.end(session)
 
 
 def _inside(path: str) -> str:

@@ -3,6 +3,7 @@ import { here } from "./page.js";
 
 const MOST_LISTED = 12;
 const SHOWN_MS = 60_000;
+const AGAIN_MS = 5_000;
 const fires = [];
 const list = document.getElementById("fires");
 const strip = document.getElementById("strip");
@@ -116,6 +117,7 @@ function open() {
   source.addEventListener("error", () => {
     live.dataset.state = "lost";
     live.textContent = "not connected, trying again";
+    if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS); // it was refused: the browser does not try again
   });
   source.addEventListener("stats", (event) => showNumbers(JSON.parse(event.data)));
   source.addEventListener("fire", (event) => showFire(JSON.parse(event.data)));
