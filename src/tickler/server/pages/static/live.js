@@ -51,11 +51,14 @@ function showFire(fire) {
     className: `state state-${kind === "delivered" ? "delivered" : kind === "retry" ? "waiting" : "dead"}`,
     textContent: kind === "delivered" ? "delivered" : kind === "retry" ? "failed" : "given up",
   });
-  const what = document.createElement("span");
+  const what = Object.assign(document.createElement("span"), { className: "what" });
   const link = Object.assign(document.createElement("a"), {
     href: `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`,
-    textContent: `${fire.owner} / ${fire.key}`,
   });
+  link.append(
+    Object.assign(document.createElement("span"), { className: "owner", textContent: `${fire.owner} /` }), " ",
+    Object.assign(document.createElement("b"), { textContent: fire.key }),
+  );
   what.append(link, fire.detail ? `  ${fire.detail}` : "");
   const late = Math.max(fire.at - fire.nominal_at, 0);
   const took = Object.assign(document.createElement("span"), {
