@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -92,8 +93,20 @@ async def form_of(request: Asked) -> dict[str, str]:
 
 def see(path: str, said: str | None = None, **query: str | None) -> Response[bytes]:
     """Go and look there."""
-    given = {name: value for name, value in {**query, "said": said}.items() if value}
-    return Response(b"", status_code=303, headers={"location": f"{path}?{urlencode(given)}" if given else path})
+    return Response(b"", status_code=303, headers={"location": address(path, **query, said=said)})
+
+
+def address(path: str, **query: str | None) -> str:
+    """A path with what is asked for there."""
+    given = urlencode({name: value for name, value in query.items() if value})
+    return f"{path}{'&' if '?' in path else '?'}{given}" if given else path
+
+
+def inside(path: str | None, otherwise: str = "/") -> str:
+    """A place of this page, and nowhere else."""
+    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
+        return otherwise
+    return quote(path, safe="/%?&=+")
 
 
 def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
@@ -109,13 +122,15 @@ def link(owner: str, key: str, *more: str) -> str:
     return "/".join(["/schedules", *(quote(each, safe="") for each in (owner, key)), *more])
 
 
-def local(ms: int, when: When) -> str:
-    """An instant as people say it where the schedule is."""
+def local(ms: int, when: When, now_ms: int) -> str:
+    """An instant as people say it where the schedule is; no seconds or year that go without saying."""
     try:
-        there = to_datetime(ms).astimezone(load_zone(when.tz).info)
+        zone: tzinfo = load_zone(when.tz).info
     except UnknownTimezone:
-        there = to_datetime(ms)
-    return f"{there:%a %d %b %Y, %H:%M:%S}"
+        zone = UTC
+    there, now = to_datetime(ms).astimezone(zone), to_datetime(now_ms).astimezone(zone)
+    year, seconds = "" if there.year == now.year else f" {there.year}", f":{there:%S}" if there.second else ""
+    return f"{there:%a} {there.day} {there:%b}{year}, {there:%H:%M}{seconds}"
 
 
 def iso(ms: int) -> str:
@@ -168,7 +183,7 @@ def _made() -> Environment:
         "with_code": with_code,
     }
     made.filters.update(filters)
-    made.globals.update({"link": link, "asset": url_of})
+    made.globals.update({"link": link, "address": address, "asset": url_of})
     return made
 
 

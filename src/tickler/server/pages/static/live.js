@@ -1,5 +1,5 @@
 // The page *Now*: numbers, clocks and fires, as the service tells of them.
-import { here } from "./page.js";
+import { show } from "./page.js";
 
 const MOST_LISTED = 12;
 const SHOWN_MS = 60_000;
@@ -25,7 +25,12 @@ function showNumbers(stats) {
   }
   offset = stats.now_ms - Date.now();
   showClocks();
-  document.getElementById("next-due").textContent = stats.next_due_at ? here(stats.next_due_at) : "nothing";
+  const nextDue = document.getElementById("next-due");
+  if (!stats.next_due_at) nextDue.textContent = "nothing";
+  else {
+    if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
+    show(nextDue.firstElementChild, stats.next_due_at);
+  }
 }
 
 function showClocks() {
