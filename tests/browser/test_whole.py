@@ -55,7 +55,10 @@ async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: 
     assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
     assert sum(number >= CROWD for number in told["hours"]) == 7, "each day of the week has its peak, with what others have put"
     busiest = visitor.page.locator(f".heat td[title^='{max(told['hours']):,} due ']")
-    assert (await busiest.first.get_attribute("class") or "").split() == ["heat-9"]
+    assert (await busiest.first.get_attribute("class") or "").split() == ["heat-6"]
+    half = [each for each in told["hours"] if 0 < each * 2 <= max(told["hours"])]
+    shades = await visitor.page.locator(".heat td").evaluate_all("all => all.map(each => each.className + ' ' + each.title)")
+    assert len([each for each in shades if each[:6] in ("heat-1", "heat-2", "heat-3")]) == len(half), "half as dark is half as many"
     assert told["peaks"][0]["count"] >= CROWD
     await visitor.sees(f"{told['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
     await visitor.sees("spread", visitor.page.locator(".peaks"))
