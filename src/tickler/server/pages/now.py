@@ -7,8 +7,10 @@ from litestar import Response, get
 from tickler.server.pages.page import page
 from tickler.server.service import Asked, caller, service_of
 from tickler.server.stats import stats
+from tickler.workers import MISSING_MS
 
 LOG_PAGE = 50
+SHOWN_MS = 3_600_000  # who was not heard of for longer is no news
 
 
 @get("/", opt={"scope": "read"})
@@ -16,7 +18,11 @@ async def now(request: Asked) -> Response[str]:
     service, who = service_of(request), caller(request)
     numbers = await stats(service.tickler, who.owner)
     first = await service.tickler.schedules.list(owner=who.owner, limit=1)
-    return await page(request, "now", "now", numbers=numbers, is_empty=not first.items)
+    workers = [each for each in numbers.workers if numbers.now_ms - each.seen_at < SHOWN_MS]
+    return await page(
+        request, "now", "now",
+        numbers=numbers, workers=workers, is_empty=not first.items, missing_ms=MISSING_MS, shown_ms=SHOWN_MS,
+    )  # fmt: skip
 
 
 @get("/deeds", opt={"scope": "read"})

@@ -25,12 +25,44 @@ function showNumbers(stats) {
   }
   offset = stats.now_ms - Date.now();
   showClocks();
+  showWorkers(stats.workers, stats.now_ms);
   const nextDue = document.getElementById("next-due");
   if (!stats.next_due_at) nextDue.textContent = "nothing";
   else {
     if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
     show(nextDue.firstElementChild, stats.next_due_at);
   }
+}
+
+function ago(ms) {
+  const s = Math.max(Math.round(ms / 1000), 0);
+  return s < 100 ? `${s} s ago` : `${Math.round(s / 60)} min ago`;
+}
+
+function showWorkers(all, now) {
+  const table = document.getElementById("workers");
+  if (!table) return; // whoever is bound to an owner sees none
+  const { missingMs, shownMs } = table.dataset;
+  const shown = all.filter((worker) => now - worker.seen_at < shownMs);
+  const rows = shown.map((worker) => {
+    const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
+    const doing = isMissing ? "missing" : worker.doing;
+    const cells = { Name: worker.name, Does: doing, "In flight": worker.in_flight, "Heard of": ago(now - worker.seen_at) };
+    const row = document.createElement("tr");
+    for (const [label, text] of Object.entries(cells)) {
+      const cell = row.insertCell();
+      cell.dataset.label = label;
+      cell.classList.toggle("num", label === "In flight");
+      if (label === "Does") {
+        const dot = cell.appendChild(Object.assign(document.createElement("i"), { className: "dot" }));
+        dot.dataset.doing = doing;
+      }
+      cell.append(text);
+    }
+    return row;
+  });
+  table.tBodies[0].replaceChildren(...rows);
+  document.getElementById("no-workers").hidden = rows.length > 0;
 }
 
 function showClocks() {
@@ -87,13 +119,15 @@ function draw() {
   pen.strokeStyle = colours.getPropertyValue("--line");
   pen.fillStyle = colours.getPropertyValue("--soft");
   pen.font = "11px system-ui";
-  for (let s = 0; s < 60; s += 10) {
-    const x = width - ((now % 10_000) + s * 1000) / SHOWN_MS * width;
+  const step = width < 500 ? 20 : 10; // seconds
+  for (let s = 0; s < 60; s += step) {
+    const since = (now % (step * 1000)) + s * 1000;
+    const x = width - since / SHOWN_MS * width;
     pen.beginPath();
     pen.moveTo(x, 0);
     pen.lineTo(x, height - 14);
     pen.stroke();
-    pen.fillText(new Date(now - (now % 10_000) - s * 1000).toLocaleTimeString(), x + 3, height - 3);
+    pen.fillText(new Date(now - since).toLocaleTimeString(), x + 3, height - 3);
   }
   const tones = { delivered: "--good", retry: "--late", dead: "--bad" };
   const columns = new Map(); // many at one instant make a taller mark
