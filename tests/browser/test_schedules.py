@@ -226,6 +226,10 @@ async def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(visitor: V
     await visitor.page.locator("[name=enabled]").uncheck()
     await visitor.press("Make it")
     assert "1" in await visitor.page.locator("#key-error").inner_text()
+    assert await visitor.page.evaluate("[document.activeElement.id, document.activeElement.getAttribute('aria-describedby')]") == [
+        "key",
+        "key-error",
+    ]
     await visitor.fill(key="digest", payload='{"a": ')
     await visitor.press("Make it")
     await visitor.sees("the payload", visitor.page.locator("#payload-error"))
@@ -265,8 +269,13 @@ async def test_examples_zones_and_marks_are_shown_while_typing(visit: Visit, ser
     await visitor.page.get_by_role("button", name="weekly(mon 08:30, fri 17:00)").click()
     items = visitor.page.locator("#preview li")
     await items.filter(has_text="08:30:00 +09:00").first.wait_for()
+    assert await items.filter(has_text="here").count() == 0, "there is here"
     await visitor.sees("Monday")
+    visitor.refusals.add(422)
+    await visitor.fill(tz="Europe/Nowhere")
+    await visitor.page.locator("#tz[aria-invalid=true][aria-describedby=preview-words]").wait_for()
     await visitor.fill(tz="Europe/Berlin", when="30 2 * 3 sun")
+    await visitor.sees("Sun 10:30 here")
     await items.filter(has_text="02:30 does not exist that day: fires at 03:00").first.wait_for()
     await visitor.fill(when="at(2020-01-01T00:00:00)")
     await visitor.sees("It never fires again")
