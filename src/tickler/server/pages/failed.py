@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
-from tickler.server.pages.page import form_of, inside, link, page, see
+from tickler.fires import Fire
+from tickler.server.pages.page import ask_first, form_of, inside, link, page, see
 from tickler.server.service import Asked, caller, service_of
 
 PAGE = 50
 MOST_COUNTED = 1_000
+CANCEL = "It is never delivered, then."
 
 
 @get("/failed", opt={"scope": "read"})
@@ -21,7 +23,8 @@ async def failed(request: Asked) -> Response[str]:
     dead = await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=request.query_params.get("after") or None)
     open_fires = await fires.list(state="open", owner=owner, key=key, limit=PAGE)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
-    return await page(request, "failed", "failed", dead=dead, retrying=retrying, owner=owner, key=key)
+    groups = [[fire] for fire in dead.items] if key else alike(dead.items)
+    return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
 
 
 @get("/failed/retry-all", opt={"scope": "write"})
@@ -60,13 +63,24 @@ async def change(request: Asked) -> Response[Any]:
     fire = await tickler.fires.get(fire_id)
     if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
+    back = inside(fields.get("back"), "/failed")
+    if change == "cancel" and "sure" not in fields:
+        return await ask_first(request, f"/failed/{fire_id}/cancel", "Cancel it", CANCEL, back)
     done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
     await tickler.audit.note(who.name, said, owner=fire.owner, key=fire.key, detail=fire_id)
-    return see(inside(fields.get("back"), "/failed"), said)
+    return see(back, said)
 
 
 HANDLERS = [failed, ask, retry_all, change]
+
+
+def alike(fires: Sequence[Fire]) -> list[list[Fire]]:
+    """Those of the same schedule that failed for the same reason are one line: a single broken one must not hide all others."""
+    groups: dict[tuple[str, str, str | None], list[Fire]] = {}
+    for fire in fires:
+        groups.setdefault((fire.owner, fire.key, fire.reason), []).append(fire)
+    return list(groups.values())
 
 
 def _of(request: Asked, asked: Mapping[str, str]) -> tuple[str | None, str | None]:

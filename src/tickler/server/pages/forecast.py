@@ -37,7 +37,8 @@ async def forecast(request: Asked) -> Response[str]:
     found = await service_of(request).tickler.forecasts.at_hand()
     return await page(
         request, "forecast", "forecast",
-        forecast=found, days=days(found), bars=bars(found), levels=LEVELS, most=max(found.hours), most_a_minute=max(found.minutes),
+        forecast=found, days=days(found), bars=bars(found), levels=LEVELS,
+        most=max(found.hours), most_a_minute=max(found.minutes),
     )  # fmt: skip
 
 

@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Request, Response
 from litestar.enums import MediaType
 from markupsafe import Markup, escape
+from msgspec.structs import replace
 
 from tickler.clock import to_datetime
-from tickler.errors import UnknownTimezone
+from tickler.errors import ScheduleNotFound, UnknownTimezone
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import Asked, caller, service_of
@@ -74,6 +75,11 @@ def _asking(request: Asked) -> Who:
     return who if isinstance(who, Who) else NOBODY
 
 
+async def ask_first(request: Asked, path: str, label: str, question: str, back: str) -> Response[str]:
+    """Before what cannot be undone, unless the form says that it was asked: with JavaScript the page does so by itself."""
+    return await page(request, "sure", "", path=path, label=label, question=question, back=back)
+
+
 async def form_of(request: Asked) -> dict[str, str]:
     """The fields of a form of ours; what another site sends has no token in it that fits."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -106,7 +112,8 @@ def inside(path: str | None, otherwise: str = "/") -> str:
     """A place of this page, and nowhere else."""
     if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
         return otherwise
-    return quote(path, safe="/%?&=+")
+    place, mark, query = path.partition("?")
+    return quote(place, safe="/%") + mark + quote(query, safe="%&=+")
 
 
 def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
@@ -114,6 +121,8 @@ def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[An
     problem = problem_of(error)
     if problem.status == 401:
         return see("/login", next=request.scope["path"])
+    if isinstance(error, ScheduleNotFound):  # whose own remedy is for programmers
+        problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
     return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": ""})
 
 

@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import StoredSchedule
-from tickler.server.pages.page import address, form_of, inside, link, page, see
+from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.timeline import timeline
 from tickler.server.service import Asked, caller, place, service_of
 from tickler.when import Unreadable, marked
@@ -19,6 +19,7 @@ HISTORY = 20
 UPCOMING = 10
 MARKED = 20  # fires that are owed, in each state: on the timeline
 LISTED = 3  # and in the table
+DELETE = "Delete {} / {}? What it still owes is cancelled."
 PATH = "/schedules/{owner:str}/{key:str}"
 
 
@@ -38,10 +39,11 @@ async def schedule(request: Asked) -> Response[str]:
     reads = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
         request, "schedule", "schedules",
-        owner=owner, key=key, stored=stored, history=history, fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
+        owner=owner, key=key, stored=stored, history=history,
+        fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
         upcoming=_upcoming(stored) if stored is not None and reads else [],
-        why=await tickler.why(owner, key),
+        why=await tickler.why(owner, key), delete=DELETE.format(owner, key),
         drawn=timeline(history.items, fires, tickler.now_ms()),
     )  # fmt: skip
 
@@ -64,6 +66,8 @@ async def change(request: Asked) -> Response[Any]:
         await tickler.trigger(owner, key)
         said = "triggered"
     elif change == "delete":
+        if "sure" not in fields:
+            return await ask_first(request, link(owner, key, "delete"), "Delete", DELETE.format(owner, key), back)
         if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
         said, back = "deleted", address("/schedules", owner=owner)

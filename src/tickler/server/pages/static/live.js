@@ -148,6 +148,7 @@ function draw() {
 }
 
 function open() {
+  live.textContent = "connecting…";
   const source = new EventSource("/v1/live");
   source.addEventListener("open", () => {
     live.dataset.state = "on";

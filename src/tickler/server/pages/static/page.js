@@ -18,10 +18,14 @@ export function show(time, ms) {
 
 for (const time of document.querySelectorAll("time[data-ms]:not([data-clock])")) show(time, Number(time.dataset.ms));
 
-for (const part of document.querySelectorAll("[data-from-end]")) part.scrollLeft = part.scrollWidth; // the latest is on the right
+for (const part of document.querySelectorAll("[data-latest]")) {
+  const ends = [...part.querySelectorAll(part.dataset.latest)].map((each) => each.getBoundingClientRect().right);
+  part.scrollLeft = Math.max(...ends) - part.getBoundingClientRect().right + 60; // so that it is in sight, and a bit of what follows
+}
 
 for (const form of document.querySelectorAll("form[data-ask]")) {
   form.addEventListener("submit", (event) => {
     if (!window.confirm(form.dataset.ask)) event.preventDefault();
+    else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "sure", value: "yes" }));
   });
 }
