@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tickler.clock import to_datetime
 from tickler.errors import ScheduleNotFound, UnknownTimezone
+from tickler.observe import phrases
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import Asked, caller, service_of
@@ -159,11 +160,8 @@ def pretty(value: object) -> str:
 
 
 def span(ms: int) -> str:
-    """How long, in its largest unit."""
-    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
-        if ms >= size:
-            return f"{ms / size:.3g} {name}"
-    return f"{ms} ms"
+    """How long; of less than a minute in seconds with a fraction."""
+    return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else phrases.span(ms)
 
 
 def with_code(text: str) -> Markup:

@@ -9,6 +9,8 @@ const strip = document.getElementById("strip");
 const live = document.getElementById("live");
 const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
+const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
 function count(value, most) {
@@ -42,8 +44,8 @@ function ago(ms) {
 function showWorkers(all, now) {
   const table = document.getElementById("workers");
   if (!table) return; // whoever is bound to an owner sees none
-  const { missingMs, shownMs } = table.dataset;
-  const shown = all.filter((worker) => now - worker.seen_at < shownMs);
+  const { missingMs, shownMs, stoppedMs } = table.dataset;
+  const shown = all.filter((worker) => now - worker.seen_at < (worker.doing === "stopped" ? stoppedMs : shownMs));
   const rows = shown.map((worker) => {
     const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
     const doing = isMissing ? "missing" : worker.doing;
@@ -83,7 +85,7 @@ function showFire(fire) {
   hasNone.hidden = true;
   const item = document.createElement("li");
   const kind = kindOf(fire);
-  const time = Object.assign(document.createElement("time"), { textContent: new Date(fire.at).toLocaleTimeString() });
+  const time = Object.assign(document.createElement("time"), { textContent: clock.format(fire.at) });
   const state = Object.assign(document.createElement("span"), {
     className: `state state-${kind === "delivered" ? "delivered" : kind === "retry" ? "waiting" : "dead"}`,
     textContent: kind === "delivered" ? "delivered" : kind === "retry" ? "failed" : "given up",
@@ -127,7 +129,7 @@ function draw() {
     pen.moveTo(x, 0);
     pen.lineTo(x, height - 14);
     pen.stroke();
-    pen.fillText(new Date(now - since).toLocaleTimeString(), x + 3, height - 3);
+    pen.fillText(clock.format(now - since), x + 3, height - 3);
   }
   const tones = { delivered: "--good", retry: "--late", dead: "--bad" };
   const columns = new Map(); // many at one instant make a taller mark
@@ -152,7 +154,7 @@ function open() {
   const source = new EventSource("/v1/live");
   source.addEventListener("open", () => {
     live.dataset.state = "on";
-    live.textContent = "live";
+    live.textContent = `live, ${zone}`;
     list.replaceChildren();
     fires.length = 0;
   });
