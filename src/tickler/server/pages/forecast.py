@@ -73,8 +73,8 @@ def level(count: int, most: int) -> int:
 
 
 def short(count: int) -> str:
-    """In five characters, for a cell."""
+    """In four characters or five, for a cell."""
     for name, size in (("M", 1_000_000), ("k", 1_000)):
         if count >= size:
-            return f"{count / size:.3g}{name}"
+            return f"{count / size:.{1 if count < 100 * size else 0}f}{name}"
     return str(count)
