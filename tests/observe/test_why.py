@@ -201,6 +201,23 @@ async def test_what_was_given_up_long_ago_does_not_come_before_what_was_delivere
     assert "17:00:00 UTC is dead (gone again)" in (await memory.why("u1", "digest")).sentence
 
 
+async def test_those_that_are_dead_for_the_same_reason_are_told_together(t: Tickler, clock: ManualClock) -> None:
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        raise GiveUp("no such user" if clock.now_ms() < NOW_MS + 4 * HOUR_MS else "no such town")
+
+    await put(t)
+    for _ in range(4):
+        clock.advance(timedelta(hours=1))
+        await t.tick()
+    (dead,) = [fire for fire in (await t.fires.list(state="dead")).items if fire.reason == "no such town"]
+    assert says(await t.why("u1", "digest"), "fire") == [
+        "3 fires, 2030-11-20 13:00:00 UTC to 2030-11-20 15:00:00 UTC, are dead (no such user): "
+        "send them again with `tickler retry --all --owner u1 --key digest`",
+        f"the fire of 2030-11-20 16:00:00 UTC is dead (no such town): send it again with `tickler retry {dead.id}`",
+    ]
+
+
 async def test_an_instant_that_a_rule_skipped_names_the_rule(t: Tickler, clock: ManualClock) -> None:
     t.handler("digest")(lambda fire: None)
     await put(t)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from shlex import quote
 
 import msgspec
 
@@ -17,6 +19,7 @@ from tickler.workers import STOPPED, WORKING, WorkerReport, workers
 PAGE = 200  # entries of the history that are read together
 MOST_PAGES = 10  # of them, before the search for an instant ends
 MOST_FIRES = 100  # of a schedule, in each state
+MOST_FACTS = 10  # about what it owes
 PATIENCE_MS = 5_000  # what is due for less than this is about to be claimed
 
 
@@ -325,7 +328,25 @@ def _named(schedule: StoredSchedule, at: int, found: Sequence[Entry | Fire]) -> 
 
 
 def _owed(known: Known) -> list[Fact]:
-    return [_owing(fire, known.schedule, known.now_ms) for fire in known.fires[:10]]
+    """What is dead for the same reason, or waits, is told together; what is to be delivered one by one."""
+    alike: dict[tuple[str, str | None], list[Fire]] = {}
+    for fire in known.fires:
+        alike.setdefault(("open", fire.id) if fire.state == "open" else (fire.state, fire.reason), []).append(fire)
+    return [_owing_all(fires, known) for fires in islice(alike.values(), MOST_FACTS)]
+
+
+def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
+    first, last = fires[0], fires[-1]
+    if len(fires) == 1:
+        return _owing(first, known.schedule, known.now_ms)
+    when = None if known.schedule is None else known.schedule.when
+    many = f"{len(fires)}{' or more' if len(fires) == MOST_FIRES else ''} fires, {instant(first.nominal_at, when)}"
+    until = "" if last.nominal_at == first.nominal_at else f" to {instant(last.nominal_at, when)}"
+    if first.state == "waiting":
+        return Fact("fire", f"{many}{until}, wait until those before them are settled, as its overlap says")
+    because = f" ({first.reason})" if first.reason else ""
+    all_of_them = f"tickler retry --all --owner {quote(known.id.owner)} --key {quote(known.id.key)}"
+    return Fact("fire", f"{many}{until}, are dead{because}: send them again with `{all_of_them}`", good=False)
 
 
 def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:

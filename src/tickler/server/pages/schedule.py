@@ -6,15 +6,20 @@ from typing import Any
 
 from litestar import Response, get, post
 
+from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
-from tickler.server.pages.page import form_of, link, page, see
+from tickler.schedule import StoredSchedule
+from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.timeline import timeline
 from tickler.server.service import Asked, caller, place, service_of
-from tickler.when import Unreadable
+from tickler.when import Unreadable, marked
 from tickler.when.words import in_words
 
-HISTORY = 50
+HISTORY = 20
 UPCOMING = 10
+MARKED = 20  # fires that are owed, in each state: on the timeline
+LISTED = 3  # and in the table
+DELETE = "Delete {} / {}? What it still owes is cancelled."
 PATH = "/schedules/{owner:str}/{key:str}"
 
 
@@ -26,19 +31,20 @@ async def schedule(request: Asked) -> Response[str]:
     history = await tickler.fires.history(owner, key, limit=HISTORY, after=request.query_params.get("after") or None)
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
-    open_fires = [
-        fire
-        for state in ("open", "waiting", "dead")
-        for fire in (await tickler.fires.list(state=state, owner=owner, key=key, limit=20)).items
+    owed = [
+        (await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED)).items for state in ("open", "waiting", "dead")
     ]
+    fires = [fire for each in owed for fire in each]
+    listed = [fire for each in owed for fire in each[:LISTED]]
     reads = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
         request, "schedule", "schedules",
-        owner=owner, key=key, stored=stored, history=history, fires=open_fires,
+        owner=owner, key=key, stored=stored, history=history,
+        fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
-        upcoming=_upcoming(stored, tickler.now_ms()) if reads else [],
-        why=await tickler.why(owner, key),
-        drawn=timeline(history.items, open_fires, tickler.now_ms()),
+        upcoming=_upcoming(stored) if stored is not None and reads else [],
+        why=await tickler.why(owner, key), delete=DELETE.format(owner, key),
+        drawn=timeline(history.items, fires, tickler.now_ms()),
     )  # fmt: skip
 
 
@@ -49,7 +55,7 @@ async def change(request: Asked) -> Response[Any]:
     fields = await form_of(request)
     owner, key = place(request)
     tickler, who = service_of(request).tickler, caller(request)
-    back = link(owner, key) if fields.get("back") != "list" else "/schedules"
+    back = inside(fields.get("back"), link(owner, key))
     if change == "pause":
         await tickler.schedules.pause(owner, key)
         said = "paused"
@@ -60,9 +66,11 @@ async def change(request: Asked) -> Response[Any]:
         await tickler.trigger(owner, key)
         said = "triggered"
     elif change == "delete":
+        if "sure" not in fields:
+            return await ask_first(request, link(owner, key, "delete"), "Delete", DELETE.format(owner, key), back)
         if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
-        said, back = "deleted", "/schedules"
+        said, back = "deleted", address("/schedules", owner=owner)
     else:
         raise ScheduleNotFound(owner, key)
     await tickler.audit.note(who.name, said, owner=owner, key=key)
@@ -72,13 +80,9 @@ async def change(request: Asked) -> Response[Any]:
 HANDLERS = [schedule, change]
 
 
-def _upcoming(stored: Any, now_ms: int) -> list[int]:
-    """Its next instants, as it is declared; none where it does not fire."""
+def _upcoming(stored: StoredSchedule) -> list[tuple[int, tuple[str, ...]]]:
+    """Its next instants, as it is declared, and what the clock does there; none where it does not fire."""
     if stored.next_fire_at is None:
         return []
-    found: list[int] = []
-    at: int | None = stored.next_fire_at - stored.offset_ms()
-    while at is not None and len(found) < UPCOMING and (stored.ends_at is None or at <= stored.ends_at):
-        found.append(at)
-        at = stored.when.next_after(at)
-    return found
+    found = marked(stored.when, stored.next_fire_at - stored.offset_ms() - 1, UPCOMING, stored.ends_at)
+    return [(datetime_ms(each.at, "at"), each.marks) for each in found]

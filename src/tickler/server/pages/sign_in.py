@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from litestar import Response, get, post
 
-from tickler.server.pages.page import form_of, page, see
+from tickler.server.pages.page import form_of, inside, page, see
 from tickler.server.service import Asked, caller, service_of
 
 
 @get("/login", opt={"scope": "nothing"})
 async def login(request: Asked) -> Response[str]:
-    return await page(request, "login", "", next=_inside(request.query_params.get("next", "/")), error="")
+    return await page(request, "login", "", next=inside(request.query_params.get("next")), error="")
 
 
 @post("/login", opt={"scope": "nothing"}, status_code=200)
 async def sign_in(request: Asked) -> Response[Any]:
     service = service_of(request)
     fields = await form_of(request)
-    following = _inside(fields.get("next", "/"))
+    following = inside(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
         return await page(request, "login", "", 401, next=following, error="this token is not valid: it may have been revoked")
@@ -46,8 +45,3 @@ async def _end_session(request: Asked) -> None:
     session = caller(request).session
     if session is not None:
         await service_of(request).sessions.end(session)
-
-
-def _inside(path: str) -> str:
-    """A place of this page, and nowhere else."""
-    return quote(path, safe="/%") if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
