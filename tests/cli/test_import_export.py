@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sqlite3
+import stat
 from pathlib import Path
 
 import pytest
@@ -107,9 +109,50 @@ def test_a_file_that_cannot_be_read_or_written_is_named(here: Here, file_url: st
 
 def test_an_export_that_fails_leaves_the_file_of_before(here: Here, file_url: str, file: Path, tmp_path: Path) -> None:
     file.write_text("yesterday's")
-    assert here("export", str(file)).code == 1
+    assert here("export", "--force", str(file)).code == 1
     assert file.read_text() == "yesterday's"
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(here: Here, file_url: str, file: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    file.write_text("yesterday's")
+    file.chmod(0o640)
+    beside = file.with_name(f"{file.name}.part")
+    beside.write_text("mine")
+    done = here("export", str(file))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"tickler: {file} is there already: name another file, or pass --force to replace it\n"
+    assert file.read_text() == "yesterday's"
+    assert here("export", str(file), "--force").code == 0
+    assert json.loads(file.read_text())["key"] == "k"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert beside.read_text() == "mine"
+
+
+def test_an_export_goes_where_a_symlink_points_to(here: Here, file_url: str, file: Path, tmp_path: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    (tmp_path / "elsewhere").mkdir()
+    real = tmp_path / "elsewhere" / "real.ndjson"
+    file.symlink_to(real)
+    for option in ([], ["--force"]):  # it is not there yet; it is there
+        assert here("export", str(file), *option).code == 0
+        assert file.is_symlink()
+        assert json.loads(real.read_text())["key"] == "k"
+        assert list(real.parent.iterdir()) == [real]
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(here: Here, file_url: str, tmp_path: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert here("export", str(pipe)).code == 0
+        assert json.loads(os.read(reading, 1 << 16))["key"] == "k"
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
 
 
 def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -> None:
