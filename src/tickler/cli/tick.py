@@ -14,6 +14,7 @@ from rich.console import Console
 
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
+from tickler.cli.session import made_if_asked
 from tickler.cli.work import Setup, function_of, prepared
 from tickler.connect import connect
 from tickler.deliver.deliverers import check_environment
@@ -36,6 +37,6 @@ def command(store: StoreOption = None, budget: Budget = 50_000, setup: Setup = N
 
 
 async def _tick(url: str, budget_ms: int, prepare: Callable[[Tickler], object]) -> Summary:
-    async with connect(url) as tickler:
+    async with connect(url, create=made_if_asked(url)) as tickler:
         await prepared(tickler, prepare)
         return await tickler.tick(budget_ms)

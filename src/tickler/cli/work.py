@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated
@@ -21,12 +22,13 @@ from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes, taken_place
 from tickler.cli.scrape import scraped
+from tickler.cli.session import made_if_asked
 from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
 from tickler.cli.traces import trace_if_asked
-from tickler.connect import connect
+from tickler.connect import connect, opened_store
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
-from tickler.errors import InvalidInput
+from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.tickler import Tickler
 
 DEFAULTS = RunOptions()
@@ -87,6 +89,7 @@ def command(
     )
     check_environment(os.environ)
     if processes > 1:
+        asyncio.run(_look_at(url))
         raise typer.Exit(Processes(processes, patience_s=drain + 2 * PATIENCE_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
@@ -94,10 +97,17 @@ def command(
     asyncio.run(_work(url, function_of(setup), options, parent, port))
 
 
+async def _look_at(url: str) -> None:
+    """That there is a store is said once, and not by each of several processes again and again. One may come up later."""
+    with suppress(StoreUnavailable):
+        async with opened_store(url, create=made_if_asked(url)):
+            pass
+
+
 async def _work(
     url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None, metrics: int | None
 ) -> None:
-    async with connect(url) as tickler, scraped(tickler, metrics):
+    async with connect(url, create=made_if_asked(url)) as tickler, scraped(tickler, metrics):
         await prepared(tickler, prepare)
         spare_the_collector()
         stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
