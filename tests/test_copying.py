@@ -547,7 +547,7 @@ async def test_workers_that_are_alive_are_named(connected: Connected, clock: Man
     source, target = await connected("memory"), await connected("sqlite")
     busy = {"source": source, "target": target}[which]
     await report(busy.store.records, WorkerReport(name="host:1", doing="working", started_at=1, seen_at=NOW_MS))
-    with pytest.raises(InvalidInput, match=rf"1 workers are at work on the {which}, such as host:1.*--while-workers-run"):
+    with pytest.raises(InvalidInput, match=rf"1 worker is at work on the {which}, such as host:1.*--while-workers-run"):
         await copy_of(source, target).begin()
     await copy_of(source, target).begin(while_workers_run=True)
     clock.advance(70)

@@ -20,6 +20,7 @@ from tickler.audit import Deed
 from tickler.contents import Contents, Part, RawSchedule, Remembered
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.fires import Entry, Fire
+from tickler.observe.phrases import some
 from tickler.records import Record, RecordStore
 from tickler.schedule import Id
 from tickler.store import Store
@@ -299,7 +300,7 @@ async def _refuse_workers(records: RecordStore, which: str, now_ms: int) -> None
     alive = [worker.name for worker in await workers(records, now_ms) if worker.is_alive(now_ms)]
     if alive:
         raise InvalidInput(
-            f"{len(alive)} workers are at work on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
+            f"{some(len(alive), 'worker is', 'workers are')} at work on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
             "or pass --while-workers-run for a copy that is not exact"
         )
 

@@ -101,7 +101,7 @@ async def test_workers_at_work_are_named_and_let_through_on_demand(tmp_path: Pat
         await report(t.store.records, WorkerReport(name="host:7", doing="working", started_at=1, seen_at=t.now_ms()))
     done = run_tickler("copy", url, TO, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "1 workers are at work on the source, such as host:7" in done.stderr
+    assert "1 worker is at work on the source, such as host:7" in done.stderr
     assert run_tickler("copy", url, TO, "--while-workers-run", folder=tmp_path).returncode == 0
 
 
