@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -65,6 +69,24 @@ def test_an_export_goes_to_stdout_and_may_be_of_one_owner(here: Here, full: str)
 def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{line('a')}\n{line('b')}".encode())))
     assert here("import", "-").out == "2 schedules were put, 0 lines were refused\n"
+
+
+def test_ctrl_c_ends_an_import_that_waits_for_stdin(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tickler", "import", "-", "--store", "sqlite:///t.db"]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        try:
+            process.stdin.write("\n" * 200_000)  # more than a pipe holds: it is read by now
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read() if process.wait(timeout=10) else ""
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "Fatal" not in said
 
 
 def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here, url: str, file: Path) -> None:
