@@ -66,6 +66,14 @@ def test_an_export_goes_to_stdout_and_may_be_of_one_owner(here: Here, full: str)
     assert [json.loads(line)["owner"] for line in done.lines] == ["u1"] * 125
 
 
+def test_an_export_answers_in_json_beside_what_it_writes(here: Here, file_url: str, file: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    done = here("export", str(file), "--json")
+    assert (done.code, done.err, done.json) == (0, "", {"file": str(file), "exported": 1, "left_out": []})
+    done = here("export", "--json")
+    assert (done.json["key"], json.loads(done.err)) == ("k", {"file": "-", "exported": 1, "left_out": []})
+
+
 def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{line('a')}\n{line('b')}".encode())))
     assert here("import", "-").out == "2 schedules were put, 0 lines were refused\n"
@@ -187,3 +195,5 @@ def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -
     done = here("export")
     assert (done.code, len(done.lines)) == (1, 1)
     assert "tickler: u1/newer was left out: a newer Tickler wrote it: upgrade" in done.err
+    (left_out,) = json.loads(here("export", "--json").err)["left_out"]
+    assert left_out == {"owner": "u1", "key": "newer", "error": "a newer Tickler wrote it: upgrade"}

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tickler.cli.output import show_table, visible
-from tickler.cli.progress import progress
+from tickler.cli.progress import doing, progress
 from tickler.cli.shown import show_fires
 from tickler.fires import Fire
 
@@ -79,6 +79,22 @@ def test_a_fire_takes_two_lines_on_a_narrow_terminal() -> None:
         assert len(text.strip().splitlines()) == lines
         assert f"{fire.id}  u1" in text
         assert "dead after attempt 3: gone" in text
+
+
+def test_work_that_tells_in_words_is_heard_at_once_if_nobody_watches_and_after_the_bar_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    with doing("migrating", said.append) as tell:
+        tell("half")
+        assert said == ["half"]
+    console = terminal(80)
+    monkeypatch.setattr("tickler.cli.progress.Console", lambda **how: console)
+    with doing("migrating", said.append) as tell:
+        tell("[all] of it")
+        assert said == ["half"]
+    assert said == ["half", "[all] of it"]
+    assert "migrating" in written(console)
 
 
 def test_progress_is_for_those_who_watch(capsys: pytest.CaptureFixture[str]) -> None:

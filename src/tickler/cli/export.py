@@ -14,8 +14,8 @@ from typing import Annotated, BinaryIO
 import typer
 
 from tickler.bulk import export_lines
-from tickler.cli.options import FLAG, OwnerOption, StoreOption
-from tickler.cli.output import remark
+from tickler.cli.options import FLAG, JsonOption, OwnerOption, StoreOption
+from tickler.cli.output import answer, remark
 from tickler.cli.progress import progress
 from tickler.cli.session import on_store
 from tickler.errors import InvalidInput
@@ -27,19 +27,32 @@ FileArgument = Annotated[str, typer.Argument(metavar="[FILE]", help="Where to; -
 ForceOption = Annotated[bool, typer.Option("--force", metavar=FLAG, help="Replace the file that is there.")]
 
 
-def command(file: FileArgument = "-", force: ForceOption = False, owner: OwnerOption = None, store: StoreOption = None) -> None:
+def command(
+    file: FileArgument = "-",
+    force: ForceOption = False,
+    owner: OwnerOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Write every schedule as a line of JSON, which `tickler import` reads. Exit code 1 if one could not be written whole."""
     left_out: list[StoredSchedule] = []
     if Path(file).is_file() and not force:
         raise InvalidInput(f"{file} is there already: name another file, or pass --force to replace it")
     with _opened(file) as target, progress("exporting") as update:
         count = on_store(store, lambda tickler: _export(tickler, target, owner, left_out, update))
-    for schedule in left_out:
-        why = "a newer Tickler wrote it: upgrade" if schedule.newer else f"it does not read ({schedule.reason}): put it again"
-        remark(f"tickler: {schedule.id} was left out: {why}")
-    remark(some(count, "schedule was exported", "schedules were exported"))
+    if as_json:
+        told = [{"owner": each.owner, "key": each.key, "error": _why(each)} for each in left_out]
+        answer({"file": file, "exported": count, "left_out": told}, beside=file == "-")
+    else:
+        for schedule in left_out:
+            remark(f"tickler: {schedule.id} was left out: {_why(schedule)}")
+        remark(some(count, "schedule was exported", "schedules were exported"))
     if left_out:
         raise typer.Exit(1)
+
+
+def _why(schedule: StoredSchedule) -> str:
+    return "a newer Tickler wrote it: upgrade" if schedule.newer else f"it does not read ({schedule.reason}): put it again"
 
 
 @contextmanager
