@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated
@@ -21,7 +21,7 @@ from tickler.cli.collector import spare_the_collector
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes, taken_place
-from tickler.cli.scrape import scraped
+from tickler.cli.scrape import HOST, scraped
 from tickler.cli.session import made_if_asked
 from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
 from tickler.cli.traces import trace_if_asked
@@ -62,7 +62,15 @@ MetricsPort = Annotated[
         min=1,
         max=65_000,
         metavar="PORT",
-        help="Serve /metrics to this machine; of several processes each at a port of its own, counted from this one.",
+        help="Serve /metrics at this port; of several processes each at a port of its own, counted from this one.",
+    ),
+]
+MetricsHost = Annotated[
+    str,
+    typer.Option(
+        envvar="TICKLER_METRICS_HOST",
+        metavar="ADDRESS",
+        help="Where to serve them: to this machine alone, unless you say otherwise. Anybody who reaches it may read them.",
     ),
 ]
 
@@ -80,6 +88,7 @@ def command(
     drain: Drain = DRAIN_S,
     ahead: Ahead = 0,
     metrics: MetricsPort = None,
+    metrics_host: MetricsHost = HOST,
 ) -> None:
     """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
     url, parent, place = needed(store), taken_parent(), taken_place()
@@ -94,7 +103,7 @@ def command(
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
     port = None if metrics is None else metrics + place
-    asyncio.run(_work(url, function_of(setup), options, parent, port))
+    asyncio.run(_work(url, function_of(setup), options, parent, lambda tickler: scraped(tickler, port, metrics_host)))
 
 
 async def _look_at(url: str) -> None:
@@ -105,9 +114,13 @@ async def _look_at(url: str) -> None:
 
 
 async def _work(
-    url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None, metrics: int | None
+    url: str,
+    prepare: Callable[[Tickler], object],
+    options: RunOptions,
+    parent: int | None,
+    serve_metrics: Callable[[Tickler], AbstractAsyncContextManager[None]],
 ) -> None:
-    async with connect(url, create=made_if_asked(url)) as tickler, scraped(tickler, metrics):
+    async with connect(url, create=made_if_asked(url)) as tickler, serve_metrics(tickler):
         await prepared(tickler, prepare)
         spare_the_collector()
         stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
