@@ -299,8 +299,9 @@ class _Once:
 async def _refuse_workers(records: RecordStore, which: str, now_ms: int) -> None:
     alive = [worker.name for worker in await workers(records, now_ms) if worker.is_alive(now_ms)]
     if alive:
+        at_work = some(len(alive), "worker is at work", "workers are at work")
         raise InvalidInput(
-            f"{some(len(alive), 'worker is', 'workers are')} at work on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
+            f"{at_work} on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
             "or pass --while-workers-run for a copy that is not exact"
         )
 

@@ -99,7 +99,8 @@ def test_fires_that_nobody_wants_are_cancelled_by_their_ids(here: Here, url: str
     assert here("fires", "--state", "dead", "--json").json["items"] == []
     assert deeds(url) == [("ada", "cancelled", "u1", key, id) for key, id in (("a", first), ("b", second), ("c", third))]
     with connect_sync(url) as t:
-        assert [(entry.happened, entry.detail) for entry in t.fires.history("u1", "a").items][0] == ("cancelled", "by ada")
+        entry = t.fires.history("u1", "a").items[0]
+        assert (entry.happened, entry.detail) == ("cancelled", "by ada")
 
 
 @pytest.mark.parametrize("arguments", [["--cancel"], ["fire_1"], ["--cancel", "fire_1", "--owner", "u1"]])

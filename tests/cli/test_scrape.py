@@ -96,7 +96,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
 async def test_metrics_are_served_where_they_are_wanted_and_to_this_machine_alone_otherwise() -> None:
     port = free_ports(1)
     async with connect("memory://") as t, scraped(t, port, "127.0.0.2"):
-        with pytest.raises(OSError, match="refused|failed"):
+        with pytest.raises(OSError, match=r"refused|failed"):
             await asyncio.open_connection("127.0.0.1", port)
         reader, writer = await asyncio.open_connection("127.0.0.2", port)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
@@ -104,9 +104,7 @@ async def test_metrics_are_served_where_they_are_wanted_and_to_this_machine_alon
         writer.close()
 
 
-def test_the_address_comes_by_an_option_or_the_environment(
-    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_comes_by_an_option_or_the_environment(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(tickler: Tickler, port: int, host: str) -> None:
         raise InvalidInput(f"{host} and {port}")
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 @contextmanager
 def doing(what: str, say: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-    """For work that tells in words how far it is: beside the bar, and to `say` once the bar is gone; at once if nobody watches."""
+    """For work that tells in words how far it is: by the bar, and to `say` once the bar is gone; at once if nobody watches."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield say

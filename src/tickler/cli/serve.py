@@ -121,8 +121,9 @@ def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: boo
 def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool) -> None:
     console = Console(stderr=True)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = escape(f"http://{host}:{port}/")
     console.print(f"\n  [bold]Tickler[/] on [cyan]{escape(store)}[/], {'delivering what is due' if runs else 'without a runner'}")
-    console.print(f"  open  [bold underline]http://{escape(host)}:{port}/[/]   (the API is under /v1, described at /openapi.json)")
+    console.print(f"  open  [bold underline]{address}[/]   (the API is under /v1, described at /openapi.json)")
     if settings.is_local:
         console.print("  [dim]listening for this machine only; others need a token and --host[/]\n")
 
