@@ -366,7 +366,7 @@ async def test_a_difference_is_found_and_mended_by_another_run(connected: Connec
     assert differing(await copy.compare()) == [part]
     again = copy_of(source, target)
     await again.begin()
-    assert again.is_resumed
+    assert not again.is_resumed, "it begins anew"
     await again.run()
     if part == "history":  # what only the target says is not taken away
         assert differing(await again.compare()) == ["history"]
@@ -470,12 +470,84 @@ async def test_a_copy_of_another_store_is_not_gone_on_with(connected: Connected,
         await copy_of(source, target).begin()
 
 
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("schedule", "the schedule u1/hourly was changed in it"),
+        ("worker", "the worker host:1 was at work on it"),
+        ("deed", "ada deleted u1/hourly"),
+    ],
+)
+async def test_a_target_that_was_used_since_it_differed_is_not_set_back_unasked(
+    connected: Connected, clock: ManualClock, what: str, said: str
+) -> None:
+    source, target = await connected("memory"), await connected("sqlite")
+    await fill(source, clock)
+    await differing_copy(source, target)
+    clock.advance(60)
+    if what == "schedule":
+        await target.schedules.pause("u1", "hourly")
+    elif what == "worker":
+        stopped = WorkerReport(name="host:1", doing="stopped", started_at=1, seen_at=clock.now_ms())
+        await report(target.store.records, stopped)
+    else:
+        await target.audit.note("ada", "deleted", owner="u1", key="hourly")
+    with pytest.raises(InvalidInput, match=rf"was used since .*: {said}; name an empty store, or pass --into-existing"):
+        await copy_of(source, target).begin()
+    again = copy_of(source, target)
+    await again.begin(into_existing=True)
+    await again.run()
+    assert differing(await again.compare()) == []
+
+
+async def test_what_came_from_the_source_since_does_not_count_as_a_change(connected: Connected, clock: ManualClock) -> None:
+    source, target = await connected("memory"), await connected("sqlite")
+    await fill(source, clock)
+    copy = copy_of(source, target)
+    await copy.begin()
+    clock.advance(60)
+    await source.schedules.pause("u1", "hourly")
+    await source.audit.note("ada", "paused", owner="u1", key="hourly")
+    await copy.run()
+    await target.index.remove("u2", "row0")
+    assert differing(await copy.compare()) == ["rows"]
+    again = copy_of(source, target)
+    await again.begin()
+    await again.run()
+    assert differing(await again.compare()) == []
+
+
+async def test_a_copy_that_nobody_goes_on_with_is_forgotten_after_a_day(connected: Connected, clock: ManualClock) -> None:
+    source, target = await connected("memory"), await connected("sqlite")
+    await fill(source, clock)
+    await differing_copy(source, target)
+    clock.advance(25 * 3600)
+    with pytest.raises(InvalidInput, match="did not come from an unfinished copy"):
+        await copy_of(source, target).begin()
+
+
+async def differing_copy(source: Tickler, target: Tickler) -> None:
+    copy = copy_of(source, target)
+    await copy.begin()
+    await copy.run()
+    await target.index.remove("u2", "row0")
+    assert differing(await copy.compare()) == ["rows"]
+
+
+async def test_a_store_is_not_copied_into_itself_whatever_it_is_called(connected: Connected, clock: ManualClock) -> None:
+    source = await connected("sqlite")
+    await source.schedules.put(Schedule(owner="u1", key="hourly", when="@hourly"))
+    with pytest.raises(InvalidInput, match="are the same store"):
+        await copy_of(source, source).begin(into_existing=True)
+    assert await source.store.records.list("copy", now_ms=source.now_ms()) == []
+
+
 @pytest.mark.parametrize("which", ["source", "target"])
 async def test_workers_that_are_alive_are_named(connected: Connected, clock: ManualClock, which: str) -> None:
     source, target = await connected("memory"), await connected("sqlite")
     busy = {"source": source, "target": target}[which]
     await report(busy.store.records, WorkerReport(name="host:1", doing="working", started_at=1, seen_at=NOW_MS))
-    with pytest.raises(InvalidInput, match=rf"1 workers are at work on the {which}, such as host:1.*--while-workers-run"):
+    with pytest.raises(InvalidInput, match=rf"1 worker is at work on the {which}, such as host:1.*--while-workers-run"):
         await copy_of(source, target).begin()
     await copy_of(source, target).begin(while_workers_run=True)
     clock.advance(70)

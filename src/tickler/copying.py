@@ -8,23 +8,29 @@ the number of things and a checksum have to be the same. The checksum is a sum, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
+from tickler.audit import KIND as AUDIT
+from tickler.audit import Deed
 from tickler.contents import Contents, Part, RawSchedule, Remembered
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.fires import Entry, Fire
+from tickler.observe.phrases import some
 from tickler.records import Record, RecordStore
+from tickler.schedule import Id
 from tickler.store import Store
-from tickler.workers import workers
+from tickler.workers import KEPT_MS, workers
 
 KIND = "copy"
 PAGE = 1_000
 # What tells of a store itself, or of what is at work on it just now, stays there. All other records go along.
 STAYS = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
+MARKED_MS = 60_000
 SOON_MS = 3_600_000  # what expires so soon may go while it is compared
 LONGEST_REASON_BYTES = 80  # every store keeps so much of why something failed
 
@@ -95,10 +101,13 @@ class Copy:
         if not while_workers_run:
             await _refuse_workers(self._source.records, "the source", now_ms)
             await _refuse_workers(self._target.records, "the target", now_ms)
+        await _refuse_the_same(self._source.records, self._target.records, now_ms)
         record = await self._target.records.get(KIND, _record_name(self._name), now_ms=now_ms)
         if record is not None:
             self._progress, self._version = msgspec.convert(record.value, Progress), record.version
-            self.is_resumed = True
+            self.is_resumed = bool(self._progress.parts)
+            if not self.is_resumed:
+                await self._begin_anew(now_ms, into_existing)
             return
         if not into_existing and (found := await _something(self._target.contents)) is not None:
             raise InvalidInput(
@@ -106,6 +115,29 @@ class Copy:
                 "name an empty store, or pass --into-existing to replace what has the same names"
             )
         self._progress = Progress(self._name, now_ms, into_existing)
+
+    async def _begin_anew(self, now_ms: int, into_existing: bool) -> None:
+        """After they were compared and differed: what others did in the target since is not overwritten unasked."""
+        earlier = self._progress
+        if not into_existing and (found := await self._changed_since(earlier.begun_at)) is not None:
+            raise InvalidInput(
+                f"the target was used since the copy of {self._name} that differed, and would be set back: {found}; "
+                "name an empty store, or pass --into-existing to replace what has the same names"
+            )
+        self._progress = Progress(self._name, now_ms, into_existing or earlier.into_existing)
+
+    async def _changed_since(self, since_ms: int) -> str | None:
+        """What shows that the target lives, and did not come from the source."""
+        for worker in await workers(self._target.records, self._now()):
+            if worker.seen_at > since_ms:
+                return f"the worker {worker.name} was at work on it"
+        async for name, deed in _deeds(self._target.records, since_ms, self._now()):
+            if await self._source.records.get(AUDIT, name, now_ms=self._now()) is None:
+                return f"{deed.by} {deed.did} {'/'.join(filter(None, (deed.owner, deed.key)))}".rstrip()
+        newer = await _updated(self._target.contents, since_ms)
+        there = await _updated(self._source.contents, since_ms) if newer else {}
+        changed = next((id for id, updated_at in newer.items() if there.get(id) != updated_at), None)
+        return None if changed is None else f"the schedule {changed} was changed in it"
 
     async def run(self) -> None:
         """Copy what is not copied yet."""
@@ -152,9 +184,12 @@ class Copy:
 
     async def _note(self, progress: Progress) -> None:
         """Write down how far it has come. Of two copies at once, the second notices it here."""
-        name, value = _record_name(self._name), msgspec.json.encode(progress)
+        name, value, now_ms = _record_name(self._name), msgspec.json.encode(progress), self._now()
+        until_ms = now_ms + KEPT_MS  # as long as it is known which workers came after it
         try:
-            self._version = await self._target.records.put(KIND, name, value, now_ms=self._now(), expected=self._version)
+            self._version = await self._target.records.put(
+                KIND, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
+            )
         except VersionConflict as error:
             raise StoreUnavailable(f"another copy of {self._name} is under way into the same store: let it end") from error
         self._progress = progress
@@ -264,10 +299,46 @@ class _Once:
 async def _refuse_workers(records: RecordStore, which: str, now_ms: int) -> None:
     alive = [worker.name for worker in await workers(records, now_ms) if worker.is_alive(now_ms)]
     if alive:
+        at_work = some(len(alive), "worker is at work", "workers are at work")
         raise InvalidInput(
-            f"{len(alive)} workers are at work on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
+            f"{at_work} on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
             "or pass --while-workers-run for a copy that is not exact"
         )
+
+
+async def _refuse_the_same(source: RecordStore, target: RecordStore, now_ms: int) -> None:
+    """Whatever they are called: what is written to the one is not to be found in the other."""
+    name = secrets.token_hex(16)
+    mark = msgspec.json.encode(Progress("", now_ms))
+    await target.put(KIND, name, mark, now_ms=now_ms, expires_at=now_ms + MARKED_MS)
+    try:
+        if await source.get(KIND, name, now_ms=now_ms) is not None:
+            raise InvalidInput("FROM and TO are the same store: name another one")
+    finally:
+        await target.delete(KIND, name)
+
+
+async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, Deed]]:
+    """What people did since, the latest first, and the name of the record of it."""
+    after = ""
+    while found := await records.list(AUDIT, now_ms=now_ms, after=after, limit=PAGE):
+        for record in found:
+            deed = msgspec.convert(record.value, Deed)
+            if deed.at <= since_ms:
+                return
+            yield record.name, deed
+        after = found[-1].name
+
+
+async def _updated(contents: Contents, since_ms: int) -> dict[Id, int]:
+    """Schedules that were put since, and when."""
+    found: dict[Id, int] = {}
+    cursor: str | None = None
+    while True:
+        page, cursor = await contents.schedules.walk(cursor, PAGE)
+        found |= {raw.id: raw.updated_at for raw in page if raw.updated_at > since_ms}
+        if cursor is None:
+            return found
 
 
 async def _something(contents: Contents) -> str | None:

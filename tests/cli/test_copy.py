@@ -60,7 +60,7 @@ async def test_the_answer_is_one_line_of_json_on_demand(tmp_path: Path) -> None:
     assert all(each["from"] == each["to"] and len(each["from"]["checksum"]) == 32 for each in answer["parts"])
 
 
-async def test_the_exit_code_is_1_when_they_differ_and_another_run_mends_it(tmp_path: Path) -> None:
+async def test_the_exit_code_is_1_when_they_differ_and_another_run_mends_it_if_told_to(tmp_path: Path) -> None:
     url = await filled(tmp_path)
     target = f"sqlite:///{tmp_path}/to.db"
     async with opened_store(url) as source, opened_store(target) as other:
@@ -74,6 +74,9 @@ async def test_the_exit_code_is_1_when_they_differ_and_another_run_mends_it(tmp_
     assert (done.returncode, answer["same"], answer["resumed"]) == (1, False, True)
     assert [each["part"] for each in answer["parts"] if not each["same"]] == ["schedules"]
     done = run_tickler("copy", url, target, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the schedule u1/k7 was changed in it" in done.stderr
+    done = run_tickler("copy", url, target, "--into-existing", folder=tmp_path)
     assert (done.returncode, done.stdout.count("same")) == (0, len(copying.PARTS))
 
 
@@ -98,14 +101,16 @@ async def test_workers_at_work_are_named_and_let_through_on_demand(tmp_path: Pat
         await report(t.store.records, WorkerReport(name="host:7", doing="working", started_at=1, seen_at=t.now_ms()))
     done = run_tickler("copy", url, TO, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "1 workers are at work on the source, such as host:7" in done.stderr
+    assert "1 worker is at work on the source, such as host:7" in done.stderr
     assert run_tickler("copy", url, TO, "--while-workers-run", folder=tmp_path).returncode == 0
 
 
 async def test_a_store_is_not_copied_into_itself(tmp_path: Path) -> None:
-    done = run_tickler("copy", FROM, FROM, "--into-existing", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "are the same store" in done.stderr
+    await filled(tmp_path)
+    for again in (FROM, "sqlite:///./from.db"):
+        done = run_tickler("copy", FROM, again, "--into-existing", folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "are the same store" in done.stderr
 
 
 def test_a_source_that_is_not_there_is_named_and_nothing_is_made(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .test_migrate import run_tickler
 
 HANDLERS = """
@@ -83,3 +85,44 @@ def test_who_stops_reading_is_no_error_worth_a_traceback(tmp_path: Path) -> None
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr
+
+
+# Where the answer cannot go.
+
+WITHOUT_A_STORE = ("preview", "@daily", "-n", "3")
+NOTHING_MAY_GROW = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); from tickler.cli import main; main()"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_is_full_is_one_line_and_exit_code_1(tmp_path: Path, unbuffered: str) -> None:
+    with (tmp_path / "out").open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-c", NOTHING_MAY_GROW, *WITHOUT_A_STORE],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": unbuffered},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (1, "tickler: stdout: file too large: the answer is not whole\n")
+
+
+@pytest.mark.parametrize("command", [WITHOUT_A_STORE, ("export", "--store", "sqlite:///t.db")], ids=lambda command: command[0])
+def test_an_answer_that_nobody_reads_any_more_ends_quietly_with_141(tmp_path: Path, command: tuple[str, ...]) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert run_tickler("add", "u1", "k", "@daily", "--store", "sqlite:///t.db", folder=tmp_path).returncode == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tickler", *command],
+            cwd=tmp_path,
+            env=environ,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -87,13 +87,35 @@ def test_the_history_is_that_of_one_schedule(here: Here, file_url: str) -> None:
     assert (done.code, done.err) == (0, "nothing is remembered of u1/k\n")
 
 
+# fires --cancel
+
+
+def test_fires_that_nobody_wants_are_cancelled_by_their_ids(here: Here, url: str) -> None:
+    first, second, third = give_up_fires(url, "a", "b", "c")
+    assert here("fires", "--cancel", first, second).out == f"{first} is cancelled\n{second} is cancelled\n"
+    done = here("fires", "--cancel", third, "fire_nothing", "--json")
+    assert (done.code, done.json) == (3, {"cancelled": 1, "ids": [third], "refused": ["fire_nothing"]})
+    assert done.err.startswith("tickler: there is no fire fire_nothing to cancel: see `tickler fires`")
+    assert here("fires", "--state", "dead", "--json").json["items"] == []
+    assert deeds(url) == [("ada", "cancelled", "u1", key, id) for key, id in (("a", first), ("b", second), ("c", third))]
+    with connect_sync(url) as t:
+        entry = t.fires.history("u1", "a").items[0]
+        assert (entry.happened, entry.detail) == ("cancelled", "by ada")
+
+
+@pytest.mark.parametrize("arguments", [["--cancel"], ["fire_1"], ["--cancel", "fire_1", "--owner", "u1"]])
+def test_what_to_cancel_must_be_named(here: Here, file_url: str, arguments: list[str]) -> None:
+    done = here("fires", *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+
+
 # retry
 
 
 def test_dead_fires_are_sent_again_by_their_ids(here: Here, url: str) -> None:
     first, second, third = give_up_fires(url, "a", "b", "c")
     assert here("retry", first, second).out == f"{first} is sent again\n{second} is sent again\n"
-    assert here("retry", third, "--json").json == {"retried": 1, "ids": [third]}
+    assert here("retry", third, "--json").json == {"retried": 1, "ids": [third], "refused": []}
     assert here("fires", "--state", "dead", "--json").json["items"] == []
     assert deeds(url) == [("ada", "retried", "u1", key, id) for key, id in (("a", first), ("b", second), ("c", third))]
     with connect_sync(url) as t:
@@ -106,6 +128,8 @@ def test_one_that_is_not_dead_does_not_stop_the_others(here: Here, url: str) -> 
     assert done.code == 3
     assert done.out == f"{first} is sent again\n{second} is sent again\n"
     assert done.err == "tickler: there is no dead fire fire_nothing: see `tickler fires --state dead`\n"
+    done = here("retry", first, "--json")
+    assert (done.code, done.json) == (3, {"retried": 0, "ids": [], "refused": [first]})
 
 
 @pytest.mark.parametrize(

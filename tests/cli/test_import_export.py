@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import sqlite3
+import stat
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -60,9 +66,35 @@ def test_an_export_goes_to_stdout_and_may_be_of_one_owner(here: Here, full: str)
     assert [json.loads(line)["owner"] for line in done.lines] == ["u1"] * 125
 
 
+def test_an_export_answers_in_json_beside_what_it_writes(here: Here, file_url: str, file: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    done = here("export", str(file), "--json")
+    assert (done.code, done.err, done.json) == (0, "", {"file": str(file), "exported": 1, "left_out": []})
+    done = here("export", "--json")
+    assert (done.json["key"], json.loads(done.err)) == ("k", {"file": "-", "exported": 1, "left_out": []})
+
+
 def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{line('a')}\n{line('b')}".encode())))
     assert here("import", "-").out == "2 schedules were put, 0 lines were refused\n"
+
+
+def test_ctrl_c_ends_an_import_that_waits_for_stdin(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tickler", "import", "-", "--store", "sqlite:///t.db"]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        try:
+            process.stdin.write("\n" * 200_000)  # more than a pipe holds: it is read by now
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read() if process.wait(timeout=10) else ""
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "Fatal" not in said
 
 
 def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here, url: str, file: Path) -> None:
@@ -107,9 +139,50 @@ def test_a_file_that_cannot_be_read_or_written_is_named(here: Here, file_url: st
 
 def test_an_export_that_fails_leaves_the_file_of_before(here: Here, file_url: str, file: Path, tmp_path: Path) -> None:
     file.write_text("yesterday's")
-    assert here("export", str(file)).code == 1
+    assert here("export", "--force", str(file)).code == 1
     assert file.read_text() == "yesterday's"
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(here: Here, file_url: str, file: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    file.write_text("yesterday's")
+    file.chmod(0o640)
+    beside = file.with_name(f"{file.name}.part")
+    beside.write_text("mine")
+    done = here("export", str(file))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"tickler: {file} is there already: name another file, or pass --force to replace it\n"
+    assert file.read_text() == "yesterday's"
+    assert here("export", str(file), "--force").code == 0
+    assert json.loads(file.read_text())["key"] == "k"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert beside.read_text() == "mine"
+
+
+def test_an_export_goes_where_a_symlink_points_to(here: Here, file_url: str, file: Path, tmp_path: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    (tmp_path / "elsewhere").mkdir()
+    real = tmp_path / "elsewhere" / "real.ndjson"
+    file.symlink_to(real)
+    for option in ([], ["--force"]):  # it is not there yet; it is there
+        assert here("export", str(file), *option).code == 0
+        assert file.is_symlink()
+        assert json.loads(real.read_text())["key"] == "k"
+        assert list(real.parent.iterdir()) == [real]
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(here: Here, file_url: str, tmp_path: Path) -> None:
+    here("add", "u1", "k", "@daily")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert here("export", str(pipe)).code == 0
+        assert json.loads(os.read(reading, 1 << 16))["key"] == "k"
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
 
 
 def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -> None:
@@ -122,3 +195,5 @@ def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -
     done = here("export")
     assert (done.code, len(done.lines)) == (1, 1)
     assert "tickler: u1/newer was left out: a newer Tickler wrote it: upgrade" in done.err
+    (left_out,) = json.loads(here("export", "--json").err)["left_out"]
+    assert left_out == {"owner": "u1", "key": "newer", "error": "a newer Tickler wrote it: upgrade"}

@@ -6,11 +6,18 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import tickler
+from tickler.cli.app import gathered
+
+from .conftest import Here
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from tickler.cli import main; main()"
 
@@ -46,6 +53,15 @@ def test_migrating_a_store_that_is_up_to_date_says_so_and_runs_nothing(tmp_path:
     run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
     again = run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
     assert (again.returncode, again.stdout) == (0, "sqlite:///t.db is up to date\n")
+
+
+def test_migrate_answers_in_json(here: Here, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/t.db"
+    answer = here("migrate", "--store", url, "--json").json
+    assert (answer["store"], answer["said"]) == (url, [])
+    assert answer["ran"][0].startswith("0001_")
+    assert here("migrate", "--store", url, "--json").json["ran"] == []
+    assert "CREATE TABLE" in here("migrate", "--store", url, "--print-sql", "--json").json["sql"]
 
 
 def test_the_store_may_come_from_the_environment(tmp_path: Path) -> None:
@@ -129,6 +145,19 @@ def test_help_shows_a_flag_as_one_that_takes_no_value(tmp_path: Path, arguments:
     done = run_tickler(*arguments, folder=tmp_path, COLUMNS="120")
     (line,) = (line for line in done.stdout.splitlines() if f" {flag} " in line)
     assert "bool" not in line.lower()
+
+
+def test_every_command_answers_in_json_on_demand_but_those_that_run_on() -> None:
+    assert {name for name, options in commands(get_command(gathered())) if "--json" not in options} == {"serve", "work"}
+
+
+def commands(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Each that does something, and its options."""
+    if isinstance(command, TyperGroup):
+        for each in command.commands.values():
+            yield from commands(each, f"{name} {each.name}".strip())
+        return
+    yield name, {option for parameter in command.params for option in parameter.opts}
 
 
 @pytest.mark.parametrize("package", ["typer", "rich"])

@@ -8,10 +8,12 @@ import re
 import pytest
 from rich.console import Console
 
+from tickler import Cron
 from tickler.cli.output import show_table, visible
-from tickler.cli.progress import progress
-from tickler.cli.shown import show_fires
+from tickler.cli.progress import doing, progress
+from tickler.cli.shown import show_fires, show_schedules
 from tickler.fires import Fire
+from tickler.schedule import StoredSchedule
 
 ROWS = [["u1", "digest", "active", "2035-01-01 09:00:00"], ["日本", "x" * 60, "paused", ""]]
 COLUMNS = ["owner", "key", "state", "due (UTC)"]
@@ -79,6 +81,46 @@ def test_a_fire_takes_two_lines_on_a_narrow_terminal() -> None:
         assert len(text.strip().splitlines()) == lines
         assert f"{fire.id}  u1" in text
         assert "dead after attempt 3: gone" in text
+
+
+def test_a_schedule_takes_two_lines_on_a_narrow_terminal() -> None:
+    schedule = StoredSchedule(
+        owner="u1",
+        key="digest",
+        when=Cron("0 9 * * tue", tz="Europe/Paris"),
+        state="active",
+        next_fire_at=10**12,
+        version=1,
+        created_at=1,
+        updated_at=1,
+    )
+    for width in (40, 79):
+        console = terminal(width)
+        show_schedules([schedule], console)
+        assert written(console).splitlines() == [
+            "u1/digest  active, due 2001-09-09 01:46:40 UTC",
+            "  0 9 * * tue in Europe/Paris",
+        ]
+    console = terminal(80)
+    show_schedules([schedule], console)
+    assert len(without_colours(written(console)).strip().splitlines()) == 2, "with its head"
+    assert "owner  key " in without_colours(written(console))
+
+
+def test_work_that_tells_in_words_is_heard_at_once_if_nobody_watches_and_after_the_bar_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    with doing("migrating", said.append) as tell:
+        tell("half")
+        assert said == ["half"]
+    console = terminal(80)
+    monkeypatch.setattr("tickler.cli.progress.Console", lambda **how: console)
+    with doing("migrating", said.append) as tell:
+        tell("[all] of it")
+        assert said == ["half"]
+    assert said == ["half", "[all] of it"]
+    assert "migrating" in written(console)
 
 
 def test_progress_is_for_those_who_watch(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from under_fire.processes import end, ended, start, until
 
-from tickler import InvalidInput, connect
+from tickler import InvalidInput, Tickler, connect
 from tickler.cli.scrape import scraped
 
+from .conftest import Here
 from .test_migrate import run_tickler
 from .test_tick import HANDLERS, put_due
 
@@ -90,6 +91,29 @@ async def test_a_port_that_is_taken_is_named() -> None:
             with pytest.raises(InvalidInput, match=f"--metrics: cannot listen on 127.0.0.1:{port} .*: choose another port"):
                 async with scraped(t, port):
                     pass
+
+
+async def test_metrics_are_served_where_they_are_wanted_and_to_this_machine_alone_otherwise() -> None:
+    port = free_ports(1)
+    async with connect("memory://") as t, scraped(t, port, "127.0.0.2"):
+        with pytest.raises(OSError, match=r"refused|failed"):
+            await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.2", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+
+
+def test_the_address_comes_by_an_option_or_the_environment(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(tickler: Tickler, port: int, host: str) -> None:
+        raise InvalidInput(f"{host} and {port}")
+
+    monkeypatch.setattr("tickler.cli.work.scraped", refuse)
+    work = ("work", "--store", f"sqlite:///{tmp_path}/t.db?create=1", "--metrics", "21000")
+    assert here(*work).err.endswith("tickler: 127.0.0.1 and 21000\n")
+    monkeypatch.setenv("TICKLER_METRICS_HOST", "10.0.0.1")
+    assert here(*work).err.endswith("tickler: 10.0.0.1 and 21000\n")
+    assert here(*work, "--metrics-host", "::").err.endswith("tickler: :: and 21000\n")
 
 
 def test_a_port_that_cannot_be_is_named_and_nothing_is_touched(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 import tickler
 from tickler import At, ManualClock, PythonTarget, Schedule
@@ -69,11 +70,20 @@ def test_a_budget_that_is_none_is_named_and_nothing_is_touched(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_was_empty_is_named_on_stderr(tmp_path: Path) -> None:
-    """It may have been mistyped."""
-    done = run_tickler("tick", "--store", "sqlite:///tikler.db", folder=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    assert done.stderr.endswith(" INFO sqlite:///tikler.db had no Tickler tables: they were made\n")
+@pytest.mark.parametrize("command", [["tick"], ["work"], ["work", "--processes", "2"]], ids=" ".join)
+def test_a_store_that_is_not_there_is_refused_and_not_made(tmp_path: Path, command: list[str]) -> None:
+    """It may have been mistyped, and nothing would ever be due in it."""
+    url = "sqlite:///tikler.db"
+    done = run_tickler(*command, "--store", url, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"tickler: {url} has no Tickler tables: run `tickler migrate --store {url}`")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_is_made_by_a_tick_where_its_url_says_so(tmp_path: Path) -> None:
+    done = run_tickler("tick", "--store", "sqlite:///t.db?create=1", folder=tmp_path)
+    assert (done.returncode, msgspec.json.decode(done.stdout)["claimed"]) == (0, 0)
+    assert "sqlite:///t.db?create=1 had no Tickler tables: they were made" in done.stderr
 
 
 def test_a_variable_or_a_setup_that_cannot_be_is_named_and_nothing_is_touched(tmp_path: Path) -> None:

@@ -178,9 +178,10 @@ async def line_with(process: Process, said: bytes) -> bytes:
 
 async def test_it_says_when_it_works_and_ends_well_at_ctrl_c(sqlite_url: str) -> None:
     """SIGTERM, and what becomes of what is in flight, is tested under fire."""
-    process = await start(*LOGGING_TO_STDOUT, "work", "--store", sqlite_url, "--drain", "7.5")
+    process = await start(*LOGGING_TO_STDOUT, "work", "--store", f"{sqlite_url}?create=1", "--drain", "7.5")
     try:
-        assert f" INFO {sqlite_url} had no Tickler tables: they were made\n".encode() in await line_with(process, b"tables")
+        made = f" INFO {sqlite_url}?create=1 had no Tickler tables: they were made\n"
+        assert made.encode() in await line_with(process, b"tables")
         await line_with(process, b" INFO working")
         process.send_signal(signal.SIGINT)
         stopping = await line_with(process, b"stopping")
@@ -197,7 +198,8 @@ async def test_it_says_when_it_works_and_ends_well_at_ctrl_c(sqlite_url: str) ->
 
 async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url: str) -> None:
     _, code = LOGGING_TO_STDOUT
-    process = await start("-c", code.replace("sys;", "sys; sys.modules['aiohttp'] = None;", 1), "work", "--store", sqlite_url)
+    without = code.replace("sys;", "sys; sys.modules['aiohttp'] = None;", 1)
+    process = await start("-c", without, "work", "--store", f"{sqlite_url}?create=1")
     try:
         for kind, extra in (("HttpTarget", "http"), ("SqsTarget", "aws"), ("LambdaTarget", "aws")):
             said = await line_with(process, f"nothing is delivered to {kind} here: ".encode())

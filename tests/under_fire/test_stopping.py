@@ -177,7 +177,7 @@ async def test_of_several_processes_one_that_dies_is_replaced_and_all_stop_toget
 
 async def test_of_several_processes_those_whose_parent_was_killed_stop_by_themselves(sqlite_url: str) -> None:
     """As on SIGTERM: nothing else would ever tell them."""
-    process = await start("-m", "tickler", "work", "--store", sqlite_url, "--processes", "2", "--drain", "5")
+    process = await start("-m", "tickler", "work", "--store", f"{sqlite_url}?create=1", "--processes", "2", "--drain", "5")
     try:
         async with connect(sqlite_url) as tickler:
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pkgutil
 import shlex
 import sys
@@ -19,6 +21,8 @@ from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
 
 REFUSED = 1
 NOT_FOUND = 3
+UNREAD = 141  # as a shell has it for who writes where nobody reads any more
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)  # of stdout: for what else is written, others answer
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
@@ -26,8 +30,18 @@ def run(arguments: Sequence[str] | None = None) -> None:
     try:
         gathered()(arguments)
     except TicklerError as error:
-        Console(stderr=True).out(f"tickler: {_told(error)}", highlight=False)
+        _complain(_told(error))
         sys.exit(NOT_FOUND if isinstance(error, ScheduleNotFound | FireNotFound) else REFUSED)
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # Rich and Click leave so, with 1, and quietly
+            sys.exit(UNREAD)
+        raise
+    except OSError as error:
+        if error.errno not in NO_ROOM or error.filename is not None:
+            raise
+        _drop_what_is_left()
+        _complain(f"stdout: {(error.strerror or str(error)).lower()}: the answer is not whole")
+        sys.exit(REFUSED)
 
 
 def gathered() -> typer.Typer:
@@ -45,6 +59,20 @@ def gathered() -> typer.Typer:
         elif isinstance(app, typer.Typer):
             gathering.add_typer(app, name=name)
     return gathering
+
+
+def _complain(line: str) -> None:
+    Console(stderr=True).out(f"tickler: {line}", highlight=False)
+
+
+def _drop_what_is_left() -> None:
+    """Of what stdout does not take: the interpreter would try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _told(error: TicklerError) -> str:

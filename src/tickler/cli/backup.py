@@ -17,6 +17,7 @@ from tickler.cli.output import answer, say
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url, store_for_url
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
+from tickler.observe.phrases import some
 from tickler.store import Store, Tell
 from tickler.workers import workers
 
@@ -25,6 +26,15 @@ Force = Annotated[
     bool, typer.Option("--force", metavar=FLAG, help="Replace the file that is there; with --restore, what the store has.")
 ]
 Restore = Annotated[bool, typer.Option("--restore", metavar=FLAG, help="The other way: make the store what the file holds.")]
+
+# What a store counts, as it is said of one and of several.
+WORDS = {
+    "schedules": ("schedule", "schedules"),
+    "index": ("index row", "index rows"),
+    "fires": ("fire", "fires"),
+    "history": ("entry of history", "entries of history"),
+    "records": ("record", "records"),
+}
 
 
 def command(
@@ -39,7 +49,7 @@ def command(
         raise InvalidInput(f"{file} is there already: name another file, or pass --force to replace it")
     counts = asyncio.run(_restored(url, file, force) if restore else _backed_up(url, file))
     size = file.stat().st_size
-    held = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    held = ", ".join(some(count, *WORDS.get(name, (name, name))) for name, count in counts.items())
     if json:
         answer({"file": str(file), "bytes": size, "counts": counts})
     elif restore:
@@ -70,7 +80,8 @@ async def _refuse_what_is_used(store: Store, url: str, force: bool) -> None:
     now_ms, name = SystemClock().now_ms(), parse_url(url).text
     alive = [worker.name for worker in await workers(store.records, now_ms) if worker.is_alive(now_ms)]
     if alive:
-        raise InvalidInput(f"{len(alive)} workers are at work on {name}, such as {alive[0]}: stop them, and restore then")
+        at_work = some(len(alive), "worker is at work", "workers are at work")
+        raise InvalidInput(f"{at_work} on {name}, such as {alive[0]}: stop them, and restore then")
     held, _ = await store.contents.schedules.walk(None, 1)
     if held and not force:
         raise InvalidInput(f"{name} has schedules, which would be lost: pass --force to replace all that it holds")

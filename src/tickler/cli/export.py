@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from tickler.bulk import export_lines
-from tickler.cli.options import OwnerOption, StoreOption
-from tickler.cli.output import remark
+from tickler.cli.options import FLAG, JsonOption, OwnerOption, StoreOption
+from tickler.cli.output import answer, remark
 from tickler.cli.progress import progress
 from tickler.cli.session import on_store
 from tickler.errors import InvalidInput
@@ -21,36 +24,68 @@ from tickler.schedule import StoredSchedule
 from tickler.tickler import Tickler
 
 FileArgument = Annotated[str, typer.Argument(metavar="[FILE]", help="Where to; - is stdout.")]
+ForceOption = Annotated[bool, typer.Option("--force", metavar=FLAG, help="Replace the file that is there.")]
 
 
-def command(file: FileArgument = "-", owner: OwnerOption = None, store: StoreOption = None) -> None:
+def command(
+    file: FileArgument = "-",
+    force: ForceOption = False,
+    owner: OwnerOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Write every schedule as a line of JSON, which `tickler import` reads. Exit code 1 if one could not be written whole."""
     left_out: list[StoredSchedule] = []
+    if Path(file).is_file() and not force:
+        raise InvalidInput(f"{file} is there already: name another file, or pass --force to replace it")
     with _opened(file) as target, progress("exporting") as update:
         count = on_store(store, lambda tickler: _export(tickler, target, owner, left_out, update))
-    for schedule in left_out:
-        why = "a newer Tickler wrote it: upgrade" if schedule.newer else f"it does not read ({schedule.reason}): put it again"
-        remark(f"tickler: {schedule.id} was left out: {why}")
-    remark(some(count, "schedule was exported", "schedules were exported"))
+    if as_json:
+        told = [{"owner": each.owner, "key": each.key, "error": _why(each)} for each in left_out]
+        answer({"file": file, "exported": count, "left_out": told}, beside=file == "-")
+    else:
+        for schedule in left_out:
+            remark(f"tickler: {schedule.id} was left out: {_why(schedule)}")
+        remark(some(count, "schedule was exported", "schedules were exported"))
     if left_out:
         raise typer.Exit(1)
 
 
+def _why(schedule: StoredSchedule) -> str:
+    return "a newer Tickler wrote it: upgrade" if schedule.newer else f"it does not read ({schedule.reason}): put it again"
+
+
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """A file is there only once it is whole."""
     if file == "-":
         yield sys.stdout.buffer
         return
-    part = Path(f"{file}.part")
     try:
-        with part.open("wb") as target:
+        with _to_open(Path(file)) as target:
             yield target
-        part.replace(file)
     except OSError as error:
         raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a file that can be written, or -") from None
+
+
+def _to_open(path: Path) -> AbstractContextManager[BinaryIO]:
+    """What is no file, such as a pipe or a device, is written to, and never replaced."""
+    if path.exists() and not path.is_file():
+        return path.open("wb")
+    return _whole(Path(os.path.realpath(path)))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file is there only once it is whole: until then beside it, under a name that nobody has. It keeps its mode."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with open(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as target:
+            if path.exists():
+                partial.chmod(stat.S_IMODE(path.stat().st_mode))
+            yield target
+        partial.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 async def _export(

@@ -6,29 +6,62 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, AfterOption, JsonOption, KeyOption, LimitOption, OwnerOption, StoreOption, misused
-from tickler.cli.output import answer, remark
+from tickler.cli.options import (
+    FLAG,
+    AfterOption,
+    ByOption,
+    JsonOption,
+    KeyOption,
+    LimitOption,
+    OwnerOption,
+    StoreOption,
+    YesOption,
+    misused,
+    named,
+)
+from tickler.cli.output import agreed, answer, remark, say
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_fires, show_history
+from tickler.errors import FireNotFound
 from tickler.fires import FireState, HistoryPage
+from tickler.observe.phrases import count
+from tickler.tickler import Tickler
 
+NOT_FOUND = 3
+
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="With --cancel: which.")]
 StateOption = Annotated[FireState, typer.Option(help="Those in this state.")]
 HistoryOption = Annotated[
     bool, typer.Option("--history", metavar=FLAG, help="With --owner and --key: what happened, the latest first.")
 ]
+CancelOption = Annotated[bool, typer.Option("--cancel", metavar=FLAG, help="Never deliver those that are named, dead or not.")]
 
 
 def command(
+    ids: IdsArgument = None,
     state: StateOption = "open",
     owner: OwnerOption = None,
     key: KeyOption = None,
     history: HistoryOption = False,
+    cancel: CancelOption = False,
+    yes: YesOption = False,
+    by: ByOption = None,
     limit: LimitOption = 50,
     after: AfterOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show fires that are not settled, by their nominal instant; or the history of a schedule, which outlives it."""
+    """Show fires that are not settled, by their nominal instant; or the history of a schedule, which outlives it.
+
+    With --cancel, those that are named are never delivered: a dead one that nobody wants is gone from the list.
+    """
+    if bool(ids) != cancel:
+        raise misused("pass --cancel and the ids of fires together: `tickler fires --cancel FIRE_ID`")
+    if cancel and (history or owner or key):
+        raise misused("--cancel takes ids alone: leave --history, --owner and --key out")
+    if ids:
+        _cancel(store, ids, yes, named(by), as_json)
+        return
     if history:
         _show_history(owner, key, limit, after, store, as_json)
         return
@@ -53,6 +86,35 @@ def _show_history(owner: str | None, key: str | None, limit: int, after: str | N
     else:
         remark(f"nothing is remembered of {owner}/{key}")
     _tell_of_more(page.next, as_json)
+
+
+def _cancel(store: str | None, ids: list[str], yes: bool, by: str, as_json: bool) -> None:
+    if not agreed(f"never deliver {count(len(ids), 'fire')}?", yes):
+        raise typer.Exit(1)
+    cancelled, refused = on_store(store, lambda tickler: _cancel_each(tickler, ids, by))
+    for id in refused:
+        remark(f"tickler: there is no fire {id} to cancel: see `tickler fires`, or wait if a worker has it right now")
+    if as_json:
+        answer({"cancelled": len(cancelled), "ids": cancelled, "refused": refused})
+    for id in [] if as_json else cancelled:
+        say(f"{id} is cancelled")
+    if refused:
+        raise typer.Exit(NOT_FOUND)
+
+
+async def _cancel_each(tickler: Tickler, ids: list[str], by: str) -> tuple[list[str], list[str]]:
+    """Those that were cancelled, and those that are settled, or that a worker has."""
+    cancelled: list[str] = []
+    refused: list[str] = []
+    for id in ids:
+        try:
+            fire = await tickler.fires.cancel(id, by=by)
+        except FireNotFound:
+            refused.append(id)
+            continue
+        cancelled.append(id)
+        await tickler.audit.note(by, "cancelled", owner=fire.owner, key=fire.key, detail=id)
+    return cancelled, refused
 
 
 def _tell_of_more(following: str | None, as_json: bool) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Protocol
 
 import msgspec
 import typer
@@ -27,6 +29,12 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `tickler
 AllOrNoneOption = Annotated[
     bool, typer.Option("--all-or-none", metavar=FLAG, help="Put nothing if a line is refused. Holds all of it in memory.")
 ]
+
+
+class Source(Protocol):
+    """Bytes, as they come: without a buffer, whose lock would be held by who waits for them."""
+
+    def read(self, size: int, /) -> bytes | None: ...
 
 
 class Imported(msgspec.Struct):
@@ -55,7 +63,7 @@ def command(
         raise typer.Exit(1)
 
 
-async def _import(tickler: Tickler, source: BinaryIO, all_or_none: bool, by: str, update: Callable[[int, int], None]) -> Imported:
+async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, update: Callable[[int, int], None]) -> Imported:
     imported = Imported()
     read = _Read(source)
     async for result in import_lines(tickler.schedules, read.pieces(), all_or_none=all_or_none):
@@ -73,14 +81,40 @@ async def _import(tickler: Tickler, source: BinaryIO, all_or_none: bool, by: str
 class _Read:
     """A file, in pieces, and how much of it was read."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self.size = 0
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while piece := self._source.read(CHUNK):
+        while piece := await _waited_for(lambda: self._source.read(CHUNK)):
             self.size += len(piece)
             yield piece
+
+
+async def _waited_for(read: Callable[[], bytes | None]) -> bytes | None:
+    """On a thread that nobody waits for at the end: whoever types nothing more can still press Ctrl-C."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[bytes | None] = loop.create_future()
+
+    def settle(piece: bytes | None, error: OSError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(piece)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        piece, failed = None, None
+        try:
+            piece = read()
+        except OSError as error:
+            failed = error
+        with suppress(RuntimeError):  # the loop is closed: it was given up
+            loop.call_soon_threadsafe(settle, piece, failed)
+
+    threading.Thread(target=run, daemon=True, name="reading what is imported").start()
+    return await future
 
 
 def _show(imported: Imported) -> None:
@@ -92,11 +126,11 @@ def _show(imported: Imported) -> None:
     say(f"{some(imported.put, 'schedule was put', 'schedules were put')}, {lines}")
 
 
-def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+def _opened(file: str) -> AbstractContextManager[Source]:
     if file == "-":
-        return nullcontext(sys.stdin.buffer)
+        return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
-        return Path(file).open("rb")
+        return Path(file).open("rb", buffering=0)
     except OSError as error:
         raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a file that can be read, or -") from None
 

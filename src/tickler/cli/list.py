@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.moments import utc
 from tickler.cli.options import AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
-from tickler.cli.output import answer, remark, show_table
+from tickler.cli.output import answer, remark
 from tickler.cli.session import on_store
+from tickler.cli.shown import show_schedules
 from tickler.schedule import State
 from tickler.schedule_json import stored_to_json
 
@@ -37,10 +37,6 @@ def command(
     if not page.items:
         remark("there is no such schedule" if owner or state else "there are no schedules")
         return
-    show_table(
-        ["owner", "key", "when", "zone", "state", "due (UTC)"],
-        [[each.owner, each.key, str(each.when), each.tz, each.state, utc(each.next_fire_at)] for each in page.items],
-        whole=("state", "due (UTC)"),
-    )
+    show_schedules(page.items)
     if page.next:
         remark(f"there are more: --after {page.next}")

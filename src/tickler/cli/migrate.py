@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.options import FLAG, StoreOption, needed
+from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
+from tickler.cli.output import answer, say
+from tickler.cli.progress import doing
 from tickler.connect import parse_url, store_for_url
 from tickler.store import Form, Moves
 
@@ -39,10 +41,11 @@ def command(
     shards: Shards = None,
     home: Home = None,
     come_from: ComeFrom = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Bring the store's schema up to date."""
     url = needed(store)
-    console, opened = Console(), store_for_url(url)
+    opened = store_for_url(url)
     printed: dict[Form, bool] = {
         "sql": print_sql,
         "cloudformation": print_cloudformation,
@@ -51,11 +54,21 @@ def command(
     }
     wanted = [form for form, asked in printed.items() if asked]
     if wanted:
-        for form in wanted:
-            console.out(opened.definition(form), highlight=False, end="")
+        _print({form: opened.definition(form) for form in wanted}, as_json)
         return
-    moves = Moves(shards=shards, home=home, come_from=come_from)
-    names = asyncio.run(opened.migrate(moves, lambda line: console.out(line, highlight=False)))
-    for name in names:
-        console.out(f"ran {name}", highlight=False)
-    console.out(f"{parse_url(url).text} is up to date", highlight=False)
+    said: list[str] = []
+    with doing("migrating", said.append if as_json else say) as tell:
+        names = asyncio.run(opened.migrate(Moves(shards=shards, home=home, come_from=come_from), tell))
+    name = parse_url(url).text
+    if as_json:
+        answer({"store": name, "ran": names, "said": said})
+    else:
+        say(*(f"ran {each}" for each in names), f"{name} is up to date")
+
+
+def _print(definitions: dict[Form, str], as_json: bool) -> None:
+    if as_json:
+        answer(definitions)
+        return
+    for text in definitions.values():
+        Console().out(text, highlight=False, end="")

@@ -40,9 +40,9 @@ def remark(line: str) -> None:
     Console(stderr=True).out(visible(line), highlight=False)
 
 
-def answer(value: object) -> None:
-    """One line of JSON, as the HTTP API answers it."""
-    Console().out(msgspec.json.encode(value).decode(), highlight=False)
+def answer(value: object, *, beside: bool = False) -> None:
+    """One line of JSON, as the HTTP API answers it; beside what else is on stdout, on stderr."""
+    Console(stderr=beside).out(msgspec.json.encode(value).decode(), highlight=False)
 
 
 def show_table(

@@ -6,7 +6,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+@contextmanager
+def doing(what: str, say: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+    """For work that tells in words how far it is: by the bar, and to `say` once the bar is gone; at once if nobody watches."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield say
+        return
+    said: list[str] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(line: str) -> None:
+            said.append(line)
+            bar.update(task, description=escape(line))
+
+        yield tell
+    for line in said:
+        say(line)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tickler.tickler import Tickler
 PAGE = 1_000  # dead fires that are counted together
 NOT_FOUND = 3
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[FIRE_ID]...", help="Ids, as `tickler fires` shows them.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="Ids, as `tickler fires` shows them.")]
 AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="All that are dead, of an owner or a schedule if named.")]
 
 
@@ -46,7 +46,7 @@ def _retry_each(store: str | None, ids: list[str], by: str, as_json: bool) -> No
     for id in refused:
         remark(f"tickler: there is no dead fire {id}: see `tickler fires --state dead`")
     if as_json:
-        answer({"retried": len(sent), "ids": sent})
+        answer({"retried": len(sent), "ids": sent, "refused": refused})
     for id in [] if as_json else sent:
         say(f"{id} is sent again")
     if refused:

@@ -1,10 +1,11 @@
-"""Metrics of a worker that serves nothing else: one address, for the scraper on this machine."""
+"""Metrics of a worker that serves nothing else: one address, for a scraper, on this machine unless told otherwise."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from errno import EADDRINUSE
 from importlib import import_module
 from typing import Protocol
 
@@ -23,7 +24,7 @@ class Rendered(Protocol):
 
 
 @asynccontextmanager
-async def scraped(tickler: Tickler, port: int | None) -> AsyncIterator[None]:
+async def scraped(tickler: Tickler, port: int | None, host: str = HOST) -> AsyncIterator[None]:
     """Answer `GET /metrics` at this port meanwhile; at none, do nothing."""
     if port is None:
         yield
@@ -39,9 +40,10 @@ async def scraped(tickler: Tickler, port: int | None) -> AsyncIterator[None]:
         writer.close()
 
     try:
-        server = await asyncio.start_server(answer, HOST, port, limit=MOST_HEAD_BYTES)
+        server = await asyncio.start_server(answer, host, port, limit=MOST_HEAD_BYTES)
     except OSError as error:
-        raise InvalidInput(f"--metrics: cannot listen on {HOST}:{port} ({error.strerror}): choose another port") from None
+        remedy = "choose another port" if error.errno == EADDRINUSE else "choose another --metrics-host or port"
+        raise InvalidInput(f"--metrics: cannot listen on {host}:{port} ({error.strerror}): {remedy}") from None
     async with server:
         yield
 

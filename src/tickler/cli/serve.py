@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from tickler.cli.collector import spare_the_collector
 from tickler.cli.logs import set_up_logs
@@ -121,8 +122,9 @@ def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: boo
 def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool) -> None:
     console = Console(stderr=True)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    console.print(f"\n  [bold]Tickler[/] on [cyan]{store}[/], {'delivering what is due' if runs else 'without a runner'}")
-    console.print(f"  open  [bold underline]http://{host}:{port}/[/]   (the API is under /v1, described at /openapi.json)")
+    address = escape(f"http://{host}:{port}/")
+    console.print(f"\n  [bold]Tickler[/] on [cyan]{escape(store)}[/], {'delivering what is due' if runs else 'without a runner'}")
+    console.print(f"  open  [bold underline]{address}[/]   (the API is under /v1, described at /openapi.json)")
     if not settings.needs_token:
         console.print("  [dim]listening for this machine only; others need a token and --host[/]\n")
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from tickler.cli.options import needed
-from tickler.connect import connect
+from tickler.connect import connect, parse_url
 from tickler.tickler import Tickler
 
 T = TypeVar("T")
@@ -23,6 +23,14 @@ def on_store(store: str | None, work: Callable[[Tickler], Awaitable[T]], *, crea
     if create:
         logging.basicConfig(level=logging.INFO, format="tickler: %(message)s")
     return asyncio.run(_worked(url, work, None if create else False))
+
+
+def made_if_asked(url: str) -> bool | None:
+    """As `connect` takes `create`: for who works on a store that is there, and makes one only where its URL says create=1.
+
+    One that was mistyped would be empty, and to find nothing due in it for ever looks as if all were well.
+    """
+    return None if "create" in parse_url(url).parameters else False
 
 
 async def _worked(url: str, work: Callable[[Tickler], Awaitable[T]], create: bool | None) -> T:

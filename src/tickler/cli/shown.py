@@ -17,7 +17,9 @@ from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.when import Marked, in_words, marked
 
 NOMINAL = "nominal (UTC)"
-WIDE = 120
+DUE = "due (UTC)"
+WIDE = 120  # for fires
+WIDE_ENOUGH = 80  # for schedules
 LONGEST_PAYLOAD = 400  # characters of it that are shown
 
 
@@ -37,6 +39,23 @@ def show_schedule(schedule: StoredSchedule, upcoming: Sequence[Marked]) -> None:
     if upcoming:
         say("", *([] if schedule.state == "active" else [f"if it were not {schedule.state}:"]))
         show_upcoming(upcoming, schedule.tz)
+
+
+def show_schedules(schedules: Sequence[StoredSchedule], console: Console | None = None) -> None:
+    """One a line; on a terminal that is too narrow for that, on two."""
+    console = console or Console()
+    if console.is_terminal and console.width < WIDE_ENOUGH:
+        for each in schedules:
+            due = "" if each.next_fire_at is None else f", due {utc(each.next_fire_at)} UTC"
+            console.out(visible(f"{each.owner}/{each.key}  {each.state}{due}"), highlight=False)
+            console.out(visible(f"  {each.when} in {each.tz}"), highlight=False)
+        return
+    show_table(
+        ["owner", "key", "when", "zone", "state", DUE],
+        [[each.owner, each.key, str(each.when), each.tz, each.state, utc(each.next_fire_at)] for each in schedules],
+        whole=("state", DUE),
+        console=console,
+    )
 
 
 def show_fires(fires: Sequence[Fire], console: Console | None = None) -> None:

@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated
@@ -20,13 +21,14 @@ from tickler.cli.collector import spare_the_collector
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes, taken_place
-from tickler.cli.scrape import scraped
+from tickler.cli.scrape import HOST, scraped
+from tickler.cli.session import made_if_asked
 from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
 from tickler.cli.traces import trace_if_asked
-from tickler.connect import connect
+from tickler.connect import connect, opened_store
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
-from tickler.errors import InvalidInput
+from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.tickler import Tickler
 
 DEFAULTS = RunOptions()
@@ -60,7 +62,15 @@ MetricsPort = Annotated[
         min=1,
         max=65_000,
         metavar="PORT",
-        help="Serve /metrics to this machine; of several processes each at a port of its own, counted from this one.",
+        help="Serve /metrics at this port; of several processes each at a port of its own, counted from this one.",
+    ),
+]
+MetricsHost = Annotated[
+    str,
+    typer.Option(
+        envvar="TICKLER_METRICS_HOST",
+        metavar="ADDRESS",
+        help="Where to serve them: to this machine alone, unless you say otherwise. Anybody who reaches it may read them.",
     ),
 ]
 
@@ -78,6 +88,7 @@ def command(
     drain: Drain = DRAIN_S,
     ahead: Ahead = 0,
     metrics: MetricsPort = None,
+    metrics_host: MetricsHost = HOST,
 ) -> None:
     """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
     url, parent, place = needed(store), taken_parent(), taken_place()
@@ -87,17 +98,29 @@ def command(
     )
     check_environment(os.environ)
     if processes > 1:
+        asyncio.run(_look_at(url))
         raise typer.Exit(Processes(processes, patience_s=drain + 2 * PATIENCE_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
     port = None if metrics is None else metrics + place
-    asyncio.run(_work(url, function_of(setup), options, parent, port))
+    asyncio.run(_work(url, function_of(setup), options, parent, lambda tickler: scraped(tickler, port, metrics_host)))
+
+
+async def _look_at(url: str) -> None:
+    """That there is a store is said once, and not by each of several processes again and again. One may come up later."""
+    with suppress(StoreUnavailable):
+        async with opened_store(url, create=made_if_asked(url)):
+            pass
 
 
 async def _work(
-    url: str, prepare: Callable[[Tickler], object], options: RunOptions, parent: int | None, metrics: int | None
+    url: str,
+    prepare: Callable[[Tickler], object],
+    options: RunOptions,
+    parent: int | None,
+    serve_metrics: Callable[[Tickler], AbstractAsyncContextManager[None]],
 ) -> None:
-    async with connect(url) as tickler, scraped(tickler, metrics):
+    async with connect(url, create=made_if_asked(url)) as tickler, serve_metrics(tickler):
         await prepared(tickler, prepare)
         spare_the_collector()
         stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)

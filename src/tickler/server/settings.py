@@ -12,6 +12,14 @@ from msgspec import Meta
 from tickler.errors import InvalidInput
 
 DEFAULT_PORT = 8321
+# What those want that do not take any text.
+WANTED = {
+    "port": "a whole number from 0 to 65535",
+    "rate": "a number greater than 0",
+    "max_body": "a whole number of bytes, at least 1",
+    "body_s": "a number of seconds greater than 0",
+    "secure_cookie": "true or false",
+}
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +45,19 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         try:
             settings = msgspec.convert(values, cls, strict=False)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"the service's settings do not fit: {error}: see the settings table in the docs") from None
+            raise cls._misfit(values, str(error)) from None
         return settings
+
+    @classmethod
+    def _misfit(cls, values: Mapping[str, object], reason: str) -> InvalidInput:
+        """Says which of them it is."""
+        for name, value in values.items():
+            try:
+                msgspec.convert({name: value}, cls, strict=False)
+            except msgspec.ValidationError:
+                where = f"TICKLER_{name.upper()}: {str(value)[:80]!r} is not {WANTED.get(name, 'what it wants')}"
+                return InvalidInput(f"{where}: change it, or leave it out; see the settings table in the docs")
+        return InvalidInput(f"the service's settings do not fit: {reason}: see the settings table in the docs")
 
     @property
     def is_local(self) -> bool:

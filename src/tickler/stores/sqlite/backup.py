@@ -93,16 +93,25 @@ def _restore(file: Path, path: Path, tell: Tell) -> dict[str, int]:
     if path.exists() and file.samefile(path):
         raise InvalidInput(f"{file} is the store itself: name another file")
     with closing(_opened(file)) as source:
+        counts = _counted(source, file)
+        with closing(sqlite3.connect(path, isolation_level=None)) as target:
+            _copy(source, target, tell)
+            use_wal(target)
+            _check(target, path, counts)
+    return counts
+
+
+def _counted(source: sqlite3.Connection, file: Path) -> dict[str, int]:
+    """What a backup holds, once it is known to be one; what is wrong is said of the file, and not of the store."""
+    try:
         found = schema.version(source)
         if found is None:
             raise InvalidInput(f"{file} holds no Tickler tables: name a file that `tickler backup` wrote")
         pending(str(file), found, schema.MIGRATIONS)  # refuses one of a newer version
         counts = _counts(source)
         _check(source, file, counts)
-        with closing(sqlite3.connect(path, isolation_level=None)) as target:
-            _copy(source, target, tell)
-            use_wal(target)
-            _check(target, path, counts)
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput(f"{file} cannot be restored ({error}): name a file that `tickler backup` wrote") from error
     return counts
 
 
