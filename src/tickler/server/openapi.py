@@ -212,8 +212,10 @@ ROUTES = (
            "Remove it, and cancel what it owes", None, 204, refuses=(404, 412, 422), headers=("if-match",)),
     _Route("get", "/v1/schedules", "listSchedules",
            "Schedules by owner and key", SchedulePage, query=("owner", "key_prefix", "state", *_PAGED), refuses=(422,)),
-    _Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Hold new fires", StoredScheduleBody, refuses=(404, 422)),
-    _Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Fire again, from now on", StoredScheduleBody, refuses=(404, 422)),
+    _Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Hold new fires", StoredScheduleBody,
+           refuses=(404, 412, 422), headers=("if-match",)),
+    _Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Fire again, from now on", StoredScheduleBody,
+           refuses=(404, 412, 422), headers=("if-match",)),
     _Route("post", f"{_SCHEDULE}/trigger", "triggerSchedule", "Fire now, out of turn", Fire, 202, refuses=(404, 422)),
     _Route("get", f"{_SCHEDULE}/preview", "previewSchedule",
            "Its next instants", Preview, query=("n", "after_instant"), refuses=(404, 422)),
@@ -265,10 +267,14 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "budget_ms": ("budget_ms", {"type": "integer", "minimum": 1, "maximum": 300_000, "default": 50_000}),
     "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
 }
-_ETAG = {"anyOf": [{"const": "*"}, {"type": "string", "pattern": '^(W/)?"[1-9][0-9]{0,17}"$'}]}
+_ONE_ETAG = '(W/)?"[1-9][0-9]{0,17}(-[0-9a-f]{1,12}(-[0-9a-f]{1,32})?)?"'
+_ETAG = {"anyOf": [{"const": "*"}, {"type": "string", "pattern": f"^{_ONE_ETAG}(, *{_ONE_ETAG})*$"}]}
 _HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "if-match": ("only if it is at the version of this etag", _ETAG),
-    "if-none-match": ("only if it is at another version than those of these etags", {"type": "string"}),
+    "if-match": (
+        "only if it is at the version of one of these etags, and was not deleted and made anew; `*`: only if there is one",
+        _ETAG,
+    ),
+    "if-none-match": ("only if it is another one than those of these etags", {"type": "string"}),
     "if-none-match: *": ("only if there is none", {"const": "*"}),
     "idempotency-key": (
         "do it once, however often it is sent",
@@ -353,7 +359,13 @@ def _responses(route: _Route) -> dict[str, Any]:
         good["content"] = _content(route.answers)
     responses = {str(route.status): good}
     if route.answers is StoredScheduleBody:
-        good["headers"] = {"etag": {"required": True, "schema": {"type": "string"}, "description": "its version"}}
+        good["headers"] = {
+            "etag": {
+                "required": True,
+                "schema": {"type": "string"},
+                "description": "its version, when it was made, and what moves by itself",
+            }
+        }
     if route.id == "putSchedule":
         good["links"] = _LINKS
         responses["201"] = {**good, "description": "It is new"}

@@ -13,7 +13,6 @@ from litestar import Request, Response
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, ScheduleNotFound
 from tickler.observe.metrics import Metrics
-from tickler.schedule import StoredSchedule
 from tickler.server.live import Live
 from tickler.server.problems import Refused
 from tickler.server.sessions import Sessions
@@ -152,10 +151,6 @@ async def empty_body(request: Asked) -> None:
     sent = await request.body()
     if sent.strip() not in (b"", b"{}"):
         raise Refused(400, "nobody reads a body here: leave it out")
-
-
-def etag(schedule: StoredSchedule) -> dict[str, str]:
-    return {"etag": f'"{schedule.version}"'}
 
 
 def check_target(who: Who, target: Target | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import get_args
 
@@ -14,6 +13,7 @@ from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.server.problems import Refused
+from tickler.server.revisions import etag, expected_by, is_known
 from tickler.server.service import (
     MOST_LISTED,
     NOTHING,
@@ -24,7 +24,6 @@ from tickler.server.service import (
     caller,
     check_target,
     empty_body,
-    etag,
     place,
     service_of,
     to_iso,
@@ -37,8 +36,6 @@ from tickler.when.words import in_words
 PATH = "/v1/schedules/{owner:str}/{key:str}"
 MOST_PREVIEWED = 100
 
-_ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})"')
-
 
 @put(PATH, opt={"scope": "write"})
 async def put_schedule(request: Asked) -> Response[bytes]:
@@ -48,11 +45,8 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     who, service = caller(request), service_of(request)
     schedule = _declared(await body_of(request), owner, key)
     check_target(who, schedule.target)
-    version = await _expected(request, owner, key)
-    schedules, began = service.tickler.schedules, service.tickler.now_ms()
-    stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
+    stored, is_new = await service.tickler.schedules.write(schedule, version=expected_by(request))
     await service.tickler.audit.note(who.name, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    is_new = stored.version == 1 and stored.created_at >= began
     return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
 
 
@@ -61,7 +55,7 @@ async def get_schedule(request: Asked) -> Response[bytes]:
     """One, as it is stored."""
     Query(request)
     stored = await _found(request)
-    if _is_known(request.headers.get("if-none-match", ""), stored):
+    if is_known(request, stored):
         return Response(b"", status_code=304, headers=etag(stored))
     return answered(stored_to_json(stored), headers=etag(stored))
 
@@ -73,7 +67,7 @@ async def delete_schedule(request: Asked) -> None:
     owner, key = place(request)
     tickler = service_of(request).tickler
     await empty_body(request)
-    if not await tickler.schedules.delete(owner, key, version=await _expected(request, owner, key)):
+    if not await tickler.schedules.delete(owner, key, version=expected_by(request)):
         raise ScheduleNotFound(owner, key)
     await tickler.audit.note(caller(request).name, "deleted", owner=owner, key=key)
 
@@ -108,21 +102,24 @@ async def list_schedules(request: Asked) -> Response[bytes]:
 
 @post(f"{PATH}/pause", opt={"scope": "write"}, status_code=200)
 async def pause_schedule(request: Asked) -> Response[bytes]:
-    """Hold new fires."""
+    """Hold new fires. With `If-Match` only if it is at that version."""
     return await _changed(request, "paused", service_of(request).tickler.schedules.pause)
 
 
 @post(f"{PATH}/resume", opt={"scope": "write"}, status_code=200)
 async def resume_schedule(request: Asked) -> Response[bytes]:
-    """Fire again, from now on."""
+    """Fire again, from now on. With `If-Match` only if it is at that version."""
     return await _changed(request, "resumed", service_of(request).tickler.schedules.resume)
 
 
 @post(f"{PATH}/trigger", opt={"scope": "write"}, status_code=202)
 async def trigger_schedule(request: Asked) -> Response[bytes]:
-    """Fire now, out of turn."""
+    """Fire now, out of turn, whatever version there is."""
     Query(request)
     await empty_body(request)
+    for name in ("if-match", "if-none-match"):
+        if name in request.headers:
+            raise Refused(400, f"whatever is stored is fired, and no version waited for: leave {name} out", name)
     owner, key = place(request)
     tickler = service_of(request).tickler
     fire = await tickler.trigger(owner, key)
@@ -205,34 +202,6 @@ def _declared(fields: object, owner: str, key: str) -> Schedule:
     return schedule_from_json({**fields, "owner": owner, "key": key})
 
 
-def _is_known(etags: str, stored: StoredSchedule) -> bool:
-    """Whether what the caller has, by `If-None-Match`, is what is stored."""
-    known = [each.strip().removeprefix("W/") for each in etags.split(",")]
-    return "*" in known or etag(stored)["etag"] in known
-
-
-async def _expected(request: Asked, owner: str, key: str) -> int | None:
-    """The version that must be there; 0: none may be there; None: whatever is there."""
-    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
-    if none_match is not None:
-        if none_match.strip() != "*":
-            raise Refused(400, "if-none-match: only * makes sense here: there must be none yet", "if-none-match")
-        if match is not None:
-            raise Refused(422, "if-match and if-none-match contradict each other: leave one of them out", "if-match")
-        return 0
-    if match is None:
-        return None
-    if match.strip() == "*":
-        stored = await service_of(request).tickler.schedules.get(owner, key)
-        if stored is None:
-            raise Refused(412, f"there is no {owner}/{key} yet: leave if-match out to make it", "if-match")
-        return stored.version
-    found = _ETAG.fullmatch(match.strip())
-    if found is None:
-        raise Refused(400, 'if-match: is not an etag as it was answered, such as "3"', "if-match")
-    return int(found[1])
-
-
 async def _found(request: Asked) -> StoredSchedule:
     owner, key = place(request)
     stored = await service_of(request).tickler.schedules.get(owner, key)
@@ -241,10 +210,10 @@ async def _found(request: Asked) -> StoredSchedule:
     return stored
 
 
-async def _changed(request: Asked, did: str, change: Callable[[str, str], Awaitable[StoredSchedule]]) -> Response[bytes]:
+async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
     Query(request)
     await empty_body(request)
     owner, key = place(request)
-    stored = await change(owner, key)
+    stored = await change(owner, key, version=expected_by(request))
     await service_of(request).tickler.audit.note(caller(request).name, did, owner=owner, key=key)
     return answered(stored_to_json(stored), headers=etag(stored))

@@ -11,10 +11,12 @@ from litestar import Response, get, post
 
 from tickler.errors import InvalidInput, ScheduleNotFound, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
+from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
 from tickler.server.pages.page import form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
+from tickler.server.revisions import read_revision, revision_text
 from tickler.server.service import Asked, caller, check_target, place, service_of
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, PythonTarget
@@ -100,7 +102,7 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         if not who.may_see(schedule.owner):
             raise Refused(422, "is not yours: this session is bound to another owner", "owner")
         check_target(who, schedule.target)
-        version = 0 if stored is None else _version(fields)
+        version: Expected = 0 if stored is None else _revision(fields)
         done = await service.tickler.schedules.update(schedule, version=version)
     except VersionConflict:
         says = "exists already: open it to change it" if stored is None else "was changed meanwhile: open it again"
@@ -170,7 +172,7 @@ def _fields(stored: StoredSchedule) -> dict[str, str]:
         "starts_at": "" if stored.starts_at is None else iso_utc(stored.starts_at),
         "ends_at": "" if stored.ends_at is None else iso_utc(stored.ends_at),
         "enabled": "on" if stored.enabled else "",
-        "version": str(stored.version),
+        "version": revision_text(stored),
     }
     return shown | {name: str(policy[name]) for name in (*POLICY_TEXTS, *POLICY_NUMBERS) if name in policy}
 
@@ -227,8 +229,8 @@ def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[st
     return policy
 
 
-def _version(fields: Mapping[str, str]) -> int:
-    text = fields.get("version", "")
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 16):
-        raise Refused(400, "the form has lost the version it was made for: open it again")
-    return int(text)
+def _revision(fields: Mapping[str, str]) -> Revision:
+    try:
+        return read_revision(fields.get("version", ""))
+    except InvalidInput:
+        raise Refused(400, "the form has lost the version it was made for: open it again") from None
