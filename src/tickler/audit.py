@@ -24,11 +24,15 @@ _END = 10**15  # names count down, so that the latest comes first
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody did something. `did` is a verb such as "put" or "retried"."""
+    """Somebody did something. `did` is a verb such as "put" or "retried".
+
+    Names are given freely, and several tokens may have one: `token_id` says which it was, where it was one.
+    """
 
     at: int
     by: str
     did: str
+    token_id: str | None = None
     owner: str | None = None
     key: str | None = None
     detail: str | None = None
@@ -50,10 +54,17 @@ class Audit:
         self._kept_ms = kept_ms
 
     async def note(
-        self, by: str, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None
+        self,
+        by: str,
+        did: str,
+        *,
+        owner: str | None = None,
+        key: str | None = None,
+        detail: str | None = None,
+        token_id: str | None = None,
     ) -> None:
         now_ms = self._clock.now_ms()
-        value = msgspec.json.encode(Deed(at=now_ms, by=by, did=did, owner=owner, key=key, detail=detail))
+        value = msgspec.json.encode(Deed(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=detail))
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
         kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
         await asyncio.gather(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from tickler.bulk import LineResult, export_lines, import_lines
 from tickler.errors import TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
+from tickler.server.deeds import note
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import NOTHING, Asked, Query, caller, check_target, service_of, visible_owner
 from tickler.server.spooled import SpooledResponse
@@ -59,8 +59,7 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
             yield _line(result)
     except TicklerError as error:
         failure = error
-    with suppress(TicklerError):  # if the store has just failed, this does too
-        await tickler.audit.note(who.name, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
+    await note(request, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
     if failure is not None:
         yield _line(LineResult(line=line + 1, error=f"nothing from here on was put: {problem_of(failure).detail}"))
 

@@ -9,6 +9,7 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.fires import Fire, FireState
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.service import (
     MOST_LISTED,
@@ -58,7 +59,7 @@ async def retry_fire(request: Asked) -> Response[bytes]:
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     again = await tickler.fires.retry(fire.id, by=who.name)
-    await tickler.audit.note(who.name, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
+    await note(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
     return answered(again, 202)
 
 
@@ -69,7 +70,7 @@ async def cancel_fire(request: Asked) -> Response[bytes]:
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     cancelled = await tickler.fires.cancel(fire.id, by=who.name)
-    await tickler.audit.note(who.name, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
+    await note(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
     return answered(cancelled)
 
 
@@ -89,7 +90,7 @@ async def retry_all_fires(request: Asked) -> Response[bytes]:
     except NOTHING:
         return answered({"retried": 0}, 202)
     count = await tickler.fires.retry_all(owner=owner, key=wanted.get("key"), by=who.name)
-    await tickler.audit.note(who.name, "retried all", owner=owner, key=wanted.get("key"), detail=f"{count} fires")
+    await note(request, "retried all", owner=owner, key=wanted.get("key"), detail=f"{count} fires")
     return answered({"retried": count}, 202)
 
 

@@ -12,6 +12,7 @@ from litestar.enums import HttpMethod
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.revisions import etag, expected_by, is_known
 from tickler.server.service import (
@@ -42,11 +43,10 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     """Make or replace one. With `If-Match` only if it is at that version, with `If-None-Match: *` only if there is none."""
     Query(request)
     owner, key = place(request)
-    who, service = caller(request), service_of(request)
     schedule = _declared(await body_of(request), owner, key)
-    check_target(who, schedule.target)
-    stored, is_new = await service.tickler.schedules.write(schedule, version=expected_by(request))
-    await service.tickler.audit.note(who.name, "put", owner=owner, key=key, detail=f"version {stored.version}")
+    check_target(caller(request), schedule.target)
+    stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
     return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
 
 
@@ -65,11 +65,10 @@ async def delete_schedule(request: Asked) -> None:
     """Remove it, and cancel what it owes. With `If-Match` only if it is at that version."""
     Query(request)
     owner, key = place(request)
-    tickler = service_of(request).tickler
     await empty_body(request)
-    if not await tickler.schedules.delete(owner, key, version=expected_by(request)):
+    if not await service_of(request).tickler.schedules.delete(owner, key, version=expected_by(request)):
         raise ScheduleNotFound(owner, key)
-    await tickler.audit.note(caller(request).name, "deleted", owner=owner, key=key)
+    await note(request, "deleted", owner=owner, key=key)
 
 
 @route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
@@ -121,9 +120,8 @@ async def trigger_schedule(request: Asked) -> Response[bytes]:
         if name in request.headers:
             raise Refused(400, f"whatever is stored is fired, and no version waited for: leave {name} out", name)
     owner, key = place(request)
-    tickler = service_of(request).tickler
-    fire = await tickler.trigger(owner, key)
-    await tickler.audit.note(caller(request).name, "triggered", owner=owner, key=key, detail=fire.id)
+    fire = await service_of(request).tickler.trigger(owner, key)
+    await note(request, "triggered", owner=owner, key=key, detail=fire.id)
     return answered(fire, 202)
 
 
@@ -215,5 +213,5 @@ async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[Sto
     await empty_body(request)
     owner, key = place(request)
     stored = await change(owner, key, version=expected_by(request))
-    await service_of(request).tickler.audit.note(caller(request).name, did, owner=owner, key=key)
+    await note(request, did, owner=owner, key=key)
     return answered(stored_to_json(stored), headers=etag(stored))

@@ -12,6 +12,7 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from tickler.errors import TicklerError
 from tickler.recent import Event
+from tickler.server.deeds import note
 from tickler.server.live import events_of
 from tickler.server.openapi import document
 from tickler.server.problems import Refused
@@ -60,9 +61,8 @@ async def repair(request: Asked) -> Response[bytes]:
     """Look at everything, and mend what can be mended while workers run."""
     Query(request)
     await empty_body(request)
-    tickler = service_of(request).tickler
-    diagnosis = await tickler.doctor(deep=True, repair=True)
-    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    diagnosis = await service_of(request).tickler.doctor(deep=True, repair=True)
+    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
     return answered(diagnosis)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from litestar import Response, get, post
 
+from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, page
-from tickler.server.service import Asked, caller, service_of
+from tickler.server.service import Asked, service_of
 
 
 @get("/doctor", opt={"scope": "read", "all_owners": True})
@@ -27,9 +28,8 @@ async def check(request: Asked) -> Response[Any]:
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def repair(request: Asked) -> Response[Any]:
     await form_of(request)
-    tickler = service_of(request).tickler
-    diagnosis = await tickler.doctor(deep=True, repair=True)
-    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    diagnosis = await service_of(request).tickler.doctor(deep=True, repair=True)
+    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
     return await page(request, "doctor", "doctor", diagnosis=diagnosis)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
+from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, page, see
 from tickler.server.service import Asked, caller, service_of
 
@@ -44,7 +45,7 @@ async def retry_all(request: Asked) -> Response[Any]:
     await form_of(request)
     tickler, who = service_of(request).tickler, caller(request)
     count = await tickler.fires.retry_all(owner=who.owner, by=who.name)
-    await tickler.audit.note(who.name, "retried all", owner=who.owner, detail=f"{count} fires")
+    await note(request, "retried all", owner=who.owner, detail=f"{count} fires")
     return see("/failed", "retried-all")
 
 
@@ -58,7 +59,7 @@ async def change(request: Asked) -> Response[Any]:
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
     done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
-    await tickler.audit.note(who.name, said, owner=fire.owner, key=fire.key, detail=fire_id)
+    await note(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
     return see("/failed", said)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import ScheduleNotFound
+from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, see
 from tickler.server.pages.timeline import timeline
-from tickler.server.service import Asked, caller, place, service_of
+from tickler.server.service import Asked, place, service_of
 from tickler.when import Unreadable
 from tickler.when.words import in_words
 
@@ -48,7 +49,7 @@ async def change(request: Asked) -> Response[Any]:
     change = request.path_params["change"]
     fields = await form_of(request)
     owner, key = place(request)
-    tickler, who = service_of(request).tickler, caller(request)
+    tickler, detail = service_of(request).tickler, None
     back = link(owner, key) if fields.get("back") != "list" else "/schedules"
     if change == "pause":
         await tickler.schedules.pause(owner, key)
@@ -57,7 +58,7 @@ async def change(request: Asked) -> Response[Any]:
         await tickler.schedules.resume(owner, key)
         said = "resumed"
     elif change == "trigger":
-        await tickler.trigger(owner, key)
+        detail = (await tickler.trigger(owner, key)).id
         said = "triggered"
     elif change == "delete":
         if not await tickler.schedules.delete(owner, key):
@@ -65,7 +66,7 @@ async def change(request: Asked) -> Response[Any]:
         said, back = "deleted", "/schedules"
     else:
         raise ScheduleNotFound(owner, key)
-    await tickler.audit.note(who.name, said, owner=owner, key=key)
+    await note(request, said, owner=owner, key=key, detail=detail)
     return see(back, said)
 
 

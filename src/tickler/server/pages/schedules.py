@@ -14,6 +14,7 @@ from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
+from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
 from tickler.server.revisions import read_revision, revision_text
@@ -112,7 +113,7 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         if problem.status >= 500:
             raise
         return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
-    await service.tickler.audit.note(who.name, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
+    await note(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
     return see(link(done.owner, done.key), "put")
 
 
