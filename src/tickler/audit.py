@@ -15,7 +15,7 @@ from tickler.clock import Clock
 from tickler.errors import InvalidInput
 from tickler.fires import KEPT_MS
 from tickler.index import check_limit
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 from tickler.schedule import check_name
 
 KIND = "audit"
@@ -82,7 +82,7 @@ class Audit:
         found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=after or "", limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
-        return DeedPage([msgspec.convert(record.value, Deed) for record in items], following)
+        return DeedPage([deed for record in items if (deed := value_of(record, Deed)) is not None], following)
 
 
 def _kind_of(owner: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 
 KIND = "worker"
 EVERY_S = 20.0
@@ -42,4 +42,4 @@ async def report(records: RecordStore, worker: WorkerReport) -> None:
 async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
     """Those that were heard of within a day, by name; up to a thousand."""
     found = await records.list(KIND, now_ms=now_ms, limit=MOST_LISTED)
-    return [msgspec.convert(record.value, WorkerReport) for record in found]
+    return [worker for record in found if (worker := value_of(record, WorkerReport)) is not None]

@@ -133,6 +133,15 @@ async def test_deeds_come_in_pages_the_latest_first(t: Tickler, api: Api, clock:
     assert [deed["did"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]] == ["did 5", "did 3", "did 1"]
 
 
+async def test_what_a_newer_version_wrote_down_hides_nothing_else(t: Tickler, api: Api) -> None:
+    await api.put(PATH, ECHO)
+    for kind in ("audit", "worker"):
+        await t.store.records.put(kind, "000-newer", b'{"at": "noon", "by": ["two"]}', now_ms=t.now_ms())
+    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
+    assert (await api("GET", "/deeds", headers={"accept": "text/html"})).status == 200
+    assert (await api.get("/v1/stats")).json["workers"] == []
+
+
 @pytest.mark.parametrize(
     ("query", "status", "field"),
     [

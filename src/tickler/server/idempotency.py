@@ -15,7 +15,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 from tickler.server.problems import Refused
 from tickler.server.who import NOBODY, who_of
 
@@ -87,7 +87,9 @@ class Once:
         record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
-        kept = msgspec.convert(record.value, _Kept)
+        kept = value_of(record, _Kept)
+        if kept is None:
+            raise Refused(409, "the first request with this key went to a newer version of the service: ask that one")
         if kept.request != fingerprint:
             raise Refused(422, "this key was used for another request: choose a new one", "idempotency-key")
         if kept.state == "running":
