@@ -300,10 +300,43 @@ async def test_bound_tokens_see_their_own(t: Tickler, bound: Api) -> None:
     await t.tick()
     assert [each["key"] for each in (await bound.get("/v1/fires?state=dead")).json["items"]] == ["mine-key"]
     stats = (await bound.get("/v1/stats")).json
-    assert (stats["sleeping"], stats["dead"], stats["open"], stats["workers"], stats["paused"]) == (2, 1, 0, [], 0)
+    assert (stats["sleeping"], stats["dead"], stats["open"], stats["workers"]) == (2, 1, 0, [])
     assert (await bound.post("/v1/fires:retry", {})).json == {"retried": 1}
     assert {each["owner"] for each in (await bound.get("/v1/audit")).json["items"]} == {"mine"}
     assert (await bound.get("/v1/fires?key=mine-key")).json["items"]
+
+
+async def test_numbers_of_an_owner_with_many_schedules_are_marked_as_at_least(
+    t: Tickler, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(**asked: object) -> None:
+        raise AssertionError("no schedule is read for its numbers")
+
+    for n in range(12):
+        await t.schedules.put(Schedule(owner="u1", key=f"k{n:02}", when="@hourly", target=PythonTarget("echo")))
+    bound = api.bearing(await token(t, "read", owner="u1"))
+    await t.trigger("u1", "k00")
+    monkeypatch.setattr(t.store.schedules, "list", refuse)
+    clock.advance(3_600)
+    exact = (await bound.get("/v1/stats")).json
+    assert {name: exact[name] for name in ("sleeping", "due", "open", "in_flight", "more", "next_due_at")} == {
+        "sleeping": 0,
+        "due": 12,
+        "open": 1,
+        "in_flight": 0,
+        "more": False,
+        "next_due_at": clock.now_ms(),
+    }
+    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    assert len(await t.fires.lease(clock.now_ms(), worker="w")) == 1
+    some = (await bound.get("/v1/stats")).json
+    assert (some["due"], some["more"], some["next_due_at"], some["in_flight"]) == (10, True, None, 1)
+    monkeypatch.undo()
+    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    page = (await bound("GET", "/", headers={"accept": "text/html"})).body.decode()
+    assert re.search(r'data-number="due"[^>]*>10\+<', page)
+    assert re.search(r'data-number="sleeping"[^>]*>0\+<', page)
+    assert "not known: there are too many" in page
 
 
 async def test_those_who_watch_are_told_of_their_own_alone(t: Tickler, bound: Api) -> None:

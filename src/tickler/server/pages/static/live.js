@@ -11,21 +11,23 @@ const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
-function count(value, most) {
-  return most && value >= most ? `${value.toLocaleString()}+` : value.toLocaleString();
+const ofRows = ["sleeping", "due", "late"];
+
+function count(value, most, more) {
+  return more || (most && value >= most) ? `${value.toLocaleString()}+` : value.toLocaleString();
 }
 
 function showNumbers(stats) {
   for (const place of document.querySelectorAll("[data-number]")) {
     const name = place.dataset.number;
-    place.textContent = count(stats[name], Number(place.dataset.most || 0));
+    place.textContent = count(stats[name], Number(place.dataset.most || 0), stats.more && ofRows.includes(name));
     const box = place.closest(".number");
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
   }
   offset = stats.now_ms - Date.now();
   showClocks();
-  document.getElementById("next-due").textContent = stats.next_due_at ? here(stats.next_due_at) : "nothing";
+  document.getElementById("next-due").textContent = stats.next_due_at ? here(stats.next_due_at) : stats.more ? "not known: there are too many" : "nothing";
 }
 
 function showClocks() {
