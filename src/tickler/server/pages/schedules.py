@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, get_args
 from zoneinfo import available_timezones
 
 from litestar import Response, get, post
+from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, ScheduleNotFound, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
+from tickler.seal import origin_of
 from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
@@ -207,7 +208,20 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
         return schedule
     if kind == "keep" or (stored is not None and (_fields(stored)["kind"], _fields(stored)["to"]) == (kind, to)):
         return schedule_with(schedule, before)
+    if kind == "http" and isinstance(before, HttpTarget):
+        return schedule_with(schedule, _moved(before, to))
     return schedule_with(schedule, HttpTarget(to) if kind == "http" else PythonTarget(to))
+
+
+def _moved(before: HttpTarget, url: str) -> HttpTarget:
+    """To another URL, with all that the form does not show; what is sealed is for one host alone."""
+    moved = replace(before, url=url)
+    if before.sealed is not None and origin_of(before.url) != origin_of(url):
+        says = (
+            f"headers or a secret of it are sealed for {origin_of(before.url)} alone: stay there, or put it by the API with them"
+        )
+        raise Refused(422, says, "target.url")
+    return moved
 
 
 def schedule_with(schedule: Schedule, target: Any) -> Schedule:
@@ -222,8 +236,8 @@ def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[st
     for name in POLICY_NUMBERS:
         if text := fields.get(name, "").strip():
             try:
-                policy[name] = json.loads(text)
-            except ValueError:
+                policy[name] = read_json(text.encode(errors="surrogatepass"))
+            except InvalidInput:
                 raise Refused(422, f"{name} is no number", f"policy.{name}") from None
         else:
             policy.pop(name, None)
