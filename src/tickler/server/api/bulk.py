@@ -11,7 +11,7 @@ from litestar.response import Stream
 from litestar.response.base import ASGIResponse
 
 from tickler.bulk import LineResult, export_lines, import_lines
-from tickler.errors import TicklerError
+from tickler.errors import PartlyWritten, TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
 from tickler.server.deeds import note
@@ -21,6 +21,8 @@ from tickler.server.spooled import SpooledResponse
 from tickler.server.who import Who
 
 NDJSON = "application/x-ndjson"
+
+_NO_MORE = "nothing from here on was put"
 
 
 @post("/v1/schedules:import", opt={"scope": "write"}, status_code=200)
@@ -61,7 +63,8 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
         failure = error
     await note(request, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
     if failure is not None:
-        yield _line(LineResult(line=line + 1, error=f"nothing from here on was put: {problem_of(failure).detail}"))
+        said = "some from here on were put, import them again" if isinstance(failure, PartlyWritten) else _NO_MORE
+        yield _line(LineResult(line=line + 1, error=f"{said}: {problem_of(failure).detail}"))
 
 
 async def _pieces(request: Asked) -> AsyncIterator[bytes]:

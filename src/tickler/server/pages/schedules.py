@@ -217,9 +217,8 @@ def _moved(before: HttpTarget, url: str) -> HttpTarget:
     """To another URL, with all that the form does not show; what is sealed is for one host alone."""
     moved = replace(before, url=url)
     if before.sealed is not None and origin_of(before.url) != origin_of(url):
-        says = (
-            f"headers or a secret of it are sealed for {origin_of(before.url)} alone: stay there, or put it by the API with them"
-        )
+        origin = origin_of(before.url)
+        says = f"headers or a secret of it are sealed for {origin} alone: stay there, or put it by the API with them"
         raise Refused(422, says, "target.url")
     return moved
 
