@@ -259,3 +259,18 @@ async def test_a_schedule_that_cannot_be_written_down_has_a_line_that_says_so(sq
         assert sorted((each["key"], "error" in each) for each in exported.lines) == [("a", False), ("b", True), ("c", False)]
         results = (await api.post(IMPORT, exported.body)).lines
         assert [each["key"] for each in results if "error" in each] == ["b"]
+
+
+async def test_every_owner_is_told_of_an_import_for_all(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, text = await t.tokens.create(["read", "write"], name="ops")
+    monkeypatch.setattr("tickler.server.deeds.MOST_OWNERS", 3)
+    body = line("a") + line("b") + line("c", when="no") + line("a", owner="u2")
+    await api.bearing(text).post(IMPORT, body)
+    for owner, detail in (("u1", "2 of theirs"), ("u2", "1 of theirs")):
+        (deed,) = (await t.audit.list(owner=owner)).items
+        assert (deed.by, deed.token_id, deed.did, deed.detail) == ("ops", token.id, "imported", detail)
+    assert {deed.detail for deed in (await t.audit.list()).items if deed.owner is None} == {"3 put, 1 refused, of 2 owners"}
+    await api.bearing(text).post(IMPORT, b"".join(line("z", owner=f"v{n}") for n in range(5)))
+    deeds = [deed for deed in (await t.audit.list()).items if deed.owner is None or deed.owner.startswith("v")]
+    assert len(deeds) == 1 + 1 + 3
+    assert "5 put, 0 refused, of more than 3 owners, of whom the first are told" in {deed.detail for deed in deeds}

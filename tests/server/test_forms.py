@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from server.served import Answer, Api, serving
-from tickler import HttpTarget, ManualClock, Schedule, Tickler, connect
+from tickler import HttpTarget, ManualClock, PythonTarget, Schedule, Tickler, connect
 
 EDIT = "/schedules/u1/digest/edit"
 FORM = "application/x-www-form-urlencoded"
@@ -96,3 +96,15 @@ async def test_another_host_keeps_the_kind_of_body(t: Tickler, api: Api) -> None
     stored = await t.schedules.get("u1", "digest")
     assert stored is not None
     assert stored.target == HttpTarget("https://example.com/b", "raw")
+
+
+async def test_the_log_has_the_fire_and_the_token_of_what_a_button_did(t: Tickler, api: Api) -> None:
+    await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=PythonTarget("echo")))
+    token, text = await t.tokens.create(["read", "write"], name="ops")
+    by_token = api.bearing(text)
+    page = (await by_token("GET", "/schedules/u1/digest", headers={"accept": "text/html"})).body.decode()
+    fields = {"form_token": re.findall(r'name="form_token" value="([^"]+)"', page)[0]}
+    assert (await send(by_token, fields, "/schedules/u1/digest/trigger")).status == 303
+    (fire,) = (await t.fires.list()).items
+    (deed,) = (await t.audit.list()).items
+    assert (deed.did, deed.detail, deed.by, deed.token_id) == ("triggered", fire.id, "ops", token.id)

@@ -173,9 +173,10 @@ class Preview(msgspec.Struct):
 
 
 class Retried(msgspec.Struct):
-    """How many dead fires were sent again."""
+    """How many dead fires were sent again: up to 1,000, the earliest first. `more`: there are others, ask again."""
 
     retried: int
+    more: bool
 
 
 class RetryBody(msgspec.Struct, forbid_unknown_fields=True):

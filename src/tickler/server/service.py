@@ -25,6 +25,7 @@ from tickler.when import read_instant
 
 JSON = "application/json"
 MOST_LISTED = 1_000
+MOST_RETRIED = 1_000  # fires that one request sends again
 SERVICE = "tickler.service"  # in an ASGI scope
 
 Asked = Request[Any, Any, Any]

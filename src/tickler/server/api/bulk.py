@@ -14,7 +14,7 @@ from tickler.bulk import LineResult, export_lines, import_lines
 from tickler.errors import PartlyWritten, TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
-from tickler.server.deeds import note
+from tickler.server.deeds import Touched, note_of_many
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import NOTHING, Asked, Query, caller, check_target, service_of, visible_owner
 from tickler.server.spooled import SpooledResponse
@@ -54,14 +54,17 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
     """What was put stays put, whatever happens to the rest."""
     tickler, who = service_of(request).tickler, caller(request)
     put = refused = line = 0
+    touched = Touched()
     failure: TicklerError | None = None
     try:
         async for result in import_lines(tickler.schedules, _pieces(request), check=lambda schedule: _check(who, schedule)):
             put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
+            if result.error is None and result.owner is not None:
+                touched.add(result.owner)
             yield _line(result)
     except TicklerError as error:
         failure = error
-    await note(request, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
+    await note_of_many(request, "imported", touched, f"{put} put, {refused} refused")
     if failure is not None:
         said = "some from here on were put, import them again" if isinstance(failure, PartlyWritten) else _NO_MORE
         yield _line(LineResult(line=line + 1, error=f"{said}: {problem_of(failure).detail}"))

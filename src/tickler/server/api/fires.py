@@ -9,10 +9,11 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.fires import Fire, FireState
-from tickler.server.deeds import note
+from tickler.server.deeds import note, note_retried
 from tickler.server.problems import Refused
 from tickler.server.service import (
     MOST_LISTED,
+    MOST_RETRIED,
     NOTHING,
     Asked,
     Query,
@@ -76,7 +77,10 @@ async def cancel_fire(request: Asked) -> Response[bytes]:
 
 @post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)
 async def retry_all_fires(request: Asked) -> Response[bytes]:
-    """Send every dead fire of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional."""
+    """Send dead fires of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional.
+
+    The earliest 1,000; `more` says that there are others.
+    """
     Query(request)
     wanted = await body_of(request)
     if not isinstance(wanted, dict):
@@ -88,10 +92,11 @@ async def retry_all_fires(request: Asked) -> Response[bytes]:
     try:
         owner = visible_owner(request, wanted.get("owner"))
     except NOTHING:
-        return answered({"retried": 0}, 202)
-    count = await tickler.fires.retry_all(owner=owner, key=wanted.get("key"), by=who.name)
-    await note(request, "retried all", owner=owner, key=wanted.get("key"), detail=f"{count} fires")
-    return answered({"retried": count}, 202)
+        return answered({"retried": 0, "more": False}, 202)
+    key = wanted.get("key")
+    retried = await tickler.fires.retry_many(owner=owner, key=key, by=who.name, most=MOST_RETRIED)
+    await note_retried(request, owner, key, retried)
+    return answered({"retried": retried.count, "more": retried.more}, 202)
 
 
 HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]

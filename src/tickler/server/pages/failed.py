@@ -7,12 +7,11 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
-from tickler.server.deeds import note
+from tickler.server.deeds import note, note_retried
 from tickler.server.pages.page import form_of, page, see
-from tickler.server.service import Asked, caller, service_of
+from tickler.server.service import MOST_RETRIED, Asked, caller, service_of
 
 PAGE = 50
-MOST_COUNTED = 1_000
 
 
 @get("/failed", opt={"scope": "read"})
@@ -27,7 +26,7 @@ async def failed(request: Asked) -> Response[str]:
 @get("/failed/retry-all", opt={"scope": "write"})
 async def ask(request: Asked) -> Response[str]:
     """What will happen, before it does."""
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=caller(request).owner, limit=MOST_COUNTED)
+    dead = await service_of(request).tickler.fires.list(state="dead", owner=caller(request).owner, limit=MOST_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request,
@@ -44,9 +43,9 @@ async def ask(request: Asked) -> Response[str]:
 async def retry_all(request: Asked) -> Response[Any]:
     await form_of(request)
     tickler, who = service_of(request).tickler, caller(request)
-    count = await tickler.fires.retry_all(owner=who.owner, by=who.name)
-    await note(request, "retried all", owner=who.owner, detail=f"{count} fires")
-    return see("/failed", "retried-all")
+    retried = await tickler.fires.retry_many(owner=who.owner, by=who.name, most=MOST_RETRIED)
+    await note_retried(request, who.owner, None, retried)
+    return see("/failed", "retried-some" if retried.more else "retried-all")
 
 
 @post("/failed/{fire_id:str}/{change:str}", opt={"scope": "write"}, status_code=200)

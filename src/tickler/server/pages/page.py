@@ -38,8 +38,8 @@ SAID = {
     "deleted": "Deleted.",
     "retried": "Sent again: a worker tries it now.",
     "retried-all": "All of them are sent again.",
+    "retried-some": "The earliest 1,000 are sent again; there are more.",
     "cancelled": "Cancelled: it is never delivered.",
-    "repaired": "Repaired what could be repaired.",
     "in": "You are signed in.",
     "out": "You are signed out.",
 }
