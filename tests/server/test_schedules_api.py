@@ -10,6 +10,7 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, Schedule, Tickler, connect
+from tickler.server.settings import ServerSettings
 
 DAILY = {"when": "0 9 * * *", "tz": "Europe/Paris", "target": "https://example.org/hook"}
 PATH = "/v1/schedules/u1/digest"
@@ -342,6 +343,13 @@ async def test_pausing_and_resuming_take_an_empty_body_and_nothing_else(api: Api
     assert (await api.post(f"{PATH}/resume", {"why": 1})).status == 400
     assert (await api.delete(f"{PATH}?force=1")).field == "force"
     assert (await api.get(PATH)).json["state"] == "paused"
+
+
+async def test_a_body_that_is_too_long_is_refused_as_described_also_where_none_is_read(t: Tickler) -> None:
+    async with serving(t, ServerSettings(max_body=1_000)) as api:
+        await api.put(PATH, DAILY)
+        assert (await api("DELETE", PATH, b" " * 2_000)).status == 413
+        assert (await api.get(PATH)).status == 200
 
 
 async def test_what_has_no_target_cannot_be_triggered(api: Api) -> None:

@@ -385,7 +385,7 @@ def _usual(route: _Route) -> set[int]:
     usual = {400, 401, 414, 421, 431, 503}
     if route.path not in _OPEN:
         usual |= {403, 404, 429}
-    if route.method in ("put", "post"):
+    if route.method in ("put", "post", "delete"):
         usual |= {408, 413}
     return usual | ({409, 422} if _is_done_once(route) else set())
 

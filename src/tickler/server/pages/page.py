@@ -93,15 +93,25 @@ async def form_of(request: Asked) -> dict[str, str]:
 def see(path: str, said: str | None = None, **query: str | None) -> Response[bytes]:
     """Go and look there."""
     given = {name: value for name, value in {**query, "said": said}.items() if value}
-    return Response(b"", status_code=303, headers={"location": f"{path}?{urlencode(given)}" if given else path})
+    where = f"{path}{'&' if '?' in path else '?'}{urlencode(given)}" if given else path
+    return Response(b"", status_code=303, headers={"location": where})
 
 
 def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
     """Without the form to sign out: nothing is read from the store when something went wrong."""
     problem = problem_of(error)
     if problem.status == 401:
-        return see("/login", next=request.scope["path"])
+        return see("/login", next=_wanted(request))
     return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": ""})
+
+
+def _wanted(request: Asked) -> str | None:
+    """Where to go once signed in, as it was written. Nowhere in particular from a form: what it did is not done by looking."""
+    if request.method != "GET":
+        return None
+    path, query = request.scope["raw_path"].partition(b"?")[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
+    kept = "&".join(each for each in query.split("&") if each and not each.startswith("said="))
+    return f"{path}?{kept}" if kept else path
 
 
 def link(owner: str, key: str, *more: str) -> str:

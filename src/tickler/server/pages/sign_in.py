@@ -42,4 +42,7 @@ HANDLERS = [login, sign_in, sign_out]
 
 def _inside(path: str) -> str:
     """A place of this page, and nowhere else."""
-    return quote(path, safe="/%") if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
+    if not path.startswith("/") or path.startswith(("//", "/\\")):
+        return "/"
+    place, mark, query = path.partition("?")
+    return quote(place, safe="/%") + mark + quote(query, safe="=&%+")
