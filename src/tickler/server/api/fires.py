@@ -11,6 +11,7 @@ from tickler.errors import FireNotFound
 from tickler.fires import Fire, FireState
 from tickler.server.deeds import note, note_retried
 from tickler.server.problems import Refused
+from tickler.server.seen import fire_seen, fires_seen
 from tickler.server.service import (
     MOST_LISTED,
     MOST_RETRIED,
@@ -43,14 +44,14 @@ async def list_fires(request: Asked) -> Response[bytes]:
         limit=query.number("limit", 100, MOST_LISTED),
         after=query.text("after"),
     )
-    return answered(page)
+    return answered(fires_seen(request, page))
 
 
 @get("/v1/fires/{fire_id:str}", opt={"scope": "read"})
 async def get_fire(request: Asked) -> Response[bytes]:
     """One that is not settled yet."""
     Query(request)
-    return answered(await _found(request))
+    return answered(fire_seen(request, await _found(request)))
 
 
 @post("/v1/fires/{fire_id:str}/retry", opt={"scope": "write"}, status_code=202)
@@ -61,7 +62,7 @@ async def retry_fire(request: Asked) -> Response[bytes]:
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     again = await tickler.fires.retry(fire.id, by=who.name)
     await note(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(again, 202)
+    return answered(fire_seen(request, again), 202)
 
 
 @post("/v1/fires/{fire_id:str}/cancel", opt={"scope": "write"}, status_code=200)
@@ -72,7 +73,7 @@ async def cancel_fire(request: Asked) -> Response[bytes]:
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     cancelled = await tickler.fires.cancel(fire.id, by=who.name)
     await note(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(cancelled)
+    return answered(fire_seen(request, cancelled))
 
 
 @post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)

@@ -15,6 +15,7 @@ from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.revisions import etag, expected_by, is_known
+from tickler.server.seen import history_seen, names_workers
 from tickler.server.service import (
     MOST_LISTED,
     NOTHING,
@@ -155,7 +156,8 @@ async def why_schedule(request: Asked) -> Response[bytes]:
     """Why it fired at an instant, or did not; or how it stands now."""
     query = Query(request, "at")
     owner, key = place(request)
-    return answered(await service_of(request).tickler.why(owner, key, query.instant("at")))
+    tickler = service_of(request).tickler
+    return answered(await tickler.why(owner, key, query.instant("at"), names_workers=names_workers(request)))
 
 
 @get(f"{PATH}/fires", opt={"scope": "read"})
@@ -164,7 +166,7 @@ async def fires_of_schedule(request: Asked) -> Response[bytes]:
     query = Query(request, "limit", "after")
     owner, key = place(request)
     limit, after = query.number("limit", 100, MOST_LISTED), query.text("after")
-    return answered(await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after))
+    return answered(history_seen(request, await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after)))
 
 
 HANDLERS = [

@@ -7,8 +7,10 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
+from tickler.nameless import SOMEBODY
 from tickler.server.deeds import note, note_retried
 from tickler.server.pages.page import form_of, page, see
+from tickler.server.seen import fires_seen
 from tickler.server.service import MOST_RETRIED, Asked, caller, service_of
 
 PAGE = 50
@@ -17,8 +19,9 @@ PAGE = 50
 @get("/failed", opt={"scope": "read"})
 async def failed(request: Asked) -> Response[str]:
     fires, owner = service_of(request).tickler.fires, caller(request).owner
-    dead = await fires.list(state="dead", owner=owner, limit=PAGE, after=request.query_params.get("after") or None)
-    open_fires = await fires.list(state="open", owner=owner, limit=PAGE)
+    after = request.query_params.get("after") or None
+    dead = fires_seen(request, await fires.list(state="dead", owner=owner, limit=PAGE, after=after))
+    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, limit=PAGE), SOMEBODY)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
     return await page(request, "failed", "failed", dead=dead, retrying=retrying)
 

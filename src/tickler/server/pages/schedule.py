@@ -7,9 +7,11 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import ScheduleNotFound
+from tickler.nameless import SOMEBODY
 from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, see
 from tickler.server.pages.timeline import timeline
+from tickler.server.seen import fires_seen, history_seen, names_workers
 from tickler.server.service import Asked, place, service_of
 from tickler.when import Unreadable
 from tickler.when.words import in_words
@@ -24,13 +26,14 @@ async def schedule(request: Asked) -> Response[str]:
     owner, key = place(request)
     tickler = service_of(request).tickler
     stored = await tickler.schedules.get(owner, key)
-    history = await tickler.fires.history(owner, key, limit=HISTORY, after=request.query_params.get("after") or None)
+    after = request.query_params.get("after") or None
+    history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
     open_fires = [
         fire
         for state in ("open", "waiting", "dead")
-        for fire in (await tickler.fires.list(state=state, owner=owner, key=key, limit=20)).items
+        for fire in fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=20), SOMEBODY).items
     ]
     reads = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
@@ -38,7 +41,7 @@ async def schedule(request: Asked) -> Response[str]:
         owner=owner, key=key, stored=stored, history=history, fires=open_fires,
         words=in_words(stored.when) if stored is not None and reads else "",
         upcoming=_upcoming(stored, tickler.now_ms()) if reads else [],
-        why=await tickler.why(owner, key),
+        why=await tickler.why(owner, key, names_workers=names_workers(request)),
         drawn=timeline(history.items, open_fires, tickler.now_ms()),
     )  # fmt: skip
 
