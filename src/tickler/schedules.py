@@ -243,7 +243,7 @@ class Schedules:
         else:
             found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
         items = [*found[:limit]]
-        return Page(items, _cursor(items[-1].id) if len(found) > limit else None)
+        return Page(items, cursor_after(items[-1].id) if len(found) > limit else None)
 
     async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
         """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
@@ -347,7 +347,8 @@ def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
     return ids
 
 
-def _cursor(id: Id) -> str:
+def cursor_after(id: Id) -> str:
+    """With which `list` goes on behind that place."""
     return base64.urlsafe_b64encode(msgspec.json.encode(id)).decode().rstrip("=")
 
 

@@ -417,6 +417,29 @@ async def test_pages_are_followed_to_the_end_and_nothing_comes_twice(t: Tickler,
         assert pages == -(-len(expected) // 31)
 
 
+async def test_a_page_ends_where_it_becomes_too_large(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.server.api.schedules.MOST_PAGE_BYTES", 50_000)
+    monkeypatch.setattr("tickler.server.api.schedules.READ_TOGETHER", 4)
+    sizes = [10, 20_000, 20_000, 20_000, 10, 60_000, 10, 10, 20_000, 10, 10]
+    await t.schedules.put_many(
+        Schedule(owner="u1", key=f"{n:02}", when="@daily", payload="x" * size) for n, size in enumerate(sizes)
+    )
+    pages: list[list[int]] = []
+    after = ""
+    while not pages or after:
+        page = (await api.get(f"/v1/schedules?limit=1000{after}")).json
+        pages.append([len(each["payload"]) for each in page["items"]])
+        after = page["next"] and f"&after={quote(page['next'])}"
+    assert pages == [[10, 20_000, 20_000], [20_000, 10], [60_000], [10, 10, 20_000, 10, 10]]
+
+
+async def test_what_is_not_in_the_index_is_looked_for_by_those_who_operate_it(t: Tickler, api: Api) -> None:
+    assert (await api.get("/v1/schedules?state=unindexed")).status == 200
+    _, text = await t.tokens.create(["read"], owner="u1")
+    refused = await api.bearing(text).get("/v1/schedules?state=unindexed")
+    assert (refused.status, refused.field) == (422, "state")
+
+
 async def test_lists_are_narrowed_by_owner_prefix_and_state(t: Tickler, api: Api) -> None:
     for key in ("a/1", "a/2", "ab", "b"):
         await t.schedules.put(Schedule(owner="u1", key=key, when="@daily"))

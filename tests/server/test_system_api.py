@@ -117,6 +117,27 @@ async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClo
 # Who did what.
 
 
+async def test_everything_is_looked_at_by_one_at_a_time(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    doctor = t.doctor
+
+    async def slowly(**how: Any) -> Any:
+        if how.get("deep"):
+            began.set()
+            await go_on.wait()
+        return await doctor(**how)
+
+    monkeypatch.setattr(t, "doctor", slowly)
+    first = asyncio.create_task(api.get("/v1/doctor?deep=true"))
+    await began.wait()
+    refused = [await api.get("/v1/doctor?deep=true"), await api.post("/v1/doctor:repair", idempotency_key="k1")]
+    assert [(each.status, each.headers["retry-after"]) for each in refused] == [(409, "10")] * 2
+    assert (await api.get("/v1/doctor")).status == 200
+    go_on.set()
+    assert (await first).status == 200
+    assert (await api.post("/v1/doctor:repair", idempotency_key="k1")).status == 200
+
+
 async def test_deeds_come_in_pages_the_latest_first(t: Tickler, api: Api, clock: ManualClock) -> None:
     for number in range(7):
         clock.advance(1)

@@ -140,7 +140,7 @@ async def _extend(held: _Held, running: _Kept) -> None:
 
 
 async def _keep(held: _Held, running: _Kept, answer: _Answer) -> None:
-    """What failed here may be tried again; what was refused stays refused."""
+    """What failed here, or came while another was at it, may be tried again; what was refused stays refused."""
     body = bytes(answer.body)
     done = _Kept(
         state="done",
@@ -150,7 +150,8 @@ async def _keep(held: _Held, running: _Kept, answer: _Answer) -> None:
         body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
     )
     try:
-        await (held.put(done, KEPT_MS) if answer.status < 500 else held.put(running, 0))
+        is_over = answer.status < 500 and answer.status != 409
+        await (held.put(done, KEPT_MS) if is_over else held.put(running, 0))
     except TicklerError as error:  # it was done, which whoever asked has to know
         log.warning("what was done under an idempotency key could not be remembered: %s", error)
 

@@ -46,6 +46,7 @@ class Service:
         self.live = live
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
+        self.is_examined = False  # the doctor looks at everything right now
 
 
 def service_of(request: Asked) -> Service:

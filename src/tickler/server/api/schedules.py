@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import get_args
 
+import msgspec
 from litestar import Response, delete, get, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.schedules import cursor_after
 from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.revisions import etag, expected_by, is_known
@@ -37,6 +39,8 @@ from tickler.when.words import in_words
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
 MOST_PREVIEWED = 100
+MOST_PAGE_BYTES = 4_000_000
+READ_TOGETHER = 200  # each may have a payload of 256 KB
 
 
 @put(PATH, opt={"scope": "write"})
@@ -80,7 +84,7 @@ async def options_of_schedule(request: Asked) -> Response[None]:
 
 @get("/v1/schedules", opt={"scope": "read"})
 async def list_schedules(request: Asked) -> Response[bytes]:
-    """By owner and key, a page at a time."""
+    """By owner and key, a page at a time: of as many as are asked for, or fewer that are about 4 MB."""
     query = Query(request, "owner", "key_prefix", "state", "limit", "after")
     states: tuple[State, ...] = get_args(State)
     prefix = query.text("key_prefix")
@@ -90,14 +94,26 @@ async def list_schedules(request: Asked) -> Response[bytes]:
         return answered({"items": [], "next": None})
     if prefix and owner is None:
         raise Refused(422, "key_prefix goes with owner: name whose keys they are", "key_prefix")
-    page = await service_of(request).tickler.schedules.list(
-        owner=owner,
-        key_prefix=prefix or None,
-        state=query.one_of("state", states),
-        limit=query.number("limit", 100, MOST_LISTED),
-        after=query.text("after"),
-    )
-    return answered({"items": [stored_to_json(stored) for stored in page.items], "next": page.next})
+    state = query.one_of("state", states)
+    if state == "unindexed" and caller(request).owner is not None:
+        raise Refused(422, "to find those, all are compared with the index: whoever operates the service may ask", "state")
+    left, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    items: list[msgspec.Raw] = []
+    size = 0
+    while True:
+        page = await service_of(request).tickler.schedules.list(
+            owner=owner, key_prefix=prefix or None, state=state, limit=min(left, READ_TOGETHER), after=after
+        )
+        for stored in page.items:
+            item = msgspec.Raw(msgspec.json.encode(stored_to_json(stored)))
+            size += len(item)
+            if items and size > MOST_PAGE_BYTES:
+                return answered({"items": items, "next": after})
+            items.append(item)
+            after = cursor_after(stored.id)
+        left -= len(page.items)
+        if page.next is None or not left:
+            return answered({"items": items, "next": page.next})
 
 
 @post(f"{PATH}/pause", opt={"scope": "write"}, status_code=200)

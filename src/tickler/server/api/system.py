@@ -13,6 +13,7 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 from tickler.errors import TicklerError
 from tickler.recent import Event
 from tickler.server.deeds import note
+from tickler.server.examination import examine
 from tickler.server.live import events_of
 from tickler.server.openapi import document
 from tickler.server.problems import Refused
@@ -53,7 +54,7 @@ async def get_doctor(request: Asked) -> Response[bytes]:
     """What is wrong, as far as a few quick looks tell; with `deep=true` everything is compared, which takes its time."""
     query = Query(request, "deep")
     deep = query.one_of("deep", ("true", "false")) == "true"
-    return answered(await service_of(request).tickler.doctor(deep=deep))
+    return answered(await examine(request) if deep else await service_of(request).tickler.doctor())
 
 
 @route("/v1/doctor:repair", http_method=[HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
@@ -61,7 +62,7 @@ async def repair(request: Asked) -> Response[bytes]:
     """Look at everything, and mend what can be mended while workers run."""
     Query(request)
     await empty_body(request)
-    diagnosis = await service_of(request).tickler.doctor(deep=True, repair=True)
+    diagnosis = await examine(request, repair=True)
     await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
     return answered(diagnosis)
 
