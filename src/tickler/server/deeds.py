@@ -6,7 +6,6 @@ import asyncio
 import logging
 
 from tickler.errors import TicklerError
-from tickler.fires import Retried
 from tickler.server.service import Asked, caller, service_of
 
 MOST_OWNERS = 1_000  # that are told of one deed to all of them
@@ -51,18 +50,6 @@ async def note_of_many(request: Asked, did: str, touched: Touched, detail: str) 
             await asyncio.gather(*(_note(request, did, owner, None, f"{touched.counts[owner]:,} of theirs") for owner in some))
     except TicklerError as error:
         _say_forgotten(request, did, error)
-
-
-async def note_retried(request: Asked, owner: str | None, key: str | None, retried: Retried) -> None:
-    """Of what was sent again together."""
-    detail = f"{retried.count} fires"
-    if owner is not None:
-        await note(request, "retried all", owner=owner, key=key, detail=detail)
-        return
-    touched = Touched()
-    for each, count in retried.by_owner.items():
-        touched.add(each, count)
-    await note_of_many(request, "retried all", touched, detail)
 
 
 async def _note(request: Asked, did: str, owner: str | None, key: str | None, detail: str | None) -> None:

@@ -16,7 +16,9 @@ from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
 from tickler.server.deeds import Touched, note_of_many
 from tickler.server.problems import Refused, problem_of
-from tickler.server.service import NOTHING, Asked, Query, caller, check_target, service_of, visible_owner
+from tickler.server.query import Query
+from tickler.server.reach import Nothing, check_target, visible_owner
+from tickler.server.service import Asked, caller, service_of
 from tickler.server.spooled import SpooledResponse
 from tickler.server.who import Who
 
@@ -40,7 +42,7 @@ async def export_schedules(request: Asked) -> Stream | Response[bytes]:
     query = Query(request, "owner")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return Response(b"", media_type=NDJSON)
     pieces = _exported(service_of(request).tickler.schedules, owner)
     first = await anext(pieces, b"")  # if the store does not answer, it is said with a status

@@ -9,22 +9,14 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.fires import Fire, FireState
-from tickler.server.deeds import note, note_retried
+from tickler.server.bodies import answered, body_of, empty_body
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, visible_owner
+from tickler.server.retrying import retry_dead
 from tickler.server.seen import fire_seen, fires_seen
-from tickler.server.service import (
-    MOST_LISTED,
-    MOST_RETRIED,
-    NOTHING,
-    Asked,
-    Query,
-    answered,
-    body_of,
-    caller,
-    empty_body,
-    service_of,
-    visible_owner,
-)
+from tickler.server.service import Asked, caller, service_of
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 
@@ -35,7 +27,7 @@ async def list_fires(request: Asked) -> Response[bytes]:
     query = Query(request, "state", "owner", "key", "limit", "after")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     page = await service_of(request).tickler.fires.list(
         state=query.one_of("state", _STATES) or "open",
@@ -89,14 +81,11 @@ async def retry_all_fires(request: Asked) -> Response[bytes]:
     for name, value in wanted.items():
         if name not in ("owner", "key") or not isinstance(value, str):
             raise Refused(400, f"{name[:40]!r} is not an owner or a key that is text: leave out what does not matter", name[:40])
-    who, tickler = caller(request), service_of(request).tickler
     try:
         owner = visible_owner(request, wanted.get("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"retried": 0, "more": False}, 202)
-    key = wanted.get("key")
-    retried = await tickler.fires.retry_many(owner=owner, key=key, by=who.name, most=MOST_RETRIED)
-    await note_retried(request, owner, key, retried)
+    retried = await retry_dead(request, owner, wanted.get("key"))
     return answered({"retried": retried.count, "more": retried.more}, 202)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import get_args
 
 import msgspec
@@ -14,25 +15,14 @@ from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.schedules import cursor_after
+from tickler.server.bodies import answered, body_of, empty_body
 from tickler.server.deeds import note
 from tickler.server.problems import Refused
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, check_target, place, schedule_at, visible_owner
 from tickler.server.revisions import etag, expected_by, is_known
 from tickler.server.seen import history_seen, names_workers
-from tickler.server.service import (
-    MOST_LISTED,
-    NOTHING,
-    Asked,
-    Query,
-    answered,
-    body_of,
-    caller,
-    check_target,
-    empty_body,
-    place,
-    service_of,
-    to_iso,
-    visible_owner,
-)
+from tickler.server.service import Asked, caller, service_of
 from tickler.when import When, parse_when
 from tickler.when.marks import marked
 from tickler.when.words import in_words
@@ -59,7 +49,7 @@ async def put_schedule(request: Asked) -> Response[bytes]:
 async def get_schedule(request: Asked) -> Response[bytes]:
     """One, as it is stored."""
     Query(request)
-    stored = await _found(request)
+    stored = await schedule_at(request)
     if is_known(request, stored):
         return Response(b"", status_code=304, headers=etag(stored))
     return answered(stored_to_json(stored), headers=etag(stored))
@@ -90,7 +80,7 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     prefix = query.text("key_prefix")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     if prefix and owner is None:
         raise Refused(422, "key_prefix goes with owner: name whose keys they are", "key_prefix")
@@ -147,7 +137,7 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
     """Its next instants, in its own zone."""
     query = Query(request, "n", "after")
     count, after = query.number("n", 10, MOST_PREVIEWED), query.instant("after")
-    stored = await _found(request)
+    stored = await schedule_at(request)
     start = service_of(request).tickler.now_ms() if after is None else after
     if stored.starts_at is not None:
         start = max(start, stored.starts_at - 1)
@@ -204,7 +194,7 @@ HANDLERS = [
 async def _preview(when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     following = await asyncio.to_thread(lambda: list(marked(when, after, count, until)))
-    instants = [{"at": to_iso(each.at), "marks": each.marks} for each in following]
+    instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
     return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
 
 
@@ -218,14 +208,6 @@ def _declared(fields: object, owner: str, key: str) -> Schedule:
     return schedule_from_json({**fields, "owner": owner, "key": key})
 
 
-async def _found(request: Asked) -> StoredSchedule:
-    owner, key = place(request)
-    stored = await service_of(request).tickler.schedules.get(owner, key)
-    if stored is None:
-        raise ScheduleNotFound(owner, key)
-    return stored
-
-
 async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
     Query(request)
     await empty_body(request)
@@ -233,3 +215,7 @@ async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[Sto
     stored = await change(owner, key, version=expected_by(request))
     await note(request, did, owner=owner, key=key)
     return answered(stored_to_json(stored), headers=etag(stored))
+
+
+def _to_iso(instant: datetime) -> str:
+    return instant.isoformat(timespec="seconds" if not instant.microsecond else "milliseconds")

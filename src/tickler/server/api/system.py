@@ -12,12 +12,15 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from tickler.errors import TicklerError
 from tickler.recent import Event
+from tickler.server.bodies import answered, empty_body
 from tickler.server.deeds import note
 from tickler.server.examination import examine
 from tickler.server.live import events_of
 from tickler.server.openapi import document
 from tickler.server.problems import Refused
-from tickler.server.service import MOST_LISTED, NOTHING, Asked, Query, answered, caller, empty_body, service_of, visible_owner
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, visible_owner
+from tickler.server.service import Asked, caller, service_of
 from tickler.server.stats import stats
 
 READY_S = 5.0
@@ -73,7 +76,7 @@ async def list_deeds(request: Asked) -> Response[bytes]:
     query = Query(request, "owner", "limit", "after")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     limit = query.number("limit", 100, MOST_LISTED)
     return answered(await service_of(request).tickler.audit.list(owner=owner, limit=limit, after=query.text("after")))

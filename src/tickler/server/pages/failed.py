@@ -8,10 +8,11 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.nameless import SOMEBODY
-from tickler.server.deeds import note, note_retried
+from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, page, see
+from tickler.server.retrying import MOST_RETRIED, retry_dead
 from tickler.server.seen import fires_seen
-from tickler.server.service import MOST_RETRIED, Asked, caller, service_of
+from tickler.server.service import Asked, caller, service_of
 
 PAGE = 50
 
@@ -45,9 +46,7 @@ async def ask(request: Asked) -> Response[str]:
 @post("/failed/retry-all", opt={"scope": "write"}, status_code=200)
 async def retry_all(request: Asked) -> Response[Any]:
     await form_of(request)
-    tickler, who = service_of(request).tickler, caller(request)
-    retried = await tickler.fires.retry_many(owner=who.owner, by=who.name, most=MOST_RETRIED)
-    await note_retried(request, who.owner, None, retried)
+    retried = await retry_dead(request, caller(request).owner)
     return see("/failed", "retried-some" if retried.more else "retried-all")
 
 

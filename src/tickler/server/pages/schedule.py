@@ -11,8 +11,9 @@ from tickler.nameless import SOMEBODY
 from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, see
 from tickler.server.pages.timeline import timeline
+from tickler.server.reach import place
 from tickler.server.seen import fires_seen, history_seen, names_workers
-from tickler.server.service import Asked, place, service_of
+from tickler.server.service import Asked, service_of
 from tickler.when import Unreadable
 from tickler.when.words import in_words
 

@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from litestar import Response, get, post
 from msgspec.structs import replace
 
-from tickler.errors import InvalidInput, ScheduleNotFound, TicklerError, VersionConflict
+from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule
@@ -18,8 +18,9 @@ from tickler.seal import origin_of
 from tickler.server.deeds import note
 from tickler.server.pages.page import form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
+from tickler.server.reach import check_target, schedule_at
 from tickler.server.revisions import read_revision, revision_text
-from tickler.server.service import Asked, caller, check_target, place, service_of
+from tickler.server.service import Asked, caller, service_of
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, PythonTarget
 from tickler.when import At, iso_utc
@@ -71,7 +72,7 @@ async def new(request: Asked) -> Response[str]:
 
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: Asked) -> Response[str]:
-    return await _form(request, _fields(await _stored(request)))
+    return await _form(request, _fields(await schedule_at(request)))
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
@@ -82,19 +83,11 @@ async def create(request: Asked) -> Response[Any]:
 
 @post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
 async def save(request: Asked) -> Response[Any]:
-    fields, stored = await form_of(request), await _stored(request)
+    fields, stored = await form_of(request), await schedule_at(request)
     return await _save(request, {**fields, "owner": stored.owner, "key": stored.key}, stored)
 
 
 HANDLERS = [schedules, new, edit, create, save]
-
-
-async def _stored(request: Asked) -> StoredSchedule:
-    owner, key = place(request)
-    stored = await service_of(request).tickler.schedules.get(owner, key)
-    if stored is None:
-        raise ScheduleNotFound(owner, key)
-    return stored
 
 
 async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
