@@ -13,8 +13,8 @@ from tickler import Cron, Delivery, Every, GiveUp, Policy, PythonTarget, Schedul
 ACCOUNTS = 400
 NAMES = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron")
 OWNERS = [f"{name}-{trade}" for trade in ("books", "cafe", "labs", "press", "shop", "studio") for name in NAMES]
-ZONES = ("America/Los_Angeles", "America/New_York", "America/Sao_Paulo", "Europe/London", "Europe/Paris", "Asia/Kolkata",
-         "Asia/Tokyo", "Australia/Sydney")  # fmt: skip
+ZONES = ("America/Los_Angeles", "America/New_York", "America/Sao_Paulo", "Europe/London", "Europe/Paris", "America/New_York",
+         "Asia/Tokyo", "Europe/Berlin")  # fmt: skip
 
 # What products have. A schedule's number takes the place of chance, so that every run is alike.
 KINDS: dict[str, Callable[[int, str], When]] = {
@@ -22,8 +22,8 @@ KINDS: dict[str, Callable[[int, str], When]] = {
     "post": lambda n, tz: Weekly({"tue": f"{8 + n % 9:02}:00", "thu": ["09:00", "17:30"]}, tz=tz),
     "price": lambda n, tz: Cron("0 0 * * *", tz=tz),
     "newsletter": lambda n, tz: Cron("0 9 * * mon", tz="UTC"),  # all at the same instant: see the forecast
-    "sync": lambda n, tz: Cron("*/5 * * * *", tz=tz),
-    "stock": lambda n, tz: Every(seconds=30 + n * 7 % 271),
+    "sync": lambda n, tz: Cron("*/5 8-19 * * mon-sat", tz=tz),  # while the shop is open
+    "stock": lambda n, tz: Every(seconds=60 + n * 7 % 1201),
 }
 
 

@@ -43,7 +43,23 @@ MUTANTS = [
     of_store("postgres", "skip the advance", "if result.moved:", "if False:", NOTHING_LEFT),
     of_store(
         "sqlite", "DEFERRED for IMMEDIATE", '"BEGIN IMMEDIATE"', '"BEGIN DEFERRED"',
-        "tests/stores/test_sqlite.py::test_a_claim_waits_for_a_writer_and_then_sees_what_it_wrote", "connection",
+        "tests/stores/test_sqlite.py::test_a_claim_waits_for_a_writer_and_then_sees_what_it_wrote", "turns",
+    ),
+    of_store(
+        "sqlite", "keep half of what failed", 'connection.execute("ROLLBACK TO turn")', "pass",
+        "tests/stores/test_sqlite_turns.py::test_one_that_fails_is_undone_alone", "turns",
+    ),
+    of_store(
+        "sqlite", "commit what nobody waits for", "if call.writes and call.future.cancelled():", "if False:",
+        "tests/stores/test_sqlite_turns.py::test_one_whose_caller_goes_while_it_is_written_is_undone", "turns",
+    ),
+    of_store(
+        "postgres", "wait together for one that is held", "await connection.execute(_IMPATIENT)", "pass",
+        "tests/stores/test_postgres_gathering.py::test_a_schedule_that_somebody_holds_does_not_hold_up_the_others", "schedules",
+    ),
+    of_store(
+        "postgres", "change one schedule twice at once", "key in keys or", "",
+        "tests/stores/test_postgres_gathering.py::test_what_has_to_be_apart_is_asked_one_after_the_other", "gathering",
     ),
     of_store(
         "postgres", "no row lock", "        FOR UPDATE SKIP LOCKED\n    )", "    )",

@@ -102,6 +102,57 @@ def test_the_three_alerts_say_what_is_wrong_and_what_to_do() -> None:
         assert {"summary", "description"} == set(rule["annotations"])
 
 
+STANDING = ("tickler_store_up", "tickler_oldest_due_seconds", "tickler_last_claim_timestamp_seconds", "tickler_dead_fires")
+UP = {"tickler_store_up": "1x20", "tickler_dead_fires": "0x20", "tickler_oldest_due_seconds": "0x20"}
+CLAIMS = {"tickler_last_claim_timestamp_seconds": "0+60x20"}
+DOWN = {"tickler_store_up": "0x20", **dict.fromkeys(STANDING[1:], "NaN " * 21)}
+NOTHING_CLAIMED = {
+    **UP,
+    "tickler_oldest_due_seconds": "0+60x20",
+    "tickler_last_claim_timestamp_seconds": "0x20",
+}
+
+
+@pytest.mark.parametrize(
+    ("exports", "raised"),
+    [
+        ([{**UP, **CLAIMS}], {}),
+        ([NOTHING_CLAIMED], {"TicklerNothingClaimed": "has been due for 15m 0s", "TicklerLate": "was 15m 0s late"}),
+        ([{**UP, **CLAIMS, "tickler_oldest_due_seconds": "400x20"}], {"TicklerLate": "6m 40s late"}),
+        ([{**UP, **CLAIMS, "tickler_dead_fires": "3x20"}], {"TicklerDeadFires": "3 fires failed"}),
+        ([DOWN], {"TicklerNothingClaimed": "The store does not answer"}),
+        ([DOWN, {**UP, **CLAIMS}], {}),
+        ([], {"TicklerNothingClaimed": "No process of Tickler's is scraped"}),
+    ],
+    ids=["well", "nothing claimed", "late", "dead", "no store", "one of two without", "no process"],
+)
+def test_prometheus_raises_the_alert_that_fits(tmp_path: Path, exports: list[dict[str, str]], raised: dict[str, str]) -> None:
+    """A quarter of an hour in, of what one process of a job exports, or two."""
+    series = [
+        {"series": f'{name}{{job="tickler", instance="{number}"}}', "values": values}
+        for number, export in enumerate(exports)
+        for name, values in export.items()
+    ]
+    for rule in alerts():
+        done = promtool_test(tmp_path, rule["alert"], series)
+        assert bool(done.returncode) is (rule["alert"] in raised), f"{rule['alert']}: {done.stdout}{done.stderr}"
+        assert raised.get(rule["alert"], "") in re.sub(r"\s+", " ", done.stdout + done.stderr)
+
+
+def promtool_test(folder: Path, alert: str, series: list[dict[str, str]]) -> subprocess.CompletedProcess[str]:
+    """Expects that it is not raised: if it is, promtool fails, and says what was."""
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("PROMTOOL IS NOT INSTALLED: the alerts in deploy/ were not tried (it comes with Debian's package prometheus)")
+    test = {
+        "interval": "1m",
+        "input_series": series,
+        "alert_rule_test": [{"eval_time": "15m", "alertname": alert, "exp_alerts": []}],
+    }
+    written = {"rule_files": [str(DEPLOY / "alerts.yaml")], "evaluation_interval": "1m", "tests": [test]}
+    (folder / "test.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    return subprocess.run([promtool, "test", "rules", str(folder / "test.yaml")], capture_output=True, text=True, timeout=60)
+
+
 # systemd.
 
 
@@ -164,6 +215,14 @@ def health_check() -> list[str]:
     command: list[str] = json.loads(line.partition(" CMD ")[2])
     assert command[0] == "python"
     return [sys.executable, *command[1:]]
+
+
+def test_workers_are_not_asked_at_a_port_that_they_do_not_have() -> None:
+    """The health check is that of `serve`; one that always fails has a worker restarted for ever."""
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\n# ", " ")
+    examples = re.findall(r"podman run [^;\n]*?tickler work", text)
+    assert examples
+    assert all("--no-healthcheck" in example for example in examples)
 
 
 @pytest.fixture

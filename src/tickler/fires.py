@@ -16,10 +16,10 @@ A schedule that is delivered at most once has no open fires: what is claimed is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -62,6 +62,15 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     def nominal(self) -> datetime:
         """The instant the schedule named."""
         return to_datetime(self.nominal_at)
+
+    @property
+    def schedule_id(self) -> Id:
+        return Id(self.owner, self.key)
+
+
+def fire_of(columns: Iterable[Any]) -> Fire:
+    """From its fields in their order, as SQL stores keep them."""
+    return Fire(**dict(zip(Fire.__struct_fields__, columns, strict=True)))
 
 
 class Claim(NamedTuple):

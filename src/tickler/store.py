@@ -90,12 +90,23 @@ class Moves(msgspec.Struct, frozen=True, kw_only=True):
 NO_MOVES = Moves()
 
 
+# unfound: left out of an index without a word. set-aside: taken out of it, as it does not read. not-sparse: of an index, not of
+# an item, since it holds most of what there is.
+Fault = Literal["unfound", "set-aside", "not-sparse"]
+
+
 class Misfit(msgspec.Struct, frozen=True):
-    """Something stored that no index finds, by the name of the item, the attribute at fault, and why."""
+    """Something stored that no index finds, by the name of the item, the attribute at fault, why, and what mends it.
+
+    Where the fault is that of many, the item is one of `count`.
+    """
 
     item: str
     attribute: str
     reason: str
+    remedy: str = "write it anew"
+    fault: Fault = "unfound"
+    count: int = 1
 
 
 def no_file(store: str, remedy: str) -> InvalidInput:

@@ -1,4 +1,7 @@
-"""Who may do what: bearer tokens with scopes, kept as records. The store has a hash of each; its text is shown once."""
+"""Who may do what: bearer tokens with scopes, kept as records. The store has a hash of each; its text is shown once.
+
+The first token closes the service, and it stays closed when the last one is revoked or expires: only `open` opens it again.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,21 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, get_args
 
 import msgspec
 
 from tickler.clock import Clock, to_ms
-from tickler.errors import InvalidInput
+from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.records import Record, RecordStore
 from tickler.schedule import check_name
 
 Scope = Literal["read", "write", "operate"]  # look; change schedules and fires; tick, repair and what concerns all owners
 
 KIND = "token"
+CLOSED = ("server", "closed")  # the record that outlives all tokens: whether one is needed
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 MOST_LISTED = 1_000
 LONGEST_TOKEN_NAME = 100
@@ -49,7 +54,7 @@ class Tokens:
         self._clock = clock
         self._known: dict[str, tuple[int, bytes, Token]] = {}  # by id: until when, the hash, the token
         self._exist = False
-        self._exist_until = 0  # whether there are tokens at all is known until then
+        self._exist_until = 0  # whether a token is needed is known until then
 
     async def create(
         self,
@@ -72,6 +77,7 @@ class Tokens:
         secret = secrets.token_hex(32)
         kept = {**msgspec.to_builtins(token), "hash": _hash(secret).hex()}
         await self._records.put(KIND, token.id, msgspec.json.encode(kept), now_ms=now_ms, expires_at=token.expires_at, expected=0)
+        await self._close()  # after the token: an `open` at this moment sees one of the two
         self._exist_until = 0
         return token, f"tk_{token.id}_{secret}"
 
@@ -80,15 +86,30 @@ class Tokens:
         return [_read(record.value)[1] for record in await self._page(MOST_LISTED)]
 
     async def exist(self) -> bool:
-        """Whether there is any: while there is none, nobody needs one."""
+        """Whether there was ever any since the service was last open: until then, nobody needs one."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._exist_until:
-            self._exist = bool(await self._page(1))
+            self._exist = await self._is_closed()
             self._exist_until = now_ms + (REMEMBERED_MS if self._exist else NONE_REMEMBERED_MS)
         return self._exist
 
+    async def open(self) -> bool:
+        """Let this machine in without a token again; whether it was closed. Refused while there is a token."""
+        record = await self._records.get(*CLOSED, now_ms=self._clock.now_ms())
+        if await self._page(1):
+            raise InvalidInput("there are tokens: revoke them first, see `tickler token list`")
+        if record is None or not record.value:
+            return False
+        try:
+            await self._close(False, expected=record.version)
+        except VersionConflict:
+            raise InvalidInput("a token was made just now: revoke it first, see `tickler token list`") from None
+        self._exist_until = 0
+        return True
+
     async def revoke(self, id: str) -> bool:
         """Whether there was one. Processes that have just seen it may take it for five seconds more."""
+        await self._is_closed()  # noted while there is a token, also in a store of an earlier version
         self._known.pop(id, None)
         self._exist_until = 0
         return bool(_TEXT.fullmatch(f"tk_{id}_{'0' * 64}")) and await self._records.delete(KIND, id)
@@ -121,6 +142,20 @@ class Tokens:
         right, token = _read(record.value)
         self._known[id] = (now_ms + REMEMBERED_MS, right, token)
         return right, token
+
+    async def _is_closed(self) -> bool:
+        """A store of an earlier version has tokens and no record: it gets one now, or at the next look."""
+        record = await self._records.get(*CLOSED, now_ms=self._clock.now_ms())
+        if record is not None and record.value:
+            return True
+        if not await self._page(1):
+            return False
+        with suppress(TicklerError):
+            await self._close(expected=0 if record is None else record.version)
+        return True
+
+    async def _close(self, closed: bool = True, *, expected: int | None = None) -> None:
+        await self._records.put(*CLOSED, msgspec.json.encode(closed), now_ms=self._clock.now_ms(), expected=expected)
 
     async def _page(self, limit: int) -> Sequence[Record]:
         return await self._records.list(KIND, now_ms=self._clock.now_ms(), limit=limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from tickler.records import RecordStore, value_of
 
@@ -10,7 +11,8 @@ KIND = "worker"
 EVERY_S = 20.0
 KEPT_MS = 24 * 3_600_000  # so that people see who is missing
 MISSING_MS = 65_000  # who was not heard of for so long has missed three signs of life
-MOST_LISTED = 1_000
+PAGE = 1_000
+TICK = "tick"  # under which ticks that have ended are remembered, wherever they ran
 
 WORKING = "working"
 STOPPED = "stopped"
@@ -39,7 +41,22 @@ async def report(records: RecordStore, worker: WorkerReport) -> None:
     await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=worker.seen_at + KEPT_MS)
 
 
+async def report_tick(records: RecordStore, tick: WorkerReport) -> None:
+    """Of one that has ended. All of them share one record: at a beat a minute, those of a day would hide who works."""
+    before = await records.get(KIND, TICK, now_ms=tick.seen_at)
+    known = None if before is None else value_of(before, WorkerReport)
+    claimed_at = None if known is None else known.last_claim_at
+    await report(records, replace(tick, name=TICK, last_claim_at=tick.last_claim_at or claimed_at))
+    await records.delete(KIND, tick.name)
+
+
 async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
-    """Those that were heard of within a day, by name; up to a thousand."""
-    found = await records.list(KIND, now_ms=now_ms, limit=MOST_LISTED)
-    return [worker for record in found if (worker := value_of(record, WorkerReport)) is not None]
+    """All that were heard of within a day, by name."""
+    found: list[WorkerReport] = []
+    after = ""
+    while True:
+        page = await records.list(KIND, now_ms=now_ms, after=after, limit=PAGE)
+        found += [worker for record in page if (worker := value_of(record, WorkerReport)) is not None]
+        if len(page) < PAGE:
+            return found
+        after = page[-1].name

@@ -58,6 +58,9 @@
     const wide = shown("main *").filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !element.closest(".scroll"));
     faults.push(`is ${document.documentElement.scrollWidth} wide on a screen of ${window.innerWidth}: ${wide.slice(0, 3).map(told)}`);
   }
+  for (const element of shown("nav a, header button")) {
+    if (element.getBoundingClientRect().right > window.innerWidth) faults.push(`lies outside the screen: ${told(element)}`);
+  }
   for (const element of used) {
     const box = element.getBoundingClientRect();
     const isInText = element.matches("a:not(.button), summary, .example, input[type=checkbox]");

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 class Visit(Protocol):
     def __call__(
-        self, service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE
+        self, service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE, scripts: bool = True
     ) -> Awaitable[Visitor]: ...
 
 
@@ -48,9 +48,16 @@ async def visit(chromium: Browser) -> AsyncIterator[Visit]:
     async with AsyncExitStack() as stack:
         visitors: list[Visitor] = []
 
-        async def come(service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE) -> Visitor:
+        async def come(
+            service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE, scripts: bool = True
+        ) -> Visitor:
             context = await chromium.new_context(
-                viewport=size, timezone_id=zone, locale="en-GB", color_scheme="light", reduced_motion="reduce"
+                viewport=size,
+                timezone_id=zone,
+                locale="en-GB",
+                color_scheme="light",
+                reduced_motion="reduce",
+                java_script_enabled=scripts,
             )
             stack.push_async_callback(context.close)
             visitors.append(Visitor(await context.new_page(), service.url))

@@ -48,6 +48,8 @@ MOST_STATEMENTS = 16
 MOST_WORK = 3_000  # times 100 instructions: up to 10,000 rows are counted, three times
 SLACK = 5
 
+pytestmark = pytest.mark.xdist_group("bounded")  # what they look at is made once, in one process
+
 
 class Cost(NamedTuple):
     statements: int

@@ -42,6 +42,19 @@ async def test_all_are_sent_again_after_it_was_said_how_many(visitor: Visitor, s
         assert await service.dead(whose) == []
 
 
+async def test_those_that_are_alike_are_one_line_and_are_sent_again_together(
+    visitor: Visitor, service: Service, owner: str
+) -> None:
+    await service.kill_fires(owner, "broken", 3)
+    await visitor.open(f"/failed?owner={owner}")
+    row = visitor.row("broken")
+    assert await row.locator("button, .button").all_inner_texts() == ["Send these again…"]
+    await visitor.follow("Send these again…", row)
+    await visitor.sees("3 dead fires of 1 schedule and 1 owner")
+    await visitor.follow("Not now")
+    assert await visitor.row("broken").locator("button").all_inner_texts() == ["Send again", "Cancel"] * 3
+
+
 async def test_nothing_to_send_again_is_said_so(visitor: Visitor, service: Service) -> None:
     for fire in (await service.call("GET", "/fires?state=dead"))["items"]:
         await service.call("POST", f"/fires/{fire['id']}/cancel")
@@ -73,16 +86,16 @@ async def test_a_dead_one_is_cancelled_from_the_page_of_its_schedule(visitor: Vi
     await service.kill_fires(owner, "broken")
     await visitor.open(path(owner, "broken"))
     await visitor.press("Cancel", visitor.page.locator("#fires"), agree=True)
+    assert visitor.path == f"{path(owner, 'broken')}?said=cancelled", "where one was before"
     assert await service.dead(owner) == []
 
 
 async def test_many_come_in_pages(visitor: Visitor, service: Service, owner: str) -> None:
     await service.kill_fires(owner, "broken", 52)
-    await visitor.open("/failed")
-    seen = await visitor.page.locator("table.list").first.locator("tbody tr").count()
+    await visitor.open(f"/failed?owner={owner}&key=broken")
+    assert await visitor.row("broken").count() == 50
     await visitor.follow("Following")
-    seen += await visitor.page.locator("table.list").first.locator("tbody tr").count()
-    assert seen == len((await service.call("GET", "/fires?state=dead"))["items"])
+    assert await visitor.row("broken").count() == 2
     await service.call("DELETE", path(owner, "broken"))
 
 

@@ -82,6 +82,7 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await picture(new, "schedule", tmp_path)
         await new.go("Failed")
         await picture(new, "failed", tmp_path)
+        await new.page.get_by_text("more").click()
         dead = await service.dead("ada")
         await new.press("Send again", new.row("ada", "first").first)
         await new.sees("Sent again")

@@ -8,6 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from tickler import connect
+from tickler.workers import WorkerReport, report
+
 from .conftest import Visit
 from .service import CROWD, Service, path, until
 from .visitor import DESK, Visitor
@@ -26,12 +29,19 @@ async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, 
     await visitor.sees("working", visitor.page.locator("#workers"))
 
 
-async def test_numbers_change_while_one_looks(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_numbers_and_workers_change_while_one_looks(visitor: Visitor, service: Service, owner: str) -> None:
     await visitor.open("/")
     sleeping = visitor.page.locator("[data-number=sleeping]")
     before = int((await sleeping.inner_text()).replace(",", ""))
+    async with connect(service.store) as t:
+        now_ms = t.now_ms()
+        await report(t.store.records, WorkerReport(name=owner, doing="stopped", started_at=now_ms, seen_at=now_ms, in_flight=3))
     await service.put(owner, "digest")
     await sleeping.filter(has_text=f"{before + 1:,}").wait_for()
+    row = visitor.row(owner)
+    await row.locator("[data-doing=stopped]").wait_for()
+    assert (await row.locator("td").all_inner_texts())[:3] == [owner, "stopped", "3"]
+    await visitor.look()
 
 
 async def test_a_fire_is_seen_by_all_who_look(visitor: Visitor, service: Service, owner: str) -> None:
@@ -55,7 +65,10 @@ async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: 
     assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
     assert sum(number >= CROWD for number in told["hours"]) == 7, "each day of the week has its peak, with what others have put"
     busiest = visitor.page.locator(f".heat td[title^='{max(told['hours']):,} due ']")
-    assert (await busiest.first.get_attribute("class") or "").split() == ["heat-9"]
+    assert (await busiest.first.get_attribute("class") or "").split() == ["heat-6"]
+    half = [each for each in told["hours"] if 0 < each * 2 <= max(told["hours"])]
+    pale = visitor.page.locator(".heat td:is(.heat-1, .heat-2, .heat-3)")
+    assert await pale.count() == len(half), "half as dark is half as many"
     assert told["peaks"][0]["count"] >= CROWD
     await visitor.sees(f"{told['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
     await visitor.sees("spread", visitor.page.locator(".peaks"))
@@ -134,13 +147,14 @@ async def test_what_keeps_somebody_from_using_a_page_is_noticed(visitor: Visitor
     await visitor.page.evaluate("""() => {
         document.querySelector("label[for=key]").remove();
         document.querySelector("h1").after(document.querySelector("h1").cloneNode(true));
-        document.querySelector("#when").setAttribute("aria-invalid", "true");
+        document.querySelector("#kind").setAttribute("aria-invalid", "true");
         document.querySelector("[name=form_token]").value = "";
         const wide = document.createElement("canvas");
         Object.assign(wide.style, { display: "block", width: "800px" });
         const pale = Object.assign(document.createElement("p"), { textContent: "pale", id: "tz" });
         pale.style.color = "#ddd";
         document.querySelector("main").append(wide, pale);
+        document.querySelector("nav a").style.marginLeft = "400px";
     }""")
     with pytest.raises(AssertionError) as caught:
         await visitor.look()
@@ -151,6 +165,7 @@ async def test_what_keeps_somebody_from_using_a_page_is_noticed(visitor: Visitor
         "a form has no token",
         "is a picture without words: <canvas",
         "wide on a screen of 390",
+        "lies outside the screen: <a",
         "is hard to read",
         "ids come twice: tz",
     ):

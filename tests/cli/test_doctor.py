@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ import pytest
 import tickler
 from dynamodb_server import DynamodbServer
 from tickler import Cron, DynamoIndex, IndexRow
+from tickler.observe.scan import Scan
 
 from .test_migrate import run_tickler
 
@@ -92,6 +94,16 @@ def table(dynamodb_server: DynamodbServer) -> Iterator[OldTable]:
     table.boto.delete_table(TableName=table.name)
 
 
+def scanned(table: OldTable, folder: Path) -> Scan:
+    """As programs are told."""
+    done = run_tickler("doctor", "--scan", "--json", "--store", table.url, folder=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    scan = msgspec.json.decode(done.stdout, type=Scan)
+    assert not scan.healthy
+    return scan
+
+
+REMOVE = """--update-expression 'REMOVE #a' --expression-attribute-names '{"#a": "%s"}'"""
 ACTIVE = {"S": "active"}
 DUE = {"N": str(NOW_MS)}
 
@@ -112,11 +124,33 @@ def test_items_that_no_index_finds_are_named_with_their_attribute_and_the_remedy
 
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
-    assert sorted(done.stdout.splitlines()) == [
-        f"productId='empty': scheduleStatus is empty, so {INDEX} leaves it out: remove the attribute, or give it a value",
-        f"productId='half': nextRunAt is missing, and scheduleStatus is there: {INDEX} leaves it out; write both, or neither",
-        f"productId='text': nextRunAt is text, and {INDEX} is keyed on a number: write it anew",
+    header, *lines = done.stdout.splitlines()
+    assert header.lower().split() == ["severity", "check", "count", "says", "example", "remedy"]
+    removing = f'aws dynamodb update-item --table-name {table.name} --key \'{{"productId": {{"S": "%s"}}}}\''
+    assert sorted(re.split("  +", line)[2:] for line in lines) == [
+        ["1", f"1 item is left out of an index: {says}", f"productId='{product}'", f"{remedy}: `{removing % product} {rest}`"]
+        for says, product, remedy, rest in (
+            (
+                f"nextRunAt is missing, and scheduleStatus is there: {INDEX} leaves it out",
+                "half",
+                "write both, or neither",
+                REMOVE % "scheduleStatus",
+            ),
+            (
+                f"nextRunAt is text, and {INDEX} is keyed on a number",
+                "text",
+                "write it anew as a number, or remove it",
+                REMOVE % "nextRunAt",
+            ),
+            (
+                f"scheduleStatus is empty, so {INDEX} leaves it out",
+                "empty",
+                "give it a value, or remove it",
+                REMOVE % "scheduleStatus",
+            ),
+        )
     ]
+    assert all(line.startswith("critical  unfound ") for line in lines)
 
 
 def test_nulls_and_flags_in_the_place_of_keys_are_named(table: OldTable, dynamodb_server: DynamodbServer, tmp_path: Path) -> None:
@@ -128,12 +162,15 @@ def test_nulls_and_flags_in_the_place_of_keys_are_named(table: OldTable, dynamod
     if not dynamodb_server.is_judge:  # DynamoDB Local 3.3 never ends filling an index over these
         table.wait_for_index()
         assert table.indexed() == ["good"]
-    done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert sorted(done.stdout.splitlines()) == [
-        f"productId='flag': scheduleStatus is true or false, and {INDEX} is keyed on text: write it anew",
-        f"productId='null': nextRunAt is a null, and {INDEX} is keyed on a number: write it anew",
+    scan = scanned(table, tmp_path)
+    assert sorted((finding.example, finding.says) for finding in scan.findings) == [
+        (
+            "productId='flag'",
+            f"1 item is left out of an index: scheduleStatus is true or false, and {INDEX} is keyed on text",
+        ),
+        ("productId='null'", f"1 item is left out of an index: nextRunAt is a null, and {INDEX} is keyed on a number"),
     ]
+    assert {(finding.check, finding.severity) for finding in scan.findings} == {("unfound", "critical")}
 
 
 def test_a_table_in_which_every_item_fits_has_nothing_wrong(table: OldTable, tmp_path: Path) -> None:
@@ -158,9 +195,11 @@ async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_rea
         assert await index.claim_due(NOW_MS) == []
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path, COLUMNS="20")
     assert done.returncode == 1
-    (line,) = done.stdout.splitlines()
-    assert line.startswith("productId='[/bold]': ticklerError says why it was taken out of the index: ")
+    _, line = done.stdout.splitlines()
+    assert line.startswith("warning   set-aside  1      1 item does not read, and was taken out of the index  ")
+    assert "  productId='[/bold]': ticklerError says why it was taken out of the index: " in line
     assert "[red]nonsense" in line
+    assert line.endswith("  mend that, and upsert it")
 
 
 def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Path) -> None:
@@ -173,8 +212,13 @@ def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Pat
     table.wait_for_index()
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path)
     assert done.returncode == 1
-    *named, last = done.stdout.splitlines()
-    assert (len(named), last) == (100, "and 1 more")
+    _, found, _, *named, last = done.stdout.splitlines()
+    assert found.startswith("critical  unfound  101    101 items are left out of an index: nextRunAt is missing, and ")
+    assert (len(named), last) == (100, "and 1 more: --json names all")
+    assert all(re.match(r"productId='half\d+': nextRunAt is missing, and scheduleStatus is there: ", line) for line in named)
+    scan = scanned(table, tmp_path)
+    assert [finding.count for finding in scan.findings] == [101]
+    assert {misfit.item for misfit in scan.misfits} == {f"productId='half{n}'" for n in range(101)}
 
 
 def test_a_table_that_is_not_there_is_an_error_in_one_line(table: OldTable, tmp_path: Path) -> None:
@@ -205,11 +249,17 @@ def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is
     scan = functools.partial(run_tickler, "doctor", "--scan", "--store", table.url, folder=tmp_path)
     assert scan().returncode == 0, "of fewer than a thousand, nobody saves anything"
     table.put("more", scheduleStatus={"S": "inactive"}, nextRunAt=DUE)
-    done = scan()
-    assert done.returncode == 1
-    assert done.stdout == (
-        f"index '{INDEX}': scheduleStatus is on 40% of all 1,000 items: if this is the index of a DynamoIndex, it is not sparse; "
-        "remove scheduleStatus from what is not active ('inactive' is presence, too)\n"
+    assert scan().returncode == 1
+    (finding,) = scanned(table, tmp_path).findings
+    assert (finding.check, finding.severity, finding.count) == ("not-sparse", "warning", 401)
+    assert finding.says == (
+        f"scheduleStatus is on 40% of all 1,000 items: if {INDEX} is the index of a DynamoIndex, it is not sparse"
+    )
+    assert finding.example is not None
+    assert finding.example.endswith(("scheduleStatus='inactive'", "scheduleStatus='active'"))
+    assert finding.remedy == (
+        "remove scheduleStatus from what is not active ('inactive' is presence, too): "
+        f"`aws dynamodb update-item --table-name {table.name} --key KEY {REMOVE % 'scheduleStatus'}`"
     )
 
 
@@ -296,7 +346,9 @@ async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
     mended = msgspec.json.decode(doctor("--repair").stdout)
     assert (mended["healthy"], mended["findings"][0]["repaired"], mended["findings"][0]["left"]) == (True, 2, 0)
     assert msgspec.json.decode(doctor("--quick").stdout)["deep"] is False
-    assert doctor("--scan").stdout == "[]\n"
+    scan = msgspec.json.decode(doctor("--scan").stdout)
+    assert scan.keys() == {*mended.keys(), "misfits"}
+    assert (scan["healthy"], scan["deep"], scan["findings"], scan["misfits"]) == (True, True, [], [])
 
 
 async def test_what_is_only_worth_knowing_is_no_failure(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`tickler token create`, `list` and `revoke`."""
+"""`tickler token create`, `list`, `revoke` and `open`."""
 
 from __future__ import annotations
 
@@ -52,11 +52,29 @@ def test_a_token_that_is_revoked_is_worth_nothing(here: Here, url: str) -> None:
     made = here("token", "create", "--scope", "read", "--json").json
     assert here("token", "revoke", made["id"]).out == f"{made['id']} is revoked\n"
     assert checked(url, made["token"]) is None
-    assert here("token", "list").err == "there are no tokens: whoever reaches the service may do anything\n"
+    nobody = "there are no tokens, and the service lets nobody in: make one, or see `tickler token open --help`\n"
+    assert here("token", "list").err == nobody
     again = here("token", "revoke", made["id"])
     assert (again.code, again.out) == (3, "")
     assert again.err == f"tickler: there is no token {made['id']}: see `tickler token list`\n"
     assert deeds(url)[-1] == ("ada", "revoked a token", None, None, made["id"])
+
+
+def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here, url: str) -> None:
+    made = here("token", "create", "--scope", "read", "--json").json
+    refused = here("token", "open", "--yes")
+    assert (refused.code, "revoke them first" in refused.err) == (1, True)
+    here("token", "revoke", made["id"])
+    unsure = here("token", "open")
+    assert (unsure.code, "say --yes" in unsure.err) == (2, True)
+    assert [did for _, did, *_ in deeds(url)] == ["made a token", "revoked a token"]
+    assert here("token", "open", "--yes").out == "no token is needed any more\n"
+    assert deeds(url)[-1] == ("ada", "opened the service", None, None, None)
+    assert here("token", "list").err == (
+        "there are no tokens: the service is for its own machine, where everybody may do anything\n"
+    )
+    assert here("token", "open", "--yes", "--json").json == {"opened": False}
+    assert len(deeds(url)) == 3
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,28 @@ async def test_a_tick_leaves_a_record_that_says_when_it_ended_and_what_it_did() 
 
 
 @in_virtual_time
+async def test_ticks_that_have_ended_share_one_record_and_one_that_is_at_work_has_its_own() -> None:
+    """A beat a minute would leave 1,440 of them a day."""
+    bench = Bench()
+    await bench.put(schedule(when=1))
+    await asyncio.sleep(2)
+    bench.behave = after(3)
+    at_work = asyncio.create_task(bench.tickler.tick(30_000))
+    await asyncio.sleep(1)
+    assert [said.doing for said in await lives(bench)] == ["working"]
+    await bench.tickler.tick()
+    assert {said.doing for said in await lives(bench)} == {"working", "stopped"}
+    await at_work
+    for _ in range(3):
+        await asyncio.sleep(60)
+        await bench.tickler.tick()
+    said = await life(bench)
+    assert (said.name, said.doing, said.counts.get("delivered", 0)) == ("tick", "stopped", 0)
+    assert since_start(said.seen_at) == pytest.approx(185, abs=0.5)
+    assert since_start(said.last_claim_at) == pytest.approx(2, abs=0.1), "of the last one that found something"
+
+
+@in_virtual_time
 async def test_a_tick_on_a_store_that_is_away_says_so_and_claims_nothing() -> None:
     bench = Bench()
     await bench.put(schedule(when=1))

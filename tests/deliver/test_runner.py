@@ -434,6 +434,40 @@ async def test_history_and_records_whose_time_is_over_are_pruned() -> None:
 
 
 @in_virtual_time
+async def test_a_tick_prunes_a_batch_and_one_without_time_left_does_not() -> None:
+    """Where only ticks come by, nobody else does."""
+    bench = Bench(kept_days=1 / 24)
+    await bench.put(schedule(when=1))
+    await asyncio.sleep(1)
+    await bench.tickler.tick()
+    await bench.tickler.records.put("note", "old", 1, expires_at=START_MS + 2_000)
+    tables = bench.store.real.records._tables
+    await asyncio.sleep(3_700)
+    assert len(tables.history) == 1
+
+    await bench.put(schedule("slow", 3_702))
+    await asyncio.sleep(2)
+    bench.behave = after(5)
+    await bench.tickler.tick(1_000)
+    assert ("note", "old") in tables.records
+    assert len(tables.history) == 2
+
+    await bench.tickler.tick()
+    assert ("note", "old") not in tables.records
+    assert len(tables.history) == 1, "that of the slow one"
+
+
+@in_virtual_time
+async def test_a_tick_that_cannot_prune_says_so_and_is_none_the_worse(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    await bench.put(schedule(when=1))
+    await asyncio.sleep(1)
+    bench.faults.away("fires.prune")
+    assert (await bench.tickler.tick()).delivered == 1
+    assert "the history could not be pruned: the store is away" in caplog.text
+
+
+@in_virtual_time
 async def test_listeners_are_told_of_every_attempt_and_awaited_and_do_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     await bench.put(schedule(policy=EAGER))

@@ -363,12 +363,12 @@ async def test_nobody_at_work_is_worse_when_something_is_due(t: Tickler, clock: 
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.says) == (
         "warning",
-        "no worker has been heard of for a day; the next fire is due at 2030-11-20 13:00:00 UTC",
+        "no worker has been heard of; the next fire is due at 2030-11-20 13:00:00 UTC",
     )
     clock.advance(timedelta(hours=1, seconds=30))
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.count, found.remedy) == ("critical", 1, "`tickler work`")
-    assert found.says == "no worker has been heard of for a day, and 1 fire has been due for 30 s"
+    assert found.says == "no worker has been heard of, and 1 fire has been due for 30 s"
     assert found.example == "u1/digest, due since 2030-11-20 13:00:00 UTC"
 
     await t.tick()
@@ -379,6 +379,35 @@ async def test_nobody_at_work_is_worse_when_something_is_due(t: Tickler, clock: 
     assert (of(diagnosis, "no-worker").severity, diagnosis.healthy) == ("critical", False)
     async with at_work(t):
         await until(lambda: _is_well(t))
+
+
+async def test_what_comes_due_between_two_ticks_is_only_worth_knowing(t: Tickler, clock: ManualClock) -> None:
+    await put(t, when="* * * * *")
+    clock.advance(timedelta(seconds=65))
+    assert (await t.tick()).delivered == 1
+    clock.advance(timedelta(seconds=35))
+    assert of(await t.doctor(), "no-worker").severity == "info"
+    clock.advance(timedelta(seconds=35))
+    diagnosis = await t.doctor()
+    found = of(diagnosis, "no-worker")
+    assert (found.severity, found.count, diagnosis.healthy) == ("info", 1, True)
+    assert found.says == "no worker is at work: the last one, tick, stopped 1 min 10 s ago, and 1 fire has been due for 15 s"
+    assert (found.example, found.remedy) == (
+        "u1/digest, due since 2030-11-20 12:02:00 UTC",
+        "`tickler work`, or let something tick",
+    )
+    clock.advance(timedelta(minutes=5))
+    assert of(await t.doctor(), "no-worker").severity == "critical", "no tick has come for too long"
+
+
+@pytest.mark.parametrize(("doing", "seen_s"), [("working", 60), ("stopped", 70)], ids=["killed", "stopped while it was due"])
+async def test_what_came_due_before_a_worker_stopped_or_after_one_was_killed_is_critical(
+    memory: Tickler, clock: ManualClock, doing: str, seen_s: int
+) -> None:
+    await put(memory, when="* * * * *")
+    await speak(memory, doing=doing, seen_at=NOW_MS + seen_s * 1_000)
+    clock.advance(timedelta(minutes=2, seconds=20))
+    assert of(await memory.doctor(), "no-worker").severity == "critical"
 
 
 async def test_a_worker_that_was_killed_is_missed(memory: Tickler, clock: ManualClock) -> None:
@@ -542,6 +571,7 @@ async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, cloc
     assert found.says == "1 fire was given up, and is not tried again"
     assert found.example == "u1/digest of 2030-11-20 13:00:00 UTC: no such user"
     assert f"`tickler retry {dead.id}`" in found.remedy
+    assert f"`tickler fires --cancel {dead.id}`" in found.remedy
 
     willing = True
     await t.fires.retry_all()
@@ -551,7 +581,7 @@ async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, cloc
 
 
 async def test_history_that_nobody_prunes_is_told_and_pruned(t: Tickler, clock: ManualClock) -> None:
-    """A tick does not prune: it may have little time."""
+    """Neither a worker nor a tick has come by for a day."""
     await put(t)
     clock.advance(timedelta(hours=1))
     await t.tick()

@@ -280,6 +280,28 @@ async def test_the_store_is_not_asked_again_at_once(quiet: Tickler) -> None:
     assert (await values(metrics))["tickler_due"] == 1
 
 
+async def test_those_who_ask_at_once_get_the_same_answer_and_the_store_is_asked_once(
+    quiet: Tickler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer, next_at = 0, asyncio.Event(), quiet.store.fires.next_at
+
+    async def slow() -> int | None:
+        nonlocal asked
+        asked += 1
+        await answer.wait()
+        return await next_at()
+
+    monkeypatch.setattr(quiet.store.fires, "next_at", slow)
+    metrics = Metrics(quiet)
+    scrapes = [asyncio.create_task(values(metrics, anew=False)) for _ in range(3)]
+    await asyncio.sleep(0)
+    scrapes.pop(0).cancel()  # a scraper that goes away takes the answer from nobody
+    await asyncio.sleep(0)
+    answer.set()
+    assert [(await scrape)["tickler_store_up"] for scrape in scrapes] == [1, 1]
+    assert asked == 2, "by the one that went away, and by one for both"
+
+
 async def test_a_listener_that_fails_disturbs_neither_work_nor_others(t: Tickler, caplog: pytest.LogCaptureFixture) -> None:
     class Fails:
         def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
-from tickler import Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
+from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
 from tickler.clock import to_datetime
 from tickler.observe.why import Fact, Known, explain
 from tickler.schedule import Id, State, StoredSchedule
@@ -43,10 +44,11 @@ async def put(t: Tickler, **fields: object) -> None:
     await t.schedules.put(Schedule(**given))  # type: ignore[arg-type]  # any field of a schedule
 
 
-async def alive(t: Tickler, name: str = "w1", doing: str = "working") -> None:
+async def alive(t: Tickler, name: str = "w1", doing: str = "working", **fields: int | None) -> None:
     """A worker has just spoken."""
     now_ms = t.now_ms()
-    worker = WorkerReport(name=name, doing=doing, started_at=now_ms, seen_at=now_ms, last_round_at=now_ms)
+    said: dict[str, int | None] = {"started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
+    worker = WorkerReport(name=name, doing=doing, **said)  # type: ignore[arg-type]  # any field of a report
     await t._store.records.put(KIND, name, msgspec.json.encode(worker), now_ms=now_ms)
 
 
@@ -91,9 +93,7 @@ async def test_what_is_due_while_nobody_works_says_that_nobody_does_and_how_to_s
     await put(t)
     clock.advance(timedelta(hours=1, minutes=12))
     why = await t.why("u1", "digest")
-    assert why.sentence == (
-        "u1/digest has been due for 12 min, and no worker has been heard of for a day: start one with `tickler work`"
-    )
+    assert why.sentence == ("u1/digest has been due for 12 min, and no worker has been heard of: start one with `tickler work`")
     assert "workers" in hindrances(why)
 
 
@@ -142,6 +142,80 @@ async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, cl
     await t.fires.cancel(dead.id, by="ada")
     why = await t.why("u1", "digest", NOW_MS + HOUR_MS)
     assert why.sentence == "u1/digest's fire of 2030-11-20 13:00:00 UTC was cancelled: by ada"
+
+
+@pytest.mark.parametrize("sends_again", [False, True])
+async def test_what_has_fired_its_last_says_what_became_of_that(t: Tickler, clock: ManualClock, sends_again: bool) -> None:
+    problem: Exception | None = RuntimeError("no mail server") if sends_again else GiveUp("no such user")
+
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        if problem is not None:
+            raise problem
+
+    await put(t, when=At("2030-11-20T13:00:00Z"), delete_after=False, policy=Policy(backoff=[timedelta(hours=2)]))
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    why = await t.why("u1", "digest")
+    (fire,) = (await t.fires.list(state="open" if sends_again else "dead")).items
+    tried = "failed at attempt 1 (RuntimeError: no mail server), and is tried again at 2030-11-20 1"
+    dead = f"is dead (no such user): send it again with `tickler retry {fire.id}`"
+    assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {tried if sends_again else dead}")
+
+    problem = None
+    clock.advance(timedelta(hours=2))
+    if not sends_again:
+        await t.fires.retry(fire.id)
+    await t.tick()
+    sentence = (await t.why("u1", "digest")).sentence
+    assert sentence == "u1/digest was delivered at 2030-11-20 15:00:00 UTC and is finished: it has no instant left"
+
+
+async def test_what_was_given_up_long_ago_does_not_come_before_what_was_delivered_since(
+    memory: Tickler, clock: ManualClock
+) -> None:
+    problem: Exception | None = GiveUp("no such user")
+
+    @memory.handler("digest")
+    def fail(fire: object) -> None:
+        if problem is not None:
+            raise problem
+
+    await put(memory)
+    clock.advance(timedelta(hours=1))
+    await memory.tick()
+    (dead,) = (await memory.fires.list(state="dead")).items
+    assert " is dead " in (await memory.why("u1", "digest")).sentence
+    problem = None
+    for _ in range(3):
+        clock.advance(timedelta(hours=1))
+        await memory.tick()
+    await alive(memory)
+    why = await memory.why("u1", "digest")
+    assert why.sentence == "u1/digest is not due yet: it fires next at 2030-11-20 17:00:00 UTC, in 1 h"
+    assert dead.id in says(why, "fire")[0]
+    assert "fire" in hindrances(why)
+    problem = GiveUp("gone again")
+    clock.advance(timedelta(hours=1))
+    await memory.tick()
+    assert "17:00:00 UTC is dead (gone again)" in (await memory.why("u1", "digest")).sentence
+
+
+async def test_those_that_are_dead_for_the_same_reason_are_told_together(t: Tickler, clock: ManualClock) -> None:
+    @t.handler("digest")
+    def fail(fire: object) -> None:
+        raise GiveUp("no such user" if clock.now_ms() < NOW_MS + 4 * HOUR_MS else "no such town")
+
+    await put(t)
+    for _ in range(4):
+        clock.advance(timedelta(hours=1))
+        await t.tick()
+    (dead,) = [fire for fire in (await t.fires.list(state="dead")).items if fire.reason == "no such town"]
+    assert says(await t.why("u1", "digest"), "fire") == [
+        "3 fires, 2030-11-20 13:00:00 UTC to 2030-11-20 15:00:00 UTC, are dead (no such user): "
+        "send them again with `tickler retry --all --owner u1 --key digest`",
+        f"the fire of 2030-11-20 16:00:00 UTC is dead (no such town): send it again with `tickler retry {dead.id}`",
+    ]
 
 
 async def test_an_instant_that_a_rule_skipped_names_the_rule(t: Tickler, clock: ManualClock) -> None:
@@ -235,6 +309,55 @@ async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_
     assert sentence == "u1/digest has been due for 31 s although 1 worker looked for what is due: see `tickler doctor`"
 
 
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"last_round_at": None, "queued": 500}, ": 1 worker has 500 waiting before it"),
+        ({"queued": 1_500}, ": 1 worker has 1,500 waiting before it"),
+        (
+            {"last_round_at": None},
+            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+        ),
+        (
+            {"last_round_at": NOW_MS + HOUR_MS - 1},
+            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+        ),
+        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for what is due: see `tickler doctor`"),
+    ],
+    ids=["never looked, and has much", "looked, and has much", "never looked", "looked before", "looked"],
+)
+async def test_of_workers_no_more_is_said_than_they_have(
+    memory: Tickler, clock: ManualClock, fields: dict[str, int | None], sentence: str
+) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, seconds=31))
+    await alive(memory, "w1", "working", **fields)
+    why = await memory.why("u1", "digest")
+    assert why.sentence == f"u1/digest has been due for 31 s{sentence}"
+    assert (", with " in says(why, "workers")[0]) is ("queued" in fields)
+
+
+async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler, clock: ManualClock) -> None:
+    memory.handler("digest")(lambda fire: None)
+    await put(memory, tz="Europe/Berlin")
+    clock.advance(0.123)
+    await memory.trigger("u1", "digest")
+    shown = "2030-11-20 13:00:00.123 Europe/Berlin (12:00 UTC)"
+    assert (await memory.why("u1", "digest")).sentence.startswith(f"u1/digest's fire of {shown} is to be tried next")
+    text, zone = shown.rpartition(" (")[0].rsplit(" ", 1)
+    at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
+    owed = await memory.why("u1", "digest", at)
+    await memory.tick()
+    done = await memory.why("u1", "digest", at)
+    for why in (owed, done):
+        assert says(why, "instant") == [f"{shown} was triggered by hand"]
+        assert "instant" not in hindrances(why)
+    assert done.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
+    assert says(await memory.why("u1", "digest", NOW_MS + 1), "instant") == [
+        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is no instant of 0 * * * *"
+    ]
+
+
 async def test_workers_that_are_there_and_claim_nothing_are_named(memory: Tickler, clock: ManualClock) -> None:
     await put(memory)
     clock.advance(timedelta(hours=1, minutes=1))
@@ -277,6 +400,25 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
     assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
 
 
+async def test_a_history_that_was_searched_past_the_instant_holds_nothing_of_it(
+    memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    memory.handler("digest")(lambda fire: None)
+    await put(memory)
+    for paused in (False, True, False):
+        if paused:
+            await memory.schedules.pause("u1", "digest")
+            clock.advance(timedelta(hours=1))
+            await memory.schedules.resume("u1", "digest")
+            continue
+        for _ in range(4):
+            clock.advance(timedelta(hours=1))
+            await memory.tick()
+    sentence = (await memory.why("u1", "digest", NOW_MS + 5 * HOUR_MS)).sentence
+    assert sentence.startswith("nothing is remembered of 2030-11-20 17:00:00 UTC: u1/digest was paused then")
+
+
 @pytest.mark.parametrize("at", ["13:00", 5, 1.5])
 async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> None:
     with pytest.raises(InvalidInput, match="at: "):
@@ -284,7 +426,7 @@ async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> Non
 
 
 def test_an_explanation_needs_no_store() -> None:
-    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], all_past=True, workers=[])
+    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
     assert explain(known).sentence.startswith("there is no schedule u1/x")
 
 
@@ -302,7 +444,7 @@ def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None,
     schedule = StoredSchedule(
         owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
     )
-    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], all_past=True, workers=[])
+    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
     why = explain(known, at)
     assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
     assert "workers" in hindrances(why)

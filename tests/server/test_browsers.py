@@ -92,18 +92,20 @@ async def test_a_session_of_an_owner_sees_that_owner_alone(t: Tickler, api: Api)
 async def test_a_cookie_that_was_tampered_with_is_nobodys(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
     other, _ = await t.tokens.create(["read"])
     cookie = await signed_in(api, text)
-    id, until, mac = cookie.partition("=")[2].split(".")
+    id, session, until, mac = cookie.partition("=")[2].split(".")
     tampered = [
-        f"{other.id}.{until}.{mac}",
-        f"{id}.{int(until) + 1}.{mac}",
-        f"{id}.{until}.{mac[:-1]}{'0' if mac[-1] != '0' else '1'}",
-        f"{id}.{until}.{'0' * 64}",
-        f"{id}.{until}.",
-        f"{id}.{until}",
-        f"{id}.-1.{mac}",
-        f"{id}.{until}.{mac}.{mac}",
-        f"{id}.{'9' * 400}.{mac}",
-        f'"{id}.{until}.{mac.upper()}"',
+        f"{other.id}.{session}.{until}.{mac}",
+        f"{id}.{'0' * 32}.{until}.{mac}",
+        f"{id}.{until}.{mac}",
+        f"{id}.{session}.{int(until) + 1}.{mac}",
+        f"{id}.{session}.{until}.{mac[:-1]}{'0' if mac[-1] != '0' else '1'}",
+        f"{id}.{session}.{until}.{'0' * 64}",
+        f"{id}.{session}.{until}.",
+        f"{id}.{session}.{until}",
+        f"{id}.{session}.-1.{mac}",
+        f"{id}.{session}.{until}.{mac}.{mac}",
+        f"{id}.{session}.{'9' * 400}.{mac}",
+        f'"{id}.{session}.{until}.{mac.upper()}"',
         "",
         "é",
         "x" * 4_000,
@@ -132,6 +134,58 @@ async def test_signing_out_takes_the_cookie_away(api: Api, text: str) -> None:
     assert answer.status == 303
     gone = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
     assert (gone.value, gone["max-age"], gone["httponly"], gone["samesite"]) == ("", "0", True, "Strict")
+
+
+async def test_signing_out_ends_the_session_wherever_its_cookie_is(t: Tickler, api: Api, text: str, clock: ManualClock) -> None:
+    cookie, another = await signed_in(api, text), await signed_in(api, text)
+    async with serving(t) as elsewhere:  # another process, as it remembers by itself
+        assert (await elsewhere.get("/v1/stats", cookie=cookie)).status == 200
+        await send(api, "/logout", {"form_token": await form_token(api, "/", cookie)}, cookie=cookie)
+        assert (await api.get("/v1/stats", cookie=cookie)).status == 401
+        clock.advance(5)
+        for served in (api, elsewhere):
+            assert (await served.get("/v1/stats", cookie=cookie)).status == 401
+            assert (await served.get("/v1/stats", cookie=another)).status == 200
+    clock.advance(LASTS_S)
+    kept = await t.store.records.list("server", now_ms=clock.now_ms())
+    assert {record.name for record in kept} == {"closed", "cookie-key"}, "it is kept no longer than the cookie lasts"
+
+
+async def test_signing_in_again_ends_the_session_before(api: Api, text: str) -> None:
+    first = await signed_in(api, text)
+    fields = {"token": text, "form_token": await form_token(api, "/", first)}
+    assert (await send(api, "/login", fields, cookie=first)).status == 303
+    assert (await api.get("/v1/stats", cookie=first)).status == 401
+
+
+async def test_sessions_of_one_token_do_not_share_their_forms(api: Api, text: str) -> None:
+    cookie, another = await signed_in(api, text), await signed_in(api, text)
+    theirs = await form_token(api, "/", another)
+    assert (await send(api, "/logout", {"form_token": theirs}, cookie=cookie)).status == 403
+    assert (await api.get("/v1/stats", cookie=cookie)).status == 200
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        '{"a":1}=x',
+        "a[0]=b",
+        "é=ü",
+        "=",
+        "a b=c d",
+        '"',
+        "x",
+        "expires=1; path",
+        f"x{COOKIE}=1",
+        f"{COOKIE}=stale",
+        f"{COOKIE}",
+        "\t",
+    ],
+)
+async def test_cookies_of_other_apps_do_no_harm(api: Api, text: str, others: str) -> None:
+    cookie = await signed_in(api, text)
+    for sent in (f"{others}; {cookie}", f"{cookie};{others}", f"a=b;{others};;{cookie} ;c=d"):
+        assert (await api.get("/v1/stats", cookie=sent)).status == 200, sent
 
 
 async def test_what_is_no_token_signs_nobody_in(api: Api, text: str) -> None:
@@ -305,7 +359,7 @@ async def test_other_sites_may_link_here_and_read_nothing(api: Api) -> None:
         "a" * 1_000,
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/v1/schedules", "/health/live", "/static/style.css"])
+@pytest.mark.parametrize("path", ["/", "/v1/schedules", "/metrics", "/static/style.css"])
 async def test_a_name_that_somebody_elses_dns_points_here_is_no_way_in(api: Api, host: str, path: str) -> None:
     answer = await api.bytes_for(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode("latin-1"))
     assert b" 421 " in answer.split(b"\r\n", 1)[0]
@@ -316,12 +370,44 @@ async def test_a_request_without_a_name_is_no_way_in_either(api: Api) -> None:
     assert b" 421 " in (await api.bytes_for(b"GET /v1/schedules HTTP/1.0\r\n\r\n")).split(b"\r\n", 1)[0]
 
 
+@pytest.mark.parametrize("host", ["evil.example", "", "10.1.2.3:8321", "tickler"])
+@pytest.mark.parametrize("settings", [ServerSettings(), ServerSettings(hosts=("tickler.example.org",), host="0.0.0.0")])
+async def test_whoever_watches_over_it_may_call_it_as_they_like(t: Tickler, settings: ServerSettings, host: str) -> None:
+    async with serving(t, settings) as api:
+        for path in ("/health/live", "/health/ready"):
+            answer = await api.bytes_for(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+            assert b" 200 " in answer.split(b"\r\n", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "good", "bad"),
+    [
+        (ServerSettings(host="127.0.0.2"), ["127.0.0.2", "127.0.0.2:8321", "localhost"], ["127.0.0.3"]),
+        (ServerSettings(host="[::1]"), ["[::1]:8321", "[::1]"], ["::1"]),
+        (ServerSettings(host="0:0:0:0:0:0:0:1"), ["[::1]", "[0:0:0:0:0:0:0:1]:80"], ["1"]),
+        (ServerSettings(host="10.0.0.7", hosts=("a.example",)), ["10.0.0.7:8321", "a.example"], ["10.0.0.8", "localhost"]),
+        (ServerSettings(host="FD00::7", hosts=("a.example",)), ["[fd00::7]:8321", "a.example"], ["fd00::7", "[fd00::8]"]),
+        (ServerSettings(host="Box.lan", hosts=("a.example",)), ["box.lan", "BOX.LAN:1", "a.example"], ["box", "localhost"]),
+        (ServerSettings(host="0.0.0.0", hosts=("a.example",)), ["a.example"], ["0.0.0.0", "127.0.0.1"]),
+        (ServerSettings(host="::", hosts=("a.example",)), ["a.example"], ["[::]", "[::1]"]),
+    ],
+    ids=lambda value: value.host if isinstance(value, ServerSettings) else "",
+)
+async def test_it_may_be_called_by_the_address_it_listens_on(
+    t: Tickler, settings: ServerSettings, good: list[str], bad: list[str]
+) -> None:
+    async with serving(t, settings) as api:
+        for host, status in [*((host, 200) for host in good), *((host, 421) for host in bad)]:
+            assert (await api("GET", "/login", headers={"host": host})).status == status, host
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8321", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8321"])
 async def test_this_machine_has_its_usual_names(api: Api, host: str) -> None:
     assert (await api("GET", "/v1/schedules", headers={"host": host})).status == 200
 
 
 async def test_an_operator_names_others(t: Tickler) -> None:
+    text = (await t.tokens.create(["read"]))[1]
     async with serving(t, ServerSettings(hosts=("Tickler.example.org",))) as api:
         for host, status in (
             ("tickler.example.org", 200),
@@ -329,8 +415,7 @@ async def test_an_operator_names_others(t: Tickler) -> None:
             ("localhost", 200),
             ("x.example.org", 421),
         ):
-            assert (await api("GET", "/v1/schedules", headers={"host": host})).status == status
-    text = (await t.tokens.create(["read"]))[1]
+            assert (await api.bearing(text)("GET", "/v1/schedules", headers={"host": host})).status == status
     async with serving(t, ServerSettings(host="0.0.0.0")) as open_to_all:
         answer = await open_to_all.bearing(text)(
             "GET", "/v1/schedules", headers={"host": "anything.example", "authorization": f"Bearer {text}"}

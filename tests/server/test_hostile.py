@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ import pytest
 from server.served import PROBLEM, Api, serving
 from tickler import ManualClock, Tickler, connect
 from tickler.server import door, wire
+from tickler.server.api import schedules
 from tickler.server.settings import ServerSettings
+from tickler.when import When
+from tickler.when.marks import marked
 
 PATH = "/v1/schedules/u1/digest"
 JSON = {"content-type": "application/json"}
@@ -374,6 +378,81 @@ async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monk
     assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5")
     await asyncio.gather(*dripping)
     await is_well(hasty)
+
+
+async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_OF_ONE", 3)
+    greedy, other = [(await t.tokens.create(["read", "write"]))[1] for _ in range(2)]
+    head = request(
+        "PUT", PATH, b"content-type: application/json", b"content-length: 9", b"authorization: Bearer " + greedy.encode()
+    )
+    async with serving(t) as api:
+        slow = [await asyncio.open_connection("127.0.0.1", api.port) for _ in range(3)]
+        for _, writer in slow:
+            writer.write(head)
+        async with asyncio.timeout(10):
+            while (refused := await api.bearing(greedy).get("/v1/schedules")).status == 200:
+                await asyncio.sleep(0.01)
+        assert (refused.status, refused.is_problem, refused.headers["retry-after"]) == (429, True, "1")
+        assert (await api.bearing(other).get("/v1/schedules")).status == 200
+        assert (await api.get("/v1/schedules")).status == 401
+        for _, writer in slow:
+            writer.transport.abort()
+        async with asyncio.timeout(10):
+            while (await api.bearing(greedy).get("/v1/schedules")).status == 429:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_STREAMS", 2)
+    texts = [(await t.tokens.create(["read"]))[1] for _ in range(2)]
+    async with serving(t) as api, AsyncExitStack() as streams:
+        first, second = (api.bearing(text) for text in texts)
+        for asking in (first, first, second):
+            response = await streams.enter_async_context(asking.session.get(asking.url("/v1/live"), headers=asking.headers))
+            assert response.status == 200
+        refused = await first.get("/v1/live")
+        assert (refused.status, refused.is_problem, refused.headers["retry-after"]) == (429, True, "1")
+        assert (await first.get("/v1/stats")).status == 200
+        await streams.aclose()
+        async with asyncio.timeout(10):
+            while (again := await first("HEAD", "/v1/live")).status == 429:
+                await asyncio.sleep(0.01)
+        assert again.status == 200
+
+
+async def test_who_watches_over_it_is_answered_however_much_is_asked(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_REQUESTS", 0)
+    monkeypatch.setattr(door, "MOST_OF_ONE", 0)
+    async with serving(t) as api:
+        assert (await api("GET", "/v1/schedules", check=False)).status == 503
+        for path in ("/health/live", "/health/ready"):
+            assert (await api.get(path)).status == 200
+
+
+async def test_previews_of_one_caller_hold_up_neither_others_nor_what_else_runs_on_threads(
+    t: Tickler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slowly(when: When, *args: Any) -> Any:
+        assert when.tz == "UTC" or go_on.wait(20)
+        return marked(when, *args)
+
+    monkeypatch.setattr(schedules, "marked", slowly)
+    greedy, other = [(await t.tokens.create(["read"]))[1] for _ in range(2)]
+    async with serving(t) as api:
+        path = "/v1/preview?when=@daily&tz=Europe/Paris"
+        many = [asyncio.create_task(api.bearing(greedy).get(path)) for _ in range(60)]
+        try:
+            async with asyncio.timeout(10):
+                await asyncio.sleep(0.1)
+                assert await asyncio.to_thread(lambda: 1) == 1
+                assert (await api.bearing(other).get("/v1/preview?when=@daily")).status == 200
+            assert not any(task.done() for task in many)
+        finally:
+            go_on.set()
+        assert {answer.status for answer in await asyncio.gather(*many)} == {200}
 
 
 async def test_many_slow_clients_hold_nobody_up(t: Tickler) -> None:

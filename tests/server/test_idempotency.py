@@ -11,7 +11,7 @@ from server.served import Api
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler
 from tickler.server.idempotency import KIND, RUNNING_MS, Once
 from tickler.server.problems import Refused
-from tickler.server.who import KEY, LOCAL
+from tickler.server.who import ADMITTED, KEY, LOCAL
 
 PATH = "/v1/schedules/u1/digest"
 TRIGGER = f"{PATH}/trigger"
@@ -139,7 +139,8 @@ async def ask(once: Once) -> bytes:
     """With a key, always the same."""
     sent: list[Any] = []
     headers = [(b"idempotency-key", b"k1")]
-    scope: Any = {"type": "http", "method": "POST", "path": "/v1/tick", "query_string": b"", "headers": headers, KEY: LOCAL}
+    scope: Any = {"type": "http", "method": "POST", "path": "/v1/tick", "query_string": b"", "headers": headers}
+    scope |= {KEY: LOCAL, ADMITTED: True}
 
     async def receive() -> Any:
         return {"type": "http.request", "body": b""}
@@ -282,3 +283,20 @@ async def test_tokens_do_not_share_keys_and_nobody_leaves_none_behind(t: Tickler
     before = await t.store.records.list("idempotency", now_ms=t.now_ms())
     assert (await api.post(TRIGGER, idempotency_key="k9")).status == 401
     assert await t.store.records.list("idempotency", now_ms=t.now_ms()) == before
+
+
+async def test_whoever_may_not_do_it_or_asks_for_what_is_not_there_leaves_nothing_behind(t: Tickler, api: Api) -> None:
+    _, reader = await t.tokens.create(["read"])
+    _, bound = await t.tokens.create(["read", "write"], owner="u1")
+    asked = (
+        (reader, TRIGGER, 403),
+        (reader, "/v1/nothing", 404),
+        (reader, "/v1/a/b/c/d/e/f", 404),
+        (reader, "/v1/stats", 405),
+        (bound, "/v1/tick", 404),
+        (bound, "/v1/doctor:repair", 404),
+    )
+    for number, (text, path, status) in enumerate(asked):
+        for _ in range(2):
+            assert (await api.bearing(text).post(path, idempotency_key=f"k{number}")).status == status
+    assert await t.store.records.list("idempotency", now_ms=t.now_ms()) == []

@@ -241,7 +241,7 @@ async def test_conditions_that_contradict_each_other_are_refused(api: Api) -> No
 async def test_a_path_says_what_it_takes(api: Api) -> None:
     for method in ("OPTIONS", "PATCH"):
         allowed = (await api(method, PATH)).headers["allow"]
-        assert sorted(allowed.split(", ")) == ["DELETE", "GET", "OPTIONS", "PUT"]
+        assert sorted(allowed.split(", ")) == ["DELETE", "GET", "HEAD", "OPTIONS", "PUT"]
 
 
 @pytest.mark.parametrize("known", ["{}", "W/{}", '"7", {}', "*"])

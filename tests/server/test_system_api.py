@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -17,8 +17,11 @@ from tickler.delivery import Delivery
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.live import Live
+from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
+from tickler.server.shared import Shared
 from tickler.server.stats import stats
+from tickler.server.wire import PROTOCOLS
 from tickler.tokens import NONE_REMEMBERED_MS
 
 PATH = "/v1/schedules/u1/digest"
@@ -201,7 +204,12 @@ async def test_a_store_that_does_not_answer_is_a_503_and_says_when_to_come_back(
     monkeypatch.setattr(t.store.schedules, "get", fail)
     monkeypatch.setattr(t.store.schedules, "change", fail)
     monkeypatch.setattr(t.store.schedules, "list", fail)
-    assert (await api.get("/health/live")).status == 200
+    with monkeypatch.context() as patch:
+        for part in ("get", "list", "put"):
+            patch.setattr(t.store.records, part, fail)
+        assert (await api.get("/health/live")).status == 200
+        assert (await api.get("/health/live", authorization=f"Bearer tk_{'0' * 16}_{'0' * 64}")).status == 200
+        assert (await api.get("/static/style.css")).status == 200
     for method, path, body in (
         ("GET", "/health/ready", None),
         ("GET", PATH, None),
@@ -233,15 +241,53 @@ async def test_what_is_unexpected_is_told_to_the_log_and_to_nobody_else(
     assert "swordfish" in caplog.text
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE", "TRACE", "HEAD", "FROBNICATE"])
+@pytest.mark.parametrize("method", ["PATCH", "DELETE", "TRACE", "FROBNICATE"])
 @pytest.mark.parametrize("path", ["/v1/schedules", "/v1/tick", "/health/live", "/openapi.json", "/v1/fires:retry"])
 async def test_a_method_that_a_path_does_not_take_is_405_with_those_it_does(api: Api, method: str, path: str) -> None:
     answer = await api(method, path)
     assert answer.status in (400, 405) if method == "FROBNICATE" else 405
     assert answer.headers["content-type"] == "application/problem+json"
     if answer.status == 405:
-        assert answer.headers["allow"]
-        assert method == "HEAD" or answer.is_problem
+        allowed = answer.headers["allow"].split(", ")
+        assert ("HEAD" in allowed) == ("GET" in allowed and path != "/v1/tick")
+        assert answer.is_problem
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/", "/login", "/schedules", "/static/style.css", "/health/live", "/health/ready", "/metrics", "/openapi.json", PATH,
+        "/v1/schedules", "/v1/schedules:export", "/v1/stats", "/v1/preview?when=@daily", "/v1/nothing", "/v1/stats?x=1",
+    ],
+)  # fmt: skip
+async def test_the_head_of_what_can_be_got_can_be_asked_for_alone(api: Api, path: str) -> None:
+    await api.put(PATH, ECHO)
+    whole, head = await api.get(path), await api("HEAD", path)
+    assert (head.status, head.body) == (whole.status, b"")
+    names = {name.lower() for name in whole.headers} - {"transfer-encoding", "date"}
+    if path == "/metrics":  # counts what was asked
+        names -= {"content-length"}
+    assert {name: head.headers.get(name) for name in names} == {name: whole.headers[name] for name in names}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_the_head_of_what_never_ends_ends_and_the_connection_goes_on(t: Tickler, protocol: type[asyncio.Protocol]) -> None:
+    live = Live()
+    head = b"HEAD /v1/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = b"HEAD /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    async with serving(t, app=make_app(t, ServerSettings(), live=live), protocol=protocol) as api:
+        answers = await api.bytes_for(head * 2 + last)
+        assert answers.count(b"HTTP/1.1 200 OK\r\n") == 3
+        assert answers.endswith(b"\r\n\r\n")
+        async with asyncio.timeout(10):
+            while live._watchers:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", ["/v1/tick", "/v1/fires:retry", "/v1/doctor:repair"])
+async def test_asking_for_a_head_does_nothing(api: Api, path: str) -> None:
+    answer = await api("HEAD", path)
+    assert (answer.status, answer.body, "HEAD" in answer.headers["allow"]) == (405, b"", False)
 
 
 # What happens right now.
@@ -293,3 +339,119 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
                     await asyncio.sleep(0.01)
             t.stop()
             await running
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks often; how much time has passed is still the clock's to say."""
+    monkeypatch.setattr(system, "PULSE_S", 0.02)
+
+
+async def ended(response: aiohttp.ClientResponse) -> bool:
+    """Properly, and soon."""
+    async with asyncio.timeout(20):
+        await response.content.read()
+    return response.content.at_eof()
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_whose_token_expires_or_is_revoked_watches_no_longer(t: Tickler, api: Api, clock: ManualClock) -> None:
+    _, keeper = await t.tokens.create(["read"])
+    _, short = await t.tokens.create(["read"], expires_at=clock.now_ms() + 3_000)
+    made, long = await t.tokens.create(["read"])
+    async with (
+        watching(api.bearing(keeper)) as kept,
+        watching(api.bearing(short)) as expiring,
+        watching(api.bearing(long)) as revoked,
+    ):
+        for response in (kept, expiring, revoked):
+            await event(response, "stats")
+        clock.advance(3)
+        assert await ended(expiring)
+        await event(revoked, "stats")
+        await t.tokens.revoke(made.id)
+        clock.advance(3)
+        assert await ended(revoked)
+        while (await event(kept, "stats"))["now_ms"] < clock.now_ms():
+            pass
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_who_signs_out_watches_no_longer(t: Tickler, clock: ManualClock) -> None:
+    token, _ = await t.tokens.create(["read"])
+    sessions = Sessions(t.store.records, clock, ServerSettings())
+    cookies = [(await sessions.cookie_for(token.id)).partition(";")[0] for _ in range(2)]
+    async with serving(t) as api:
+        first, second = (Api(api.port, api.session, {"cookie": cookie}) for cookie in cookies)
+        async with watching(first) as leaving, watching(second) as staying:
+            for response in (leaving, staying):
+                await event(response, "stats")
+            session = await sessions.find(cookies[0])
+            assert session is not None
+            await sessions.end(session)
+            clock.advance(5)
+            assert await ended(leaving)
+            await event(staying, "stats")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_who_watches_without_a_token_does_so_until_there_is_one(t: Tickler, api: Api, clock: ManualClock) -> None:
+    async with watching(api) as response:
+        await event(response, "stats")
+        clock.advance(1)
+        await event(response, "stats")
+        await t.tokens.create(["read"])
+        clock.advance(1)
+        assert await ended(response)
+
+
+async def test_the_numbers_are_worked_out_once_for_all_who_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[str | None] = []
+
+    async def counted(tickler: Tickler, owner: str | None) -> Any:
+        asked_for.append(owner)
+        return await stats(tickler, owner)
+
+    monkeypatch.setattr(system, "stats", counted)
+    monkeypatch.setattr(system, "PULSE_S", 0.2)
+    async with connect("memory://") as t, serving(t) as api, AsyncExitStack() as open_ones:
+        began = asyncio.get_running_loop().time()
+        watchers = [await open_ones.enter_async_context(watching(api)) for _ in range(8)]
+        for _ in range(3):
+            for watcher in watchers:
+                await event(watcher, "stats")
+        took_s = asyncio.get_running_loop().time() - began
+    assert len(asked_for) <= 2 + took_s / (system.FRESH * 0.2) < 24
+
+
+async def test_numbers_that_could_not_be_had_are_tried_for_again_by_the_next_one() -> None:
+    shared: Shared[int] = Shared()
+
+    async def fail() -> int:
+        raise StoreUnavailable("the disk is gone")
+
+    async def one() -> int:
+        return 1
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await shared.get(None, fail, 60)
+    assert await shared.get(None, one, 60) == 1
+    assert await shared.get(None, fail, 60) == 1
+    assert await shared.get("u1", one, 0) == 1
+
+
+async def test_numbers_are_worked_out_to_the_end_though_who_asked_first_goes_away() -> None:
+    shared: Shared[int] = Shared()
+    go_on = asyncio.Event()
+
+    async def slowly() -> int:
+        await go_on.wait()
+        return 1
+
+    first, second = (asyncio.create_task(shared.get(None, slowly, 60)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    go_on.set()
+    assert await second == 1

@@ -13,13 +13,13 @@ import pytest
 
 from server.served import Answer, Api, serving
 from server.surface import Route, every_route
-from tickler import GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, Schedule, Tickler, connect, workers
+from tickler import GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, Schedule, StoreUnavailable, Tickler, connect, workers
 from tickler.cli.app import run
 from tickler.cli.serve import _check_open
 from tickler.delivery import Delivery
 from tickler.server.rates import Rates
 from tickler.server.settings import ServerSettings
-from tickler.tokens import SCOPES, Scope
+from tickler.tokens import CLOSED, SCOPES, Scope
 from tickler.workers import WorkerReport
 
 # What each route of the API takes. A new one is to be decided on, and added here.
@@ -113,7 +113,7 @@ async def test_secrets_are_compared_in_constant_time_also_where_there_is_no_such
 )
 async def test_what_is_no_token_is_401_even_where_none_is_needed(t: Tickler, api: Api, header: str) -> None:
     for _ in range(2):
-        for path in ("/v1/schedules", "/health/live"):
+        for path in ("/v1/schedules", "/login"):
             sent = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: {header}\r\n\r\n"
             answer = await api.bytes_for(sent.encode("latin-1"))
             assert b" 401 " in answer.split(b"\r\n", 1)[0]
@@ -156,6 +156,84 @@ async def test_while_there_is_no_token_this_machine_may_do_everything_and_others
         assert (await open_to_all.get("/health/live")).status == 200
     await token(t)
     assert (await api.get("/v1/tick")).status == 401
+
+
+async def test_the_service_stays_closed_when_the_last_token_expires_or_is_revoked(
+    t: Tickler, api: Api, clock: ManualClock
+) -> None:
+    await t.tokens.create(["read"], expires_at=clock.now_ms() + 10_000)
+    made, _ = await t.tokens.create(["read"])
+    await t.tokens.revoke(made.id)
+    clock.advance(10)
+    assert await t.tokens.list() == []
+    for _ in range(3):
+        clock.advance(6)
+        assert (await api.get("/v1/tick")).status == 401
+
+
+async def test_a_store_of_an_earlier_version_is_closed_by_its_tokens_and_stays_so(
+    t: Tickler, api: Api, clock: ManualClock
+) -> None:
+    made, _ = await t.tokens.create(["read"])
+    await t.store.records.delete(*CLOSED)
+    assert (await api.get("/v1/stats")).status == 401
+    await t.store.records.delete(*CLOSED)
+    await t.tokens.revoke(made.id)
+    clock.advance(6)
+    assert (await api.get("/v1/stats")).status == 401
+
+
+async def test_a_store_that_cannot_note_that_it_is_closed_is_closed(
+    t: Tickler, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    await token(t)
+    await t.store.records.delete(*CLOSED)
+    monkeypatch.setattr(t.store.records, "put", fail)
+    assert (await api.get("/v1/stats")).status == 401
+
+
+async def test_the_service_opens_again_only_when_somebody_says_so_and_no_token_is_left(t: Tickler, api: Api) -> None:
+    assert not await t.tokens.open()
+    made, _ = await t.tokens.create(["read"])
+    with pytest.raises(InvalidInput, match="revoke them first"):
+        await t.tokens.open()
+    await t.tokens.revoke(made.id)
+    assert (await api.get("/v1/stats")).status == 401
+    assert await t.tokens.open()
+    assert (await api.get("/v1/stats")).status == 200
+    await token(t)
+    assert (await api.get("/v1/stats")).status == 401
+
+
+async def test_a_token_that_is_made_while_the_service_is_opened_closes_it(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = await t.tokens.create(["read"])
+    await t.tokens.revoke(made.id)
+    list_records = t.store.records.list
+
+    async def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        found = await list_records(*args, **kwargs)
+        monkeypatch.undo()
+        await token(t)
+        return found
+
+    monkeypatch.setattr(t.store.records, "list", meanwhile)
+    with pytest.raises(InvalidInput, match="just now"):
+        await t.tokens.open()
+    assert await t.tokens.exist()
+
+
+async def test_whoever_is_called_by_a_name_lets_nobody_in_without_a_token(t: Tickler) -> None:
+    settings = ServerSettings(hosts=("tickler.example.org",))
+    async with serving(t, settings) as api:
+        for host in ("tickler.example.org", "localhost"):
+            assert (await api("GET", "/v1/stats", headers={"host": host})).status == 401
+    with pytest.raises(InvalidInput, match=r"tickler\.example\.org can be reached by others.*unset TICKLER_HOSTS"):
+        await _check_open(t, settings)
+    await token(t, "read")
+    await _check_open(t, settings)
 
 
 def test_serving_to_others_without_a_token_is_refused_with_the_remedy(

@@ -17,8 +17,10 @@ from rich.text import Text
 from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
 from tickler.cli.output import answer, say, show_table, visible
 from tickler.cli.session import on_store
+from tickler.clock import SystemClock
 from tickler.connect import store_for_url
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress
+from tickler.observe.scan import Scan, diagnosed, line
 from tickler.store import Misfit
 from tickler.tickler import Tickler
 
@@ -116,17 +118,23 @@ def _what_is_left(diagnosis: Diagnosis) -> str:
 
 
 def _scan(url: str, as_json: bool) -> bool:
-    found = asyncio.run(_misfits(url))
+    scan = diagnosed(asyncio.run(_misfits(url)), SystemClock().now_ms())
     if as_json:
-        answer(found)
-        return not found
-    if not found:
+        answer(scan)
+    elif scan.findings:
+        _show(scan)
+        _name_all(scan)
+    else:
         say("nothing is wrong")
-    for misfit in found[:MOST_SHOWN]:
-        say(f"{misfit.item}: {misfit.attribute} {misfit.reason}")
-    if len(found) > MOST_SHOWN:
-        say(f"and {len(found) - MOST_SHOWN} more")
-    return not found
+    return scan.healthy
+
+
+def _name_all(scan: Scan) -> None:
+    """Where the examples are not all of them."""
+    misfits = scan.misfits
+    if len(misfits) > len(scan.findings):
+        more = [f"and {len(misfits) - MOST_SHOWN:,} more: --json names all"] if len(misfits) > MOST_SHOWN else []
+        say("", *(line(misfit) for misfit in misfits[:MOST_SHOWN]), *more)
 
 
 async def _misfits(url: str) -> list[Misfit]:

@@ -73,12 +73,13 @@ async def _serve(url: str, settings: ServerSettings, prepare: Callable[[Tickler]
 
 
 async def _check_open(tickler: Tickler, settings: ServerSettings) -> None:
-    """Without a token, everybody who can reach it may do everything."""
-    if settings.is_local or await tickler.tokens.exist():
+    """Where others can reach it, nobody could do anything without a token."""
+    if not settings.needs_token or await tickler.tokens.exist():
         return
+    reached, instead = (settings.hosts[0], "unset TICKLER_HOSTS") if settings.is_local else (settings.host, "listen on 127.0.0.1")
     raise InvalidInput(
-        f"{settings.host} can be reached by others, and there is no token yet: make one with `tickler token create --scope "
-        "operate --scope write --scope read`, or listen on 127.0.0.1"
+        f"{reached} can be reached by others, and there is no token yet: make one with `tickler token create --scope "
+        f"operate --scope write --scope read`, or {instead}"
     )
 
 
@@ -122,7 +123,7 @@ def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool) -
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     console.print(f"\n  [bold]Tickler[/] on [cyan]{store}[/], {'delivering what is due' if runs else 'without a runner'}")
     console.print(f"  open  [bold underline]http://{host}:{port}/[/]   (the API is under /v1, described at /openapi.json)")
-    if settings.is_local:
+    if not settings.needs_token:
         console.print("  [dim]listening for this machine only; others need a token and --host[/]\n")
 
 

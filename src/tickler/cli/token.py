@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,8 +10,8 @@ import msgspec
 import typer
 
 from tickler.cli.moments import read_moment, utc
-from tickler.cli.options import ByOption, JsonOption, StoreOption, named
-from tickler.cli.output import answer, remark, say, show_table
+from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, misused, named
+from tickler.cli.output import agreed, answer, remark, say, show_table
 from tickler.cli.session import on_store
 from tickler.errors import InvalidWhen
 from tickler.tickler import Tickler
@@ -36,7 +37,7 @@ ExpiresOption = Annotated[
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `tickler token list` shows it.")]
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the tokens of the HTTP API.")
+app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the tokens of the HTTP API, or do without.")
 
 
 @app.command("create")
@@ -64,14 +65,16 @@ def create(
 @app.command("list")
 def show_all(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show the tokens that are valid, by id, without their secrets."""
-    tokens = on_store(store, lambda tickler: tickler.tokens.list())
+    tokens, is_closed = on_store(store, _list)
     if as_json:
         answer({"items": tokens, "next": None})
     elif tokens:
         columns = ["id", "scopes", "owner", "name", "made (UTC)", "expires (UTC)"]
         show_table(columns, [_row(token) for token in tokens], whole=("id", *columns[-2:]))
+    elif is_closed:
+        remark("there are no tokens, and the service lets nobody in: make one, or see `tickler token open --help`")
     else:
-        remark("there are no tokens: whoever reaches the service may do anything")
+        remark("there are no tokens: the service is for its own machine, where everybody may do anything")
 
 
 @app.command("revoke")
@@ -84,6 +87,31 @@ def revoke(id: IdArgument, by: ByOption = None, store: StoreOption = None, as_js
         answer({"id": id, "revoked": True})
     else:
         say(f"{id} is revoked")
+
+
+@app.command("open")
+def reopen(yes: YesOption = False, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Let everybody on the service's own machine in without a token again, as before the first one. There must be none left."""
+    if not yes and not sys.stdin.isatty():
+        raise misused("this lets everybody on the machine do anything: say --yes")
+    if not agreed("let everybody on the service's machine do anything, without a token?", yes):
+        raise typer.Exit(1)
+    was_closed = on_store(store, lambda tickler: _open(tickler, named(by)))
+    if as_json:
+        answer({"opened": was_closed})
+    else:
+        say("no token is needed any more" if was_closed else "no token was needed before")
+
+
+async def _list(tickler: Tickler) -> tuple[list[Token], bool]:
+    return await tickler.tokens.list(), await tickler.tokens.exist()
+
+
+async def _open(tickler: Tickler, by: str) -> bool:
+    if not await tickler.tokens.open():
+        return False
+    await tickler.audit.note(by, "opened the service")
+    return True
 
 
 async def _create(

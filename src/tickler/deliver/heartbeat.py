@@ -10,7 +10,7 @@ from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
 from tickler.deliver.runner import Runner
 from tickler.errors import TicklerError
 from tickler.records import RecordStore
-from tickler.workers import EVERY_S, STOPPED, WORKING, WorkerReport, report
+from tickler.workers import EVERY_S, STOPPED, WORKING, WorkerReport, report, report_tick
 
 log = logging.getLogger("tickler.deliver")
 
@@ -43,7 +43,7 @@ class Heartbeat:
     async def beat(self) -> None:
         await self._follow()
         self.check_clock()
-        await self._write(WORKING if self._runner.may_claim else "not claiming: its clock is off")
+        await report(self._records, self._said(WORKING if self._runner.may_claim else "not claiming: its clock is off"))
 
     def check_clock(self) -> None:
         """A clock that is far off was not set by anybody's wish: until it is right, this worker claims nothing."""
@@ -60,9 +60,9 @@ class Heartbeat:
         self._runner.may_claim = fit
         self._runner.wake()
 
-    async def _write(self, doing: str) -> None:
+    def _said(self, doing: str) -> WorkerReport:
         runner = self._runner
-        worker = WorkerReport(
+        return WorkerReport(
             name=self._worker,
             doing=doing,
             started_at=self._started_at,
@@ -74,10 +74,11 @@ class Heartbeat:
             counts=dict(runner.counts),
             clock_offset_ms=self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0,
         )
-        await report(self._records, worker)
 
-    async def stopped(self) -> None:
+    async def stopped(self, *, tick: bool = False) -> None:
+        """Of a tick, no record of its own is left."""
+        write = report_tick if tick else report
         try:
-            await self._write(STOPPED)
+            await write(self._records, self._said(STOPPED))
         except TicklerError as error:
             log.debug("not said that it stopped: %s", error)

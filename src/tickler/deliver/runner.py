@@ -113,7 +113,10 @@ class Runner:
                     helper.cancel()
 
     async def tick(self, budget_ms: int) -> Summary:
-        """Rounds until nothing is due, or the budget is spent; what is in flight then has until the drain's end."""
+        """Rounds until nothing is due, or the budget is spent; what is in flight then has until the drain's end.
+
+        Where only ticks come by, nobody else prunes: one that has time left does so once.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
         ends_at = self._hands.ends_at = started + budget_ms / 1000
@@ -121,6 +124,8 @@ class Runner:
             helpers = [beside.create_task(work) for work in (self._acknowledgements.run(), self._keep_leases())]
             try:
                 left = await self._tick_rounds(ends_at)
+                if loop.time() < ends_at:
+                    await _tried("the history could not be pruned", self._prune_batch)
             finally:
                 await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
@@ -326,9 +331,12 @@ class Runner:
     async def _prune_once(self) -> None:
         pruned = 1
         while pruned and not self._stopping.is_set():
-            now_ms = self._clock.now_ms()
-            pruned = await self._store.fires.prune(now_ms) + await self._store.records.prune(now_ms)
+            pruned = await self._prune_batch()
             await asyncio.sleep(PRUNE_PAUSE_S)
+
+    async def _prune_batch(self) -> int:
+        now_ms = self._clock.now_ms()
+        return await self._store.fires.prune(now_ms) + await self._store.records.prune(now_ms)
 
     async def _watch(self) -> None:
         able = True
@@ -340,7 +348,7 @@ class Runner:
             await asyncio.sleep(LONGEST_PAUSE_S if able else 0)
 
 
-async def _tried(what: str, work: Callable[[], Awaitable[None]]) -> None:
+async def _tried(what: str, work: Callable[[], Awaitable[object]]) -> None:
     try:
         await work()
     except TicklerError as error:

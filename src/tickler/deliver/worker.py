@@ -69,7 +69,7 @@ class Worker:
             return await self.runner.tick(budget_ms)
         finally:
             await self._attempts.close()
-            await self._heartbeat.stopped()
+            await self._heartbeat.stopped(tick=True)
 
     def wake(self) -> None:
         """From any thread."""

@@ -68,6 +68,7 @@ class Metrics:
         self._tickler = tickler
         self._last_claim_at = 0
         self._asked_at = -math.inf
+        self._asking = asyncio.Lock()
         self.registry = CollectorRegistry()
         self._of_process(self.registry)
         self._of_store(self.registry)
@@ -75,10 +76,11 @@ class Metrics:
 
     async def render(self) -> bytes:
         """All of it, in the text format. Without the store, `tickler_store_up` is 0 and what would be read there is NaN."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._asked_at >= FRESH_S:
-            self._asked_at = now_s
-            await self._ask()
+        loop = asyncio.get_running_loop()
+        async with self._asking:  # whoever comes meanwhile waits for the same answer
+            if loop.time() - self._asked_at >= FRESH_S:
+                await self._ask()
+                self._asked_at = loop.time()
         return generate_latest(self.registry)
 
     def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:

@@ -8,16 +8,17 @@ from tickler.when import When, load_zone
 
 
 def instant(ms: int, when: When | None) -> str:
-    """As people say it where the schedule is, and in UTC."""
+    """As people say it where the schedule is, and in UTC; exactly, so that it can be asked about."""
     utc = to_datetime(ms)
-    text = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    fraction = f".{ms % 1000:03}" if ms % 1000 else ""
+    text = f"{utc:%Y-%m-%d %H:%M:%S}{fraction} UTC"
     if when is None or when.tz == "UTC":
         return text
     try:
         there = utc.astimezone(load_zone(when.tz).info)
     except UnknownTimezone:
         return text
-    return f"{there:%Y-%m-%d %H:%M:%S} {when.tz} ({utc:%H:%M} UTC)"
+    return f"{there:%Y-%m-%d %H:%M:%S}{fraction} {when.tz} ({utc:%H:%M} UTC)"
 
 
 def span(ms: int) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
 
-from tickler.fires import Entry, Fire, FireState, FireStore
+from tickler.fires import Entry, Fire, FireState, FireStore, fire_id
 from tickler.nameless import SOMEBODY, nameless_entry, nameless_fire
-from tickler.observe.phrases import count, instant, span
+from tickler.observe.phrases import count, instant, some, span
 from tickler.records import RecordStore
 from tickler.schedule import Id, StoredSchedule
 from tickler.schedules import ScheduleStore
@@ -19,6 +21,7 @@ from tickler.workers import STOPPED, WORKING, WorkerReport, workers
 PAGE = 200  # entries of the history that are read together
 MOST_PAGES = 10  # of them, before the search for an instant ends
 MOST_FIRES = 100  # of a schedule, in each state
+MOST_FACTS = 10  # about what it owes
 PATIENCE_MS = 5_000  # what is due for less than this is about to be claimed
 
 
@@ -52,7 +55,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     schedule: StoredSchedule | None
     fires: Sequence[Fire]  # that are open, waiting or dead, by nominal instant
     past: Sequence[Entry]  # the latest first
-    all_past: bool  # whether the history holds nothing that is not in `past`
+    searched: bool  # whether `past` is all that the history could have of what was asked about
     workers: Sequence[WorkerReport]
 
     @property
@@ -74,14 +77,14 @@ async def why(
     schedule = await schedules.get(id)
     states: tuple[FireState, ...] = ("open", "waiting", "dead")
     owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MOST_FIRES)]
-    past, all_past = await _past(fires, id, at)
+    past, searched = await _past(fires, id, at)
     known = Known(
         id=id,
         now_ms=now_ms,
         schedule=schedule,
         fires=sorted(owed, key=lambda fire: (fire.nominal_at, fire.id)),
         past=past,
-        all_past=all_past,
+        searched=searched,
         workers=await workers(records, now_ms),
     )
     return explain(known if names_workers else _nameless(known), at)
@@ -97,7 +100,7 @@ def _nameless(known: Known) -> Known:
 
 
 async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], bool]:
-    """The latest entries; for an instant, as many pages as it takes to have gone past it."""
+    """The latest entries, and whether there is nothing more to find; for an instant, as many pages as it takes to go past it."""
     past: list[Entry] = []
     before: tuple[int, str] | None = None
     for _ in range(1 if at is None else MOST_PAGES):
@@ -108,7 +111,7 @@ async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], 
         name, last = page[-1]
         before = (last.at, name)
         if at is not None and last.at < at:  # nothing is tried before its instant
-            break
+            return past, True
     return past, False
 
 
@@ -128,6 +131,8 @@ def _of_now(known: Known) -> tuple[str, list[Fact]]:
 
 def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
     id, now_ms, next_at = known.id, known.now_ms, schedule.next_fire_at
+    if schedule.state == "finished":
+        return _finished(known, schedule)
     if schedule.state != "active" or next_at is None:
         return f"{id} {_why_not_active(schedule)}"
     if schedule.target is None:
@@ -140,11 +145,33 @@ def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
             return f"{since}, and {stuck}"
         if late_ms < PATIENCE_MS:
             return f"{id} is due right now, and about to be claimed"
-        return f"{since} although {count(len(known.alive), 'worker')} looked for what is due: see `tickler doctor`"
-    if (fire := _most_telling(known.fires)) is not None:
+        return f"{since}{_although(known, next_at)}"
+    if (fire := _most_telling(known)) is not None:
         return _of_fire(id, fire, schedule.when, now_ms, stuck)
     coming = f"{id} is not due yet: it fires next at {instant(next_at, schedule.when)}, in {span(next_at - now_ms)}"
     return f"{coming}, but {stuck}" if stuck else coming
+
+
+def _although(known: Known, next_at: int) -> str:
+    """What workers do meanwhile, as far as they have said."""
+    working = [worker for worker in known.alive if worker.doing == WORKING]
+    if queued := sum(worker.queued for worker in working):
+        return f": {some(len(working), 'worker has', 'workers have')} {queued:,} waiting before it"
+    looked = sum(worker.last_round_at is not None and worker.last_round_at >= next_at for worker in working)
+    if looked:
+        return f" although {count(looked, 'worker')} looked for what is due: see `tickler doctor`"
+    alive = some(len(working), "worker is alive and has not", "workers are alive and none has")
+    return f", and {alive} said since that it looked for what is due: see `tickler doctor`"
+
+
+def _finished(known: Known, schedule: StoredSchedule) -> str:
+    """What became of its last fire says more than that there is no other."""
+    if (fire := _most_telling(known)) is not None:
+        return _of_fire(known.id, fire, schedule.when, known.now_ms, _stuck(known))
+    delivered = next((entry for entry in known.past if entry.happened == "delivered"), None)
+    if delivered is not None:
+        return f"{known.id} was delivered at {instant(delivered.at, schedule.when)} and is finished: it has no instant left"
+    return f"{known.id} {_why_not_active(schedule)}"
 
 
 def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
@@ -153,7 +180,7 @@ def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
     owed = [fire for fire in known.fires if fire.nominal_at == at]
     facts: list[Fact] = []
     if schedule is not None:
-        facts += [_declared(schedule), _named(schedule.when, at)]
+        facts += [_declared(schedule), _named(schedule, at, [*entries, *owed])]
     facts += [_happened(entry, schedule) for entry in reversed(entries)]
     facts += [_owing(fire, schedule, now_ms) for fire in owed]
     moment = instant(at, schedule.when if schedule is not None else None)
@@ -180,7 +207,7 @@ def _why_nothing_happened(known: Known, schedule: StoredSchedule, at: int, momen
         return f"{moment} is still to come: {id} fires then unless it is changed"
     if schedule.state == "active" and next_at is not None and next_at - schedule.offset_ms() <= at:
         return _now_in_one_sentence(known, schedule)
-    if not known.all_past:
+    if not known.searched:
         return f"nothing is known of {moment}: the history of {id} is longer than what was searched"
     if schedule.target is None:
         return f"{id} has no target: whoever claims it from the index knows what became of {moment}"
@@ -227,7 +254,7 @@ def _stuck(known: Known) -> str | None:
     if not alive:
         seen = max(known.workers, key=lambda worker: worker.seen_at, default=None)
         if seen is None:
-            return "no worker has been heard of for a day: start one with `tickler work`"
+            return "no worker has been heard of: start one with `tickler work`"
         how = "stopped" if seen.doing == STOPPED else "was heard of"
         ago = span(max(known.now_ms - seen.seen_at, 0))
         return f"no worker is at work, the last one {how} {ago} ago: start one with `tickler work`, or tick"
@@ -236,10 +263,22 @@ def _stuck(known: Known) -> str | None:
     return None
 
 
-def _most_telling(fires: Sequence[Fire]) -> Fire | None:
-    """The oldest that is not settled; one that is dead only where there is no other."""
-    owed = [fire for fire in fires if fire.state != "dead"]
-    return owed[0] if owed else fires[-1] if fires else None
+def _most_telling(known: Known) -> Fire | None:
+    """The oldest that is not settled; one that is dead only where there is no other, and nothing was delivered since."""
+    owed = [fire for fire in known.fires if fire.state != "dead"]
+    if owed or not known.fires:
+        return owed[0] if owed else None
+    dead = known.fires[-1]
+    return None if _delivered_since(dead, known.past) else dead
+
+
+def _delivered_since(dead: Fire, past: Sequence[Entry]) -> bool:
+    for entry in past:
+        if entry.fire_id == dead.id:
+            return False
+        if entry.happened == "delivered":
+            return entry.at > dead.nominal_at
+    return False
 
 
 def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
@@ -295,13 +334,35 @@ def _indexed(schedule: StoredSchedule, now_ms: int) -> Fact:
     return Fact("index", f"it is in the index, {due} {instant(schedule.next_fire_at, schedule.when)}{spread}")
 
 
-def _named(when: When, at: int) -> Fact:
+def _named(schedule: StoredSchedule, at: int, found: Sequence[Entry | Fire]) -> Fact:
+    when = schedule.when
     named = when.last_before(at) == at
+    triggered = fire_id(*schedule.id, at, triggered=True)
+    if not named and any((each.id if isinstance(each, Fire) else each.fire_id) == triggered for each in found):
+        return Fact("instant", f"{instant(at, when)} was triggered by hand")
     return Fact("instant", f"{instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
 
 
 def _owed(known: Known) -> list[Fact]:
-    return [_owing(fire, known.schedule, known.now_ms) for fire in known.fires[:10]]
+    """What is dead for the same reason, or waits, is told together; what is to be delivered one by one."""
+    alike: dict[tuple[str, str | None], list[Fire]] = {}
+    for fire in known.fires:
+        alike.setdefault(("open", fire.id) if fire.state == "open" else (fire.state, fire.reason), []).append(fire)
+    return [_owing_all(fires, known) for fires in islice(alike.values(), MOST_FACTS)]
+
+
+def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
+    first, last = fires[0], fires[-1]
+    if len(fires) == 1:
+        return _owing(first, known.schedule, known.now_ms)
+    when = None if known.schedule is None else known.schedule.when
+    many = f"{len(fires)}{' or more' if len(fires) == MOST_FIRES else ''} fires, {instant(first.nominal_at, when)}"
+    until = "" if last.nominal_at == first.nominal_at else f" to {instant(last.nominal_at, when)}"
+    if first.state == "waiting":
+        return Fact("fire", f"{many}{until}, wait until those before them are settled, as its overlap says")
+    because = f" ({first.reason})" if first.reason else ""
+    all_of_them = f"tickler retry --all --owner {quote(known.id.owner)} --key {quote(known.id.key)}"
+    return Fact("fire", f"{many}{until}, are dead{because}: send them again with `{all_of_them}`", good=False)
 
 
 def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:
@@ -337,7 +398,9 @@ def _working(known: Known) -> list[Fact]:
     rounds = [worker.last_round_at for worker in alive if worker.last_round_at is not None]
     looked = f"; one looked for what is due {span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
     idle = [Fact("workers", f"{worker.name} is {worker.doing}", good=False) for worker in alive if worker.doing != WORKING]
-    return [Fact("workers", f"{count(len(alive), 'worker')} alive{looked}"), *idle]
+    queued = sum(worker.queued for worker in alive)
+    waiting = f", with {queued:,} waiting" if queued else ""
+    return [Fact("workers", f"{count(len(alive), 'worker')} alive{waiting}{looked}"), *idle]
 
 
 def _covers(entry: Entry, at: int) -> bool:

@@ -24,7 +24,7 @@ from tickler.server.rates import Rates
 from tickler.server.service import SERVICE, Service
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
-from tickler.server.who import check_allowed, who_of
+from tickler.server.who import ADMITTED, check_allowed, who_of
 from tickler.tickler import Tickler
 
 
@@ -62,6 +62,7 @@ def routes() -> Litestar:
 
 async def _admitted(request: Request[Any, Any, Any]) -> None:
     check_allowed(who_of(request.scope), request.route_handler.opt)
+    request.scope[ADMITTED] = True  # type: ignore[literal-required]
     check_bodiless(request)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -17,17 +19,24 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
 from tickler.server.rates import Rates
+from tickler.server.room import Room
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
 from tickler.server.who import KEY, LOCAL, NOBODY, Who, of_token
 from tickler.tokens import Tokens
 
 MOST_REQUESTS = 1_000  # at once; more are told to come back
+MOST_OF_ONE = 100  # of those, with one token, or without any
+MOST_STREAMS = 10  # of those, that never end, of one browser or program
 MOST_QUERY_BYTES = 8_192
 MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
+LIVE = "/v1/live"  # which never ends
+TICK = "/v1/tick"  # the one GET that does something: no HEAD, and none that another site makes a browser send
 IDLE_S = 10.0  # the longest pause within a stream
+PROBES = "/health/"  # asked by whatever name, by whoever watches over the process
+OPEN = (PROBES, "/static/")  # the same for everybody: nobody looks who asks, so they answer without the store
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _KEPT_ESCAPE = re.compile(rb"%(2[fF]|25)")
@@ -56,16 +65,24 @@ class Door:
         self._sessions = sessions
         self._rates = rates
         self._inside = 0
+        self._room = Room()
+        self._streams = Room()
         self._names = {name.lower() for name in settings.hosts}
-        self._local_names = {"localhost", "127.0.0.1", "[::1]"} if settings.is_local else set()
-        self._stranger = LOCAL if settings.is_local else NOBODY  # who comes without a token while there is none
+        if settings.is_local:
+            self._names |= {"localhost", "127.0.0.1", "[::1]"}
+        if self._names:
+            self._names |= settings.own_names
+        self._stranger = NOBODY if settings.needs_token else LOCAL  # who comes without a token while there is none
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        if scope["path"].startswith(PROBES):
+            await self._pass(scope, receive, send)
+            return
         if self._inside >= MOST_REQUESTS:
-            await _refuse(send, Refused(503, "too much is asked at once: come back in a moment"))
+            await _refuse(_Outgoing(send, scope), Refused(503, "too much is asked at once: come back in a moment"))
             return
         self._inside += 1
         try:
@@ -74,20 +91,19 @@ class Door:
             self._inside -= 1
 
     async def _pass(self, scope: Any, receive: Receive, send: Send) -> None:
+        going = _Outgoing(send, scope)
         try:
             await self._admit(scope)
-        except Exception as error:
-            await _refuse(send, error)
-            return
-        has_body = scope["method"] not in _SAFE
-        coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
-        going = _Outgoing(send)
-        try:
-            await self._app(scope, coming, going)
+            has_body = scope["method"] not in _SAFE
+            coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
+            if scope["method"] == "HEAD" and scope["path"] != TICK:
+                scope = {**scope, "method": "GET"}  # a copy: whoever writes the answer has to know what was asked
+            with self._bounded(scope):
+                await self._app(scope, coming, going)
         except Exception as error:
             if going.begun:
                 raise
-            await _refuse(send, error)
+            await _refuse(going, error)
 
     async def _admit(self, scope: Any) -> None:
         _check_lengths(scope)
@@ -96,9 +112,10 @@ class Door:
             scope["path"] = _path(scope["raw_path"])
         if "//" in scope["path"] or (scope["path"].endswith("/") and scope["path"] != "/"):
             raise NotFoundException  # one way to write a path, so that what is said of one holds
-        self._check_host(headers.get(b"host", ""))
+        if not scope["path"].startswith(PROBES):
+            self._check_host(headers.get(b"host", ""))
         self._check_body(headers, scope)
-        who = await self._who(headers)
+        who = NOBODY if scope["path"].startswith(OPEN) else await self._who(headers)
         if not _is_same_site(headers, scope):
             raise Refused(403, "another site made a browser send this: open the page itself, or send no Origin")
         scope[KEY] = who
@@ -106,12 +123,18 @@ class Door:
         if wait_s:
             raise Refused(429, "this token asks too often: slow down", headers={"retry-after": str(int(wait_s) + 1)})
 
+    def _bounded(self, scope: Any) -> AbstractContextManager[None]:
+        """One caller does not take the room of all; this machine, where no token is needed, is not one of many."""
+        who, path = scope[KEY], scope["path"]
+        if who is LOCAL or path.startswith(PROBES):
+            return nullcontext()
+        room = self._room.take(who.token_id or "", MOST_OF_ONE, "requests")
+        return _both(room, self._streams.take(who.asking, MOST_STREAMS, "streams")) if path == LIVE else room
+
     def _check_host(self, host: str) -> None:
         """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
-        if not self._names and not self._local_names:
-            return
         name = host.lower().rpartition(":")[0] if re.search(r":\d+$", host) else host.lower()
-        if name not in self._names and name not in self._local_names:
+        if self._names and name not in self._names:
             raise Refused(421, "nobody is called that here: use the address it listens on, or name it in TICKLER_HOSTS")
 
     def _check_body(self, headers: dict[bytes, str], scope: Any) -> None:
@@ -135,9 +158,9 @@ class Door:
             return of_token(token)
         if not await self._tokens.exist():
             return self._stranger
-        if b"cookie" in headers and (token_id := await self._sessions.token_id(headers[b"cookie"])) is not None:
-            token = await self._tokens.get(token_id)
-            return NOBODY if token is None else of_token(token, by_cookie=True)
+        if b"cookie" in headers and (session := await self._sessions.find(headers[b"cookie"])) is not None:
+            token = await self._tokens.get(session.token_id)
+            return NOBODY if token is None else of_token(token, session)
         return NOBODY
 
 
@@ -177,17 +200,35 @@ class _Incoming:
 
 
 class _Outgoing:
-    """What goes out, with what a browser needs to know of it."""
+    """What goes out, with what a browser needs to know of it; of what a HEAD asks for, the head."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, scope: Any) -> None:
         self._send = send
+        self._is_head = scope["method"] == "HEAD"
+        self._path = scope["path"]
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
-        await self._send(message)
+            headers = [self._with_head(*each) if each[0] == b"allow" else each for each in message.get("headers", ())]
+            message["headers"] = [*headers, *_HEADERS]
+            await self._send(message)
+            if self._is_head:  # at once: a stream hears that nobody reads on, and ends
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif not self._is_head:
+            await self._send(message)
+
+    def _with_head(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+        """Of `allow`: where a path takes GET, it takes HEAD too."""
+        methods = value.split(b", ") if self._path != TICK else ()
+        return (name, b", ".join(sorted([*methods, b"HEAD"]))) if b"GET" in methods else (name, value)
+
+
+@contextmanager
+def _both(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
+    with first, second:
+        yield
 
 
 def _too_long(most: int) -> Refused:
@@ -220,7 +261,7 @@ def _path(raw: bytes) -> str:
 
 def _is_same_site(headers: dict[bytes, str], scope: Any) -> bool:
     """Browsers say where a request comes from; other programs have no reason to."""
-    reads = scope["method"] in _SAFE and scope["path"] != "/v1/tick"
+    reads = scope["method"] in _SAFE and scope["path"] != TICK
     if reads:
         return True
     if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -236,7 +277,6 @@ async def _refuse(send: Send, error: Exception) -> None:
         (b"content-type", MEDIA_TYPE.encode()),
         (b"content-length", str(len(body)).encode()),
         *((name.encode(), value.encode()) for name, value in headers_of(error).items()),
-        *_HEADERS,
     ]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

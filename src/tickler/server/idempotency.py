@@ -17,7 +17,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.records import RecordStore, value_of
 from tickler.server.problems import Refused
-from tickler.server.who import NOBODY, who_of
+from tickler.server.who import ADMITTED, NOBODY, who_of
 
 KIND = "idempotency"
 KEPT_MS = 24 * 3_600_000
@@ -79,7 +79,7 @@ class Once:
         finally:
             extending.cancel()
             if answer.whole:  # or else nobody knows what was done, and nobody does it again until all hope is lost
-                await _keep(held, running, answer)
+                await _keep(held, running, answer, is_admitted=ADMITTED in scope)
         for message in answer.messages:
             await send(message)
 
@@ -139,8 +139,11 @@ async def _extend(held: _Held, running: _Kept) -> None:
             log.debug("that a request still runs could not be said: %s", error)
 
 
-async def _keep(held: _Held, running: _Kept, answer: _Answer) -> None:
-    """What failed here, or came while another was at it, may be tried again; what was refused stays refused."""
+async def _keep(held: _Held, running: _Kept, answer: _Answer, *, is_admitted: bool) -> None:
+    """What failed here, or came while another was at it, may be tried again; what was refused stays refused.
+
+    Whoever was not let in leaves nothing behind.
+    """
     body = bytes(answer.body)
     done = _Kept(
         state="done",
@@ -150,7 +153,7 @@ async def _keep(held: _Held, running: _Kept, answer: _Answer) -> None:
         body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
     )
     try:
-        is_over = answer.status < 500 and answer.status != 409
+        is_over = answer.status < 500 and answer.status != 409 and is_admitted
         await (held.put(done, KEPT_MS) if is_over else held.put(running, 0))
     except TicklerError as error:  # it was done, which whoever asked has to know
         log.warning("what was done under an idempotency key could not be remembered: %s", error)

@@ -151,9 +151,9 @@ def _responses(route: Route) -> dict[str, Any]:
 
 def _usual(route: Route) -> set[int]:
     """What may be answered whatever is asked for."""
-    usual = {400, 401, 414, 421, 431, 503}
+    usual = {400, 414, 431, 503}
     if route.path not in _OPEN:
-        usual |= {403, 404, 429}
+        usual |= {401, 403, 404, 421, 429}
     if route.method in ("put", "post", "delete"):
         usual |= {408, 413}
     return usual | ({409, 422} if _is_done_once(route) else set())

@@ -8,8 +8,11 @@ from litestar import Request
 
 from tickler.observe.metrics import Metrics
 from tickler.server.live import Live
+from tickler.server.previews import Previews
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
+from tickler.server.shared import Shared
+from tickler.server.stats import Stats
 from tickler.server.who import Who, who_of
 from tickler.tickler import Tickler
 
@@ -31,6 +34,16 @@ class Service:
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
+        self.previews = Previews()
+        self.numbers: Shared[Stats] = Shared()
+
+    async def admits(self, who: Who) -> bool:
+        """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""
+        if who.token_id is None:
+            return not await self.tickler.tokens.exist()
+        if who.session is not None and not await self.sessions.goes_on(who.session):
+            return False
+        return await self.tickler.tokens.get(who.token_id) is not None
 
 
 def service_of(request: Asked) -> Service:

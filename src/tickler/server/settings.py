@@ -19,7 +19,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = DEFAULT_PORT
-    hosts: tuple[str, ...] = ()  # names by which it may be called, besides where it listens; for others 421
+    hosts: tuple[str, ...] = ()  # names by which others may call it, besides where it listens; for further ones 421
     rate: Annotated[float, Meta(gt=0)] = 200.0  # requests a second that one token may make, and twice as many at once
     max_body: Annotated[int, Meta(ge=1)] = 1_048_576  # bytes; an import is a stream, and each of its lines may be as long
     body_s: Annotated[float, Meta(gt=0)] = 20.0  # for a request to arrive in
@@ -42,10 +42,27 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody but this machine can reach it."""
+        """Whether it listens for this machine alone."""
         if self.host == "localhost":
             return True
         try:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
             return False
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether others can reach it, also through a proxy that calls it by a name: nobody is let in without a token."""
+        return bool(self.hosts) or not self.is_local
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """What the address it listens on is called in a request; an address that stands for all others has no name."""
+        plain = self.host.lower().strip("[]")
+        try:
+            address = ipaddress.ip_address(plain)
+        except ValueError:
+            return frozenset({plain})
+        if address.is_unspecified:
+            return frozenset()
+        return frozenset({plain, str(address)} if address.version == 4 else {f"[{plain}]", f"[{address}]"})

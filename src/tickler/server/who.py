@@ -9,9 +9,11 @@ import msgspec
 from litestar.exceptions import NotFoundException
 
 from tickler.server.problems import Refused
+from tickler.server.sessions import Session
 from tickler.tokens import SCOPES, Scope, Token
 
 KEY = "tickler.who"  # in an ASGI scope
+ADMITTED = "tickler.admitted"  # there too, once the route is found and the caller may use it
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -21,7 +23,16 @@ class Who(msgspec.Struct, frozen=True):
     scopes: tuple[Scope, ...]
     owner: str | None = None
     token_id: str | None = None
-    by_cookie: bool = False  # a browser sent it by itself, so forms have to prove that they are ours
+    session: Session | None = None  # of a browser that sent its cookie by itself
+
+    @property
+    def by_cookie(self) -> bool:
+        return self.session is not None
+
+    @property
+    def asking(self) -> str:
+        """Whom a form is for: a session, a token, or whoever needs neither."""
+        return self.session.id if self.session is not None else self.token_id or "local"
 
     def may_see(self, owner: str | None) -> bool:
         return self.owner is None or self.owner == owner
@@ -31,8 +42,8 @@ LOCAL = Who("local", SCOPES)
 NOBODY = Who("nobody", ())
 
 
-def of_token(token: Token, *, by_cookie: bool = False) -> Who:
-    return Who(token.name or f"token {token.id}", token.scopes, token.owner, token.id, by_cookie)
+def of_token(token: Token, session: Session | None = None) -> Who:
+    return Who(token.name or f"token {token.id}", token.scopes, token.owner, token.id, session)
 
 
 def who_of(scope: Mapping[str, Any]) -> Who:

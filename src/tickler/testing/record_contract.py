@@ -51,6 +51,12 @@ class RecordStoreContract(StoreContract):
 
         assert sum(await asyncio.gather(*(attempt(n) for n in range(8)))) == 1
 
+    async def test_puts_that_come_together_each_get_a_version_of_their_own(self, records: RecordStore) -> None:
+        names = ["b", "a", "b", "c", "a", "b"]
+        versions = await asyncio.gather(*(records.put("k", name, b"1", now_ms=NOW_MS) for name in names))
+        got = sorted(zip(names, versions, strict=True))
+        assert got == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3), ("c", 1)]
+
     async def test_an_expired_record_is_absent_and_its_name_free(self, records: RecordStore) -> None:
         await records.put("k", "a", b"1", now_ms=NOW_MS, expires_at=NOW_MS + 10)
         assert await records.get("k", "a", now_ms=NOW_MS + 9) is not None

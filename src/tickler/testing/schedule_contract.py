@@ -299,6 +299,22 @@ class ScheduleStoreContract(StoreContract):
 
     # Many at once.
 
+    async def test_puts_that_come_together_succeed_or_fail_each_by_itself(self, store: Store, schedules: Schedules) -> None:
+        await schedules.put(schedule("old"))
+        passed = At("2011-01-01T00:00:00Z")
+        puts = [
+            schedules.put(schedule("a")),
+            schedules.put(schedule("b", passed)),
+            schedules.update(schedule("old", DAILY), version=7),
+            schedules.put(schedule("c")),
+        ]
+        a, b, old, c = await asyncio.gather(*puts, return_exceptions=True)
+        assert isinstance(a, StoredSchedule)
+        assert isinstance(c, StoredSchedule)
+        assert (type(b), type(old)) == (NeverFires, VersionConflict)
+        assert [each.key for each in (await schedules.list()).items] == ["a", "c", "old"]
+        assert await store.index.count() == 3
+
     async def test_put_many_writes_all_and_counts_what_differed(self, store: Store, schedules: Schedules) -> None:
         many = [schedule(f"k{n:04}", payload=n) for n in range(1200)]
         assert await schedules.put_many(many) == 1200

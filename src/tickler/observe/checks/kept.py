@@ -52,7 +52,8 @@ def dead(standing: Standing) -> Finding | None:
             number, "fire was given up, and is not tried again", "fires were given up, and are not tried again", at_least=more
         ),
         example=f"{first.owner}/{first.key} of {instant(first.nominal_at, None)}{why}",
-        remedy=f"mend what they were sent to, and send them again: `tickler retry {first.id}`, or `tickler retry --all`",
+        remedy=f"mend what they were sent to, and send them again: `tickler retry {first.id}`, or `tickler retry --all`; "
+        f"one that nobody wants any more is cleared by `tickler fires --cancel {first.id}`",
     )
 
 
@@ -66,7 +67,7 @@ def unpruned(standing: Standing) -> Finding | None:
         count=number,
         at_least=standing.expired > number,
         says=f"the history grows: what should have gone more than {span(PRUNED_AFTER_MS)} ago is still there",
-        remedy="`tickler doctor --repair`; a worker that runs prunes by itself, a tick does not",
+        remedy="`tickler doctor --repair`; a worker that runs prunes all of it by itself, a tick up to 1,000 entries",
         repairable=True,
     )
 

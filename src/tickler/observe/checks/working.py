@@ -9,6 +9,7 @@ from tickler.workers import STOPPED
 
 OVERDUE_MS = 60_000
 TICKS_MS = 3_600_000  # whoever is ticked from outside is so at least this often
+BETWEEN_TICKS_MS = 5 * 60_000  # for which what came due since the last tick may wait for the next
 
 
 def no_worker(standing: Standing) -> Finding | None:
@@ -20,21 +21,23 @@ def no_worker(standing: Standing) -> Finding | None:
     if alive:
         says = f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
     elif seen is None:
-        says = "no worker has been heard of for a day"
+        says = "no worker has been heard of"
     else:
         how = "stopped" if seen.doing == STOPPED else "was heard of"
         says = f"no worker is at work: the last one, {seen.name}, {how} {span(max(now_ms - seen.seen_at, 0))} ago"
+    stopped_at = seen.seen_at if seen is not None and seen.doing == STOPPED and not alive else None
+    ticked = stopped_at is not None and now_ms - stopped_at < TICKS_MS
     if standing.due:
+        between = ticked and standing.due[0].at >= (stopped_at or 0) and standing.late_ms < BETWEEN_TICKS_MS
         return Finding(
             check="no-worker",
-            severity="critical",
+            severity="info" if between else "critical",
             count=_number(standing),
             at_least=_is_more(standing),
             says=f"{says}, and {_late(standing)}",
             example=_first(standing),
-            remedy="`tickler work`",
+            remedy="`tickler work`, or let something tick" if between else "`tickler work`",
         )
-    ticked = seen is not None and seen.doing == STOPPED and now_ms - seen.seen_at < TICKS_MS
     return Finding(
         check="no-worker",
         severity="info" if ticked else "warning",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import get_args
@@ -141,7 +140,7 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
     start = service_of(request).tickler.now_ms() if after is None else after
     if stored.starts_at is not None:
         start = max(start, stored.starts_at - 1)
-    return await _preview(stored.when, count, start, stored.ends_at)
+    return await _preview(request, stored.when, count, start, stored.ends_at)
 
 
 @get("/v1/preview", opt={"scope": "read"})
@@ -154,7 +153,7 @@ async def preview(request: Asked) -> Response[bytes]:
     when = parse_when(text, tz=query.text("tz") or "UTC")
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
-    return await _preview(when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)
+    return await _preview(request, when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
@@ -191,9 +190,10 @@ HANDLERS = [
 ]
 
 
-async def _preview(when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
+async def _preview(request: Asked, when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
-    following = await asyncio.to_thread(lambda: list(marked(when, after, count, until)))
+    previews, asking = service_of(request).previews, caller(request).token_id or ""
+    following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
     instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
     return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
 

@@ -21,10 +21,11 @@ from tickler.server.problems import Refused
 from tickler.server.query import MOST_LISTED, Query
 from tickler.server.reach import Nothing, visible_owner
 from tickler.server.service import Asked, caller, service_of
-from tickler.server.stats import stats
+from tickler.server.stats import Stats, stats
 
 READY_S = 5.0
 PULSE_S = 2.0
+FRESH = 0.9  # of a pulse: numbers so young serve whoever else watches, and never the same watcher twice
 MOST_BUDGET_MS = 300_000
 
 
@@ -84,7 +85,7 @@ async def list_deeds(request: Asked) -> Response[bytes]:
 
 @get("/v1/live", opt={"scope": "read"})
 async def live(request: Asked) -> ServerSentEvent:
-    """Attempts as they happen, and the numbers every two seconds, as server-sent events."""
+    """Attempts as they happen, and the numbers every two seconds, as server-sent events, for as long as the token is valid."""
     Query(request)
     return ServerSentEvent(_events(request))
 
@@ -123,19 +124,26 @@ HANDLERS = [tick, get_stats, get_forecast, get_doctor, repair, list_deeds, live,
 
 
 async def _events(request: Asked) -> AsyncIterator[ServerSentEventMessage]:
-    service, owner = service_of(request), caller(request).owner
+    service, who = service_of(request), caller(request)
+    owner = who.owner
+
+    async def numbers() -> Stats:
+        return await service.numbers.get(owner, lambda: stats(service.tickler, owner), FRESH * PULSE_S)
+
     with service.live.watching() as queue:
         for event in list(service.live.recent):
             if owner is None or event.owner == owner:
                 yield _message("fire", event)
-        yield _message("stats", await stats(service.tickler, owner))
+        yield _message("stats", await numbers())
         told_at = service.tickler.now_ms()
         async for event_or_pulse in events_of(queue, owner, PULSE_S):
             if event_or_pulse is not None:
                 yield _message("fire", event_or_pulse)
             if service.tickler.now_ms() - told_at >= PULSE_S * 1000:
                 told_at = service.tickler.now_ms()
-                yield _message("stats", await stats(service.tickler, owner))
+                if not await service.admits(who):
+                    return
+                yield _message("stats", await numbers())
 
 
 def _message(kind: str, value: Event | msgspec.Struct) -> ServerSentEventMessage:

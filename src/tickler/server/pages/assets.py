@@ -21,20 +21,27 @@ class _Asset(msgspec.Struct, frozen=True):
 
 
 def _read() -> dict[str, _Asset]:
+    """Scripts that import others after those, so that they name them by what is in them too."""
+    bodies = {entry.name: entry.read_bytes() for entry in (files("tickler.server.pages") / "static").iterdir()}
     found: dict[str, _Asset] = {}
-    for entry in (files("tickler.server.pages") / "static").iterdir():
-        kind = _TYPES.get(entry.name.rpartition(".")[2])
+    for name in sorted(bodies, key=lambda name: bodies[name].count(b' from "./')):
+        kind, body = _TYPES.get(name.rpartition(".")[2]), bodies[name]
         if kind is not None:
-            body = entry.read_bytes()
-            found[entry.name] = _Asset(body, kind, hashlib.sha256(body).hexdigest()[:12])
+            for other, asset in found.items():
+                body = body.replace(f'"./{other}"'.encode(), f'"{_url(other, asset)}"'.encode())
+            found[name] = _Asset(body, kind, hashlib.sha256(body).hexdigest()[:12])
     return found
+
+
+def _url(name: str, asset: _Asset) -> str:
+    return f"/static/{name}?v={asset.digest}"
 
 
 _assets = _read()
 
 
 def url_of(name: str) -> str:
-    return f"/static/{name}?v={_assets[name].digest}"
+    return _url(name, _assets[name])
 
 
 @get("/static/{name:str}", opt={"scope": "nothing"})

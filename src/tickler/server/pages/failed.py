@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
+from tickler.fires import Fire
 from tickler.nameless import SOMEBODY
 from tickler.server.deeds import note
-from tickler.server.pages.page import form_of, page, see
+from tickler.server.pages.page import ask_first, form_of, inside, link, page, see
 from tickler.server.retrying import MOST_RETRIED, retry_dead
 from tickler.server.seen import fires_seen
 from tickler.server.service import Asked, caller, service_of
 
 PAGE = 50
+CANCEL = "It is never delivered, then."
 
 
 @get("/failed", opt={"scope": "read"})
 async def failed(request: Asked) -> Response[str]:
-    fires, owner = service_of(request).tickler.fires, caller(request).owner
+    fires, (owner, key) = service_of(request).tickler.fires, _of(request, request.query_params)
     after = request.query_params.get("after") or None
-    dead = fires_seen(request, await fires.list(state="dead", owner=owner, limit=PAGE, after=after))
-    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, limit=PAGE), SOMEBODY)
+    dead = fires_seen(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
+    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
-    return await page(request, "failed", "failed", dead=dead, retrying=retrying)
+    groups = [[fire] for fire in dead.items] if key else alike(dead.items)
+    return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
 
 
 @get("/failed/retry-all", opt={"scope": "write"})
 async def ask(request: Asked) -> Response[str]:
     """What will happen, before it does."""
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=caller(request).owner, limit=MOST_RETRIED)
+    owner, key = _of(request, request.query_params)
+    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MOST_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request,
@@ -40,28 +45,47 @@ async def ask(request: Asked) -> Response[str]:
         more=dead.next is not None,
         schedules=len(ids),
         owners=len({o for o, _ in ids}),
+        owner=owner,
+        key=key,
     )
 
 
 @post("/failed/retry-all", opt={"scope": "write"}, status_code=200)
 async def retry_all(request: Asked) -> Response[Any]:
-    await form_of(request)
-    retried = await retry_dead(request, caller(request).owner)
-    return see("/failed", "retried-some" if retried.more else "retried-all")
+    owner, key = _of(request, await form_of(request))
+    retried = await retry_dead(request, owner, key)
+    return see(link(owner, key) if owner and key else "/failed", "retried-some" if retried.more else "retried-all")
 
 
 @post("/failed/{fire_id:str}/{change:str}", opt={"scope": "write"}, status_code=200)
 async def change(request: Asked) -> Response[Any]:
     fire_id, change = request.path_params["fire_id"], request.path_params["change"]
-    await form_of(request)
+    fields = await form_of(request)
     tickler, who = service_of(request).tickler, caller(request)
     fire = await tickler.fires.get(fire_id)
     if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
+    back = inside(fields.get("back"), "/failed")
+    if change == "cancel" and "sure" not in fields:
+        return await ask_first(request, f"/failed/{fire_id}/cancel", "Cancel it", CANCEL, back)
     done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
     await note(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
-    return see("/failed", said)
+    return see(back, said)
 
 
 HANDLERS = [failed, ask, retry_all, change]
+
+
+def alike(fires: Sequence[Fire]) -> list[list[Fire]]:
+    """Those of the same schedule that failed for the same reason are one line: a single broken one must not hide all others."""
+    groups: dict[tuple[str, str, str | None], list[Fire]] = {}
+    for fire in fires:
+        groups.setdefault((fire.owner, fire.key, fire.reason), []).append(fire)
+    return list(groups.values())
+
+
+def _of(request: Asked, asked: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The owner and the key that were asked for; all of them, where none was. Who is bound to an owner asks for no other."""
+    owner = caller(request).owner or asked.get("owner") or None
+    return owner, asked.get("key") or None if owner else None

@@ -13,13 +13,16 @@ from tickler.observe.forecast import Forecast
 from tickler.server.pages.page import page
 from tickler.server.service import Asked, service_of
 
-LEVELS = 9  # shades of the heat map
+LEVELS = 6  # shades of the heat map
 
 
 class Cell(msgspec.Struct, frozen=True):
     label: str
     count: int
     level: int
+
+    def __str__(self) -> str:
+        return short(self.count)
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -34,7 +37,8 @@ async def forecast(request: Asked) -> Response[str]:
     found = await service_of(request).tickler.forecasts.at_hand()
     return await page(
         request, "forecast", "forecast",
-        forecast=found, days=days(found), bars=bars(found), least=min(found.hours[1:]), most=max(found.hours),
+        forecast=found, days=days(found), bars=bars(found), levels=LEVELS,
+        most=max(found.hours), most_a_minute=max(found.minutes),
     )  # fmt: skip
 
 
@@ -44,12 +48,12 @@ HANDLERS = [forecast]
 def days(found: Forecast) -> list[tuple[str, list[Cell | None]]]:
     """A row a day, a cell an hour, from midnight on; hours that are not in the forecast are None."""
     start = to_datetime(found.at).replace(minute=0, second=0, microsecond=0)
-    least, most = min(found.hours[1:], default=0), max(found.hours, default=0)  # the first hour has begun already
+    most = max(found.hours, default=0)
     rows: dict[datetime, list[Cell | None]] = {}
     for number, count in enumerate(found.hours):
         hour = start + timedelta(hours=number)
         row = rows.setdefault(hour.replace(hour=0), [None] * 24)
-        row[hour.hour] = Cell(f"{hour:%A %H:%M} UTC", count, level(max(count, least) if count else 0, least, most))
+        row[hour.hour] = Cell(f"{hour:%A %H:%M} UTC", count, level(count, most))
     return [(f"{day:%a %d %b}", row) for day, row in rows.items()]
 
 
@@ -63,10 +67,14 @@ def bars(found: Forecast) -> list[Bar]:
     ]
 
 
-def level(count: int, least: int, most: int) -> int:
-    """How dark: 0 for nothing, 1 to 9 from the least to the most, by the square root, so that small differences are seen too."""
-    if count == 0:
-        return 0
-    if most == least:
-        return LEVELS // 2
-    return 1 + round((LEVELS - 1) * math.sqrt((count - least) / (most - least)))
+def level(count: int, most: int) -> int:
+    """How dark: 0 for nothing, and as much of the darkest as it is of the most. Twice as dark is twice as many."""
+    return math.ceil(LEVELS * count / most) if count else 0
+
+
+def short(count: int) -> str:
+    """In four characters or five, for a cell."""
+    for name, size in (("M", 1_000_000), ("k", 1_000)):
+        if count >= size:
+            return f"{count / size:.{1 if count < 100 * size else 0}f}{name}"
+    return str(count)

@@ -7,8 +7,11 @@ from litestar import Response, get
 from tickler.server.pages.page import page
 from tickler.server.service import Asked, caller, service_of
 from tickler.server.stats import stats
+from tickler.workers import MISSING_MS, STOPPED, WorkerReport
 
 LOG_PAGE = 50
+SHOWN_MS = 3_600_000  # who was not heard of for longer is no news
+STOPPED_MS = 300_000  # and who said goodbye even sooner
 
 
 @get("/", opt={"scope": "read"})
@@ -16,7 +19,12 @@ async def now(request: Asked) -> Response[str]:
     service, who = service_of(request), caller(request)
     numbers = await stats(service.tickler, who.owner)
     first = await service.tickler.schedules.list(owner=who.owner, limit=1)
-    return await page(request, "now", "now", numbers=numbers, is_empty=not first.items)
+    workers = [each for each in numbers.workers if _is_shown(each, numbers.now_ms)]
+    return await page(
+        request, "now", "now",
+        numbers=numbers, workers=workers, is_empty=not first.items,
+        missing_ms=MISSING_MS, shown_ms=SHOWN_MS, stopped_ms=STOPPED_MS,
+    )  # fmt: skip
 
 
 @get("/deeds", opt={"scope": "read"})
@@ -27,3 +35,7 @@ async def deeds(request: Asked) -> Response[str]:
 
 
 HANDLERS = [now, deeds]
+
+
+def _is_shown(worker: WorkerReport, now_ms: int) -> bool:
+    return now_ms - worker.seen_at < (STOPPED_MS if worker.doing == STOPPED else SHOWN_MS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -12,9 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Request, Response
 from litestar.enums import MediaType
 from markupsafe import Markup, escape
+from msgspec.structs import replace
 
 from tickler.clock import to_datetime
-from tickler.errors import UnknownTimezone
+from tickler.errors import ScheduleNotFound, UnknownTimezone
+from tickler.observe import phrases
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import Asked, caller, service_of
@@ -47,7 +50,7 @@ SAID = {
 
 async def page(request: Asked, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
     """`here` is the part of the page that is open."""
-    form_token = await service_of(request).sessions.form_token(_asking(request).token_id)
+    form_token = await service_of(request).sessions.form_token(_asking(request).asking)
     return _rendered(request, name, here, status, {**values, "form_token": form_token})
 
 
@@ -73,6 +76,11 @@ def _asking(request: Asked) -> Who:
     return who if isinstance(who, Who) else NOBODY
 
 
+async def ask_first(request: Asked, path: str, label: str, question: str, back: str) -> Response[str]:
+    """Before what cannot be undone, unless the form says that it was asked: with JavaScript the page does so by itself."""
+    return await page(request, "sure", "", path=path, label=label, question=question, back=back)
+
+
 async def form_of(request: Asked) -> dict[str, str]:
     """The fields of a form of ours; what another site sends has no token in it that fits."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -85,16 +93,28 @@ async def form_of(request: Asked) -> dict[str, str]:
         raise Refused(400, "the form does not read: open the page again") from None
     fields = dict(pairs)
     given = fields.pop("form_token", "")
-    if not await service_of(request).sessions.is_form_token(given, caller(request).token_id):
+    if not await service_of(request).sessions.is_form_token(given, caller(request).asking):
         raise Refused(403, "this form is too old, or was not sent by the page: open the page again")
     return fields
 
 
 def see(path: str, said: str | None = None, **query: str | None) -> Response[bytes]:
     """Go and look there."""
-    given = {name: value for name, value in {**query, "said": said}.items() if value}
-    where = f"{path}{'&' if '?' in path else '?'}{urlencode(given)}" if given else path
-    return Response(b"", status_code=303, headers={"location": where})
+    return Response(b"", status_code=303, headers={"location": address(path, **query, said=said)})
+
+
+def address(path: str, **query: str | None) -> str:
+    """A path with what is asked for there."""
+    given = urlencode({name: value for name, value in query.items() if value})
+    return f"{path}{'&' if '?' in path else '?'}{given}" if given else path
+
+
+def inside(path: str | None, otherwise: str = "/") -> str:
+    """A place of this page, and nowhere else."""
+    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
+        return otherwise
+    place, mark, query = path.partition("?")
+    return quote(place, safe="/%") + mark + quote(query, safe="%&=+")
 
 
 def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
@@ -102,6 +122,8 @@ def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[An
     problem = problem_of(error)
     if problem.status == 401:
         return see("/login", next=_wanted(request))
+    if isinstance(error, ScheduleNotFound):  # whose own remedy is for programmers
+        problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
     return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": ""})
 
 
@@ -119,13 +141,15 @@ def link(owner: str, key: str, *more: str) -> str:
     return "/".join(["/schedules", *(quote(each, safe="") for each in (owner, key)), *more])
 
 
-def local(ms: int, when: When) -> str:
-    """An instant as people say it where the schedule is."""
+def local(ms: int, when: When, now_ms: int) -> str:
+    """An instant as people say it where the schedule is; no seconds or year that go without saying."""
     try:
-        there = to_datetime(ms).astimezone(load_zone(when.tz).info)
+        zone: tzinfo = load_zone(when.tz).info
     except UnknownTimezone:
-        there = to_datetime(ms)
-    return f"{there:%a %d %b %Y, %H:%M:%S}"
+        zone = UTC
+    there, now = to_datetime(ms).astimezone(zone), to_datetime(now_ms).astimezone(zone)
+    year, seconds = "" if there.year == now.year else f" {there.year}", f":{there:%S}" if there.second else ""
+    return f"{there:%a} {there.day} {there:%b}{year}, {there:%H:%M}{seconds}"
 
 
 def iso(ms: int) -> str:
@@ -145,11 +169,8 @@ def pretty(value: object) -> str:
 
 
 def span(ms: int) -> str:
-    """How long, in its largest unit."""
-    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
-        if ms >= size:
-            return f"{ms / size:.3g} {name}"
-    return f"{ms} ms"
+    """How long; of less than a minute in seconds with a fraction."""
+    return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else phrases.span(ms)
 
 
 def with_code(text: str) -> Markup:
@@ -178,7 +199,7 @@ def _made() -> Environment:
         "with_code": with_code,
     }
     made.filters.update(filters)
-    made.globals.update({"link": link, "asset": url_of})
+    made.globals.update({"link": link, "address": address, "asset": url_of})
     return made
 
 

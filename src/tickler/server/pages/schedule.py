@@ -6,19 +6,24 @@ from typing import Any
 
 from litestar import Response, get, post
 
+from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
 from tickler.nameless import SOMEBODY
+from tickler.schedule import StoredSchedule
 from tickler.server.deeds import note
-from tickler.server.pages.page import form_of, link, page, see
+from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.timeline import timeline
 from tickler.server.reach import place
 from tickler.server.seen import fires_seen, history_seen, names_workers
 from tickler.server.service import Asked, service_of
-from tickler.when import Unreadable
+from tickler.when import Unreadable, marked
 from tickler.when.words import in_words
 
-HISTORY = 50
+HISTORY = 20
 UPCOMING = 10
+MARKED = 20  # fires that are owed, in each state: on the timeline
+LISTED = 3  # and in the table
+DELETE = "Delete {} / {}? What it still owes is cancelled."
 PATH = "/schedules/{owner:str}/{key:str}"
 
 
@@ -31,19 +36,21 @@ async def schedule(request: Asked) -> Response[str]:
     history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
-    open_fires = [
-        fire
+    owed = [
+        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED), SOMEBODY).items
         for state in ("open", "waiting", "dead")
-        for fire in fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=20), SOMEBODY).items
     ]
+    fires = [fire for each in owed for fire in each]
+    listed = [fire for each in owed for fire in each[:LISTED]]
     reads = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
         request, "schedule", "schedules",
-        owner=owner, key=key, stored=stored, history=history, fires=open_fires,
+        owner=owner, key=key, stored=stored, history=history,
+        fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
-        upcoming=_upcoming(stored, tickler.now_ms()) if reads else [],
-        why=await tickler.why(owner, key, names_workers=names_workers(request)),
-        drawn=timeline(history.items, open_fires, tickler.now_ms()),
+        upcoming=_upcoming(stored) if stored is not None and reads else [],
+        why=await tickler.why(owner, key, names_workers=names_workers(request)), delete=DELETE.format(owner, key),
+        drawn=timeline(history.items, fires, tickler.now_ms()),
     )  # fmt: skip
 
 
@@ -54,7 +61,7 @@ async def change(request: Asked) -> Response[Any]:
     fields = await form_of(request)
     owner, key = place(request)
     tickler, detail = service_of(request).tickler, None
-    back = link(owner, key) if fields.get("back") != "list" else "/schedules"
+    back = inside(fields.get("back"), link(owner, key))
     if change == "pause":
         await tickler.schedules.pause(owner, key)
         said = "paused"
@@ -65,9 +72,11 @@ async def change(request: Asked) -> Response[Any]:
         detail = (await tickler.trigger(owner, key)).id
         said = "triggered"
     elif change == "delete":
+        if "sure" not in fields:
+            return await ask_first(request, link(owner, key, "delete"), "Delete", DELETE.format(owner, key), back)
         if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
-        said, back = "deleted", "/schedules"
+        said, back = "deleted", address("/schedules", owner=owner)
     else:
         raise ScheduleNotFound(owner, key)
     await note(request, said, owner=owner, key=key, detail=detail)
@@ -77,13 +86,9 @@ async def change(request: Asked) -> Response[Any]:
 HANDLERS = [schedule, change]
 
 
-def _upcoming(stored: Any, now_ms: int) -> list[int]:
-    """Its next instants, as it is declared; none where it does not fire."""
+def _upcoming(stored: StoredSchedule) -> list[tuple[int, tuple[str, ...]]]:
+    """Its next instants, as it is declared, and what the clock does there; none where it does not fire."""
     if stored.next_fire_at is None:
         return []
-    found: list[int] = []
-    at: int | None = stored.next_fire_at - stored.offset_ms()
-    while at is not None and len(found) < UPCOMING and (stored.ends_at is None or at <= stored.ends_at):
-        found.append(at)
-        at = stored.when.next_after(at)
-    return found
+    found = marked(stored.when, stored.next_fire_at - stored.offset_ms() - 1, UPCOMING, stored.ends_at)
+    return [(datetime_ms(each.at, "at"), each.marks) for each in found]

@@ -16,7 +16,7 @@ from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
 from tickler.seal import origin_of
 from tickler.server.deeds import note
-from tickler.server.pages.page import form_of, link, page, pretty, see
+from tickler.server.pages.page import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
 from tickler.server.reach import check_target, schedule_at
 from tickler.server.revisions import read_revision, revision_text
@@ -40,6 +40,7 @@ async def schedules(request: Asked) -> Response[str]:
     prefix = asked.get("key", "").strip() or None
     state = asked.get("state") or None
     values: dict[str, Any] = {"owner": owner or "", "key": prefix or "", "state": state or "", "states": STATES}
+    values["back"] = address("/schedules", owner=owner, key=prefix, state=state, after=asked.get("after"))
     try:
         if prefix and owner is None:
             raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from litestar import Response, get, post
 
-from tickler.server.pages.page import form_of, page, see
-from tickler.server.service import Asked, service_of
+from tickler.server.pages.page import form_of, inside, page, see
+from tickler.server.service import Asked, caller, service_of
 
 
 @get("/login", opt={"scope": "nothing"})
 async def login(request: Asked) -> Response[str]:
-    return await page(request, "login", "", next=_inside(request.query_params.get("next", "/")), error="")
+    return await page(request, "login", "", next=inside(request.query_params.get("next")), error="")
 
 
 @post("/login", opt={"scope": "nothing"}, status_code=200)
 async def sign_in(request: Asked) -> Response[Any]:
     service = service_of(request)
     fields = await form_of(request)
-    following = _inside(fields.get("next", "/"))
+    following = inside(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
         return await page(request, "login", "", 401, next=following, error="this token is not valid: it may have been revoked")
+    await _end_session(request)  # the browser forgets its cookie now
     answer = see(following, "in")
     answer.headers["set-cookie"] = await service.sessions.cookie_for(token.id)
     return answer
@@ -32,6 +32,7 @@ async def sign_in(request: Asked) -> Response[Any]:
 @post("/logout", opt={"scope": "nothing"}, status_code=200)
 async def sign_out(request: Asked) -> Response[Any]:
     await form_of(request)
+    await _end_session(request)
     answer = see("/login", "out")
     answer.headers["set-cookie"] = service_of(request).sessions.no_cookie()
     return answer
@@ -40,9 +41,7 @@ async def sign_out(request: Asked) -> Response[Any]:
 HANDLERS = [login, sign_in, sign_out]
 
 
-def _inside(path: str) -> str:
-    """A place of this page, and nowhere else."""
-    if not path.startswith("/") or path.startswith(("//", "/\\")):
-        return "/"
-    place, mark, query = path.partition("?")
-    return quote(place, safe="/%") + mark + quote(query, safe="=&%+")
+async def _end_session(request: Asked) -> None:
+    session = caller(request).session
+    if session is not None:
+        await service_of(request).sessions.end(session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -35,6 +36,11 @@ class Drawn(NamedTuple):
     marks: list[Mark]
     ticks: list[Tick]
     now_x: float
+
+    @property
+    def counts(self) -> str:
+        """How many of each kind, for those who do not see them."""
+        return ", ".join(f"{number} {kind}" for kind, number in Counter(mark.kind for mark in self.marks).items())
 
 
 def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int) -> Drawn | None:

@@ -36,24 +36,26 @@ class Tally:
         self.index = index
         self.status = status
         self._next = next
-        self._indexed = 0
+        self.indexed = 0
+        self.example: Item = {}  # whose status is not that of the first, if there is one: it may say that it is idle
         self._statuses: set[str] = set()
 
     def add(self, item: Item) -> None:
         status = item.get(self.status, {}).get("S")
         if status is not None and "N" in item.get(self._next, {}):
-            self._indexed += 1
+            self.indexed += 1
+            if len(self._statuses) < 2 and status not in self._statuses:
+                self.example = item
             if len(self._statuses) <= MOST_STATUSES:
                 self._statuses.add(status)
 
     def reason(self, items: int) -> str | None:
         """Why it is no sparse index, though it seems to be one of what is due: one with a few statuses, or shards of one."""
-        sparsity = Sparsity(self.index, items, self._indexed)
-        if sparsity.is_sparse or len(self._statuses) > min(MOST_STATUSES, self._indexed // 10):
+        sparsity = Sparsity(self.index, items, self.indexed)
+        if sparsity.is_sparse or len(self._statuses) > min(MOST_STATUSES, self.indexed // 10):
             return None
         return (
-            f"is on {sparsity.share:.0%} of all {items:,} items: if this is the index of a DynamoIndex, it is not sparse; remove "
-            f"{self.status} from what is not active ('inactive' is presence, too)"
+            f"is on {sparsity.share:.0%} of all {items:,} items: if {self.index} is the index of a DynamoIndex, it is not sparse"
         )
 
 

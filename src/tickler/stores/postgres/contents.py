@@ -10,12 +10,12 @@ import msgspec
 
 from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire
+from tickler.fires import Entry, Fire, fire_of
 from tickler.index import walk_cursor, walk_place
 from tickler.records import Record
 from tickler.stores.postgres import rows
 from tickler.stores.postgres.database import Connection, Database
-from tickler.stores.postgres.fire_rows import FIRE, fire_of
+from tickler.stores.postgres.fire_rows import FIRE
 from tickler.stores.postgres.rows import transposed
 
 T = TypeVar("T")

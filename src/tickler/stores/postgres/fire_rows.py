@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from tickler.changes import Removal
-from tickler.fires import Entry, Fire, cancelled
+from tickler.fires import Entry, cancelled, fire_of
 from tickler.leasing import SCHEDULE_GONE
-from tickler.schedule import Id
 from tickler.stores.postgres.database import Connection, Database
 from tickler.stores.postgres.rows import transposed
 
@@ -42,23 +40,3 @@ async def cancel(connection: Connection, database: Database, removals: Sequence[
     if found:
         at, expires_at = removals[0].at, removals[0].expires_at
         await remember(connection, database, [cancelled(fire_of(row), at, SCHEDULE_GONE) for row in found], expires_at)
-
-
-def fire_of(row: Iterable[Any]) -> Fire:
-    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason = row
-    return Fire(
-        id=id,
-        owner=owner,
-        key=key,
-        nominal_at=nominal_at,
-        opened_at=opened_at,
-        attempt=attempt,
-        state=state,
-        deliver_after=deliver_after,
-        worker=worker,
-        reason=reason,
-    )
-
-
-def id_of(fire: Fire) -> Id:
-    return Id(fire.owner, fire.key)

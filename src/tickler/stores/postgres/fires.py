@@ -9,13 +9,13 @@ from typing import Literal, TypeVar
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, fire_of, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch, Opened
 from tickler.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.database import Connection, Database
-from tickler.stores.postgres.fire_rows import FIRE, fire_of, id_of, remember
+from tickler.stores.postgres.fire_rows import FIRE, remember
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
 
@@ -232,8 +232,8 @@ class PostgresFires:
             due = [fire_of(row) for row in found]
             if not due:
                 return []
-            stored = await schedules.read(connection, self._database, sorted({id_of(fire) for fire in due}))
-            result = lease(((fire, stored.get(id_of(fire))) for fire in due), now_ms, worker, lease_ms)
+            stored = await schedules.read(connection, self._database, sorted({fire.schedule_id for fire in due}))
+            result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), now_ms, worker, lease_ms)
             await self._apply(connection, result, now_ms)
             await remember(connection, self._database, result.entries, expires_at)
             return result.claims
@@ -291,7 +291,7 @@ class PostgresFires:
                 await remember(connection, self._database, [retried(fire, now_ms, why)], expires_at)
                 return fire
             await connection.execute(self._database.sql(_CANCEL), *place)
-            await self._wake(connection, [id_of(fire)], now_ms)
+            await self._wake(connection, [fire.schedule_id], now_ms)
             await remember(connection, self._database, [cancelled(fire, now_ms, why)], expires_at)
             return fire
 
@@ -365,7 +365,7 @@ class PostgresFires:
             gone = [(fire.owner, fire.key, fire.id) for fire in result.cancelled]
             await connection.execute(self._database.sql(_CANCEL), *transposed(gone))
         if result.dead:
-            await self._wake(connection, (id_of(fire) for fire in result.dead), now_ms)
+            await self._wake(connection, (fire.schedule_id for fire in result.dead), now_ms)
 
     async def _wake(self, connection: Connection, ids: Iterable[Id], now_ms: int) -> None:
         """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""

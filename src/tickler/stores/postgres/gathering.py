@@ -1,6 +1,6 @@
 """Those who ask while an answer is on its way are answered together by the next: they share its round trips and its commit.
 
-Whoever asks alone is answered at once.
+Whoever asks alone is answered at once, and an answer that is long in coming is not waited for by others.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 MOST_TOGETHER = 100
+PATIENCE_S = 0.1  # so long an answer may take before the next are asked for beside it
 
 
 class Gathering(Generic[A, B]):
@@ -28,6 +29,7 @@ class Gathering(Generic[A, B]):
         self._apart = apart
         self._waiting: list[tuple[A, asyncio.Future[B]]] = []
         self._serving: asyncio.Task[None] | None = None
+        self._slow: set[asyncio.Task[None]] = set()
 
     async def ask(self, asked: A) -> B:
         future: asyncio.Future[B] = asyncio.get_running_loop().create_future()
@@ -39,7 +41,11 @@ class Gathering(Generic[A, B]):
     async def _serve(self) -> None:
         try:
             while batch := self._next():
-                await self._settle(batch)
+                settling = asyncio.create_task(self._settle(batch))
+                await asyncio.wait([settling], timeout=PATIENCE_S)
+                if not settling.done():
+                    self._slow.add(settling)
+                    settling.add_done_callback(self._slow.discard)
         finally:
             self._serving = None
 

@@ -11,12 +11,12 @@ import msgspec
 
 from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire
+from tickler.fires import Entry, Fire, fire_of
 from tickler.index import walk_cursor, walk_place
 from tickler.records import Record
 from tickler.stores.sqlite import rows
 from tickler.stores.sqlite.connection import Connection
-from tickler.stores.sqlite.fire_rows import FIRE, fire_of
+from tickler.stores.sqlite.fire_rows import FIRE
 
 T = TypeVar("T")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
-from tickler.fires import Entry, Fire, cancelled
+from tickler.fires import Entry, cancelled, fire_of
 from tickler.leasing import SCHEDULE_GONE
 from tickler.schedule import Id
 from tickler.stores.sqlite import rows
@@ -32,23 +31,3 @@ def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> 
     if owed:
         connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
         remember(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)
-
-
-def fire_of(row: tuple[Any, ...]) -> Fire:
-    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason = row
-    return Fire(
-        id=id,
-        owner=owner,
-        key=key,
-        nominal_at=nominal_at,
-        opened_at=opened_at,
-        attempt=attempt,
-        state=state,
-        deliver_after=deliver_after,
-        worker=worker,
-        reason=reason,
-    )
-
-
-def id_of(fire: Fire) -> Id:
-    return Id(fire.owner, fire.key)

@@ -10,13 +10,13 @@ from typing import Literal
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, fire_of, retried
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
 from tickler.stores.sqlite import rows, schedules
 from tickler.stores.sqlite.connection import Connection
-from tickler.stores.sqlite.fire_rows import FIRE, fire_of, id_of, remember
+from tickler.stores.sqlite.fire_rows import FIRE, remember
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
@@ -155,8 +155,8 @@ class SqliteFires:
             due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
             if not due:
                 return []
-            stored = schedules.read(connection, list({id_of(fire) for fire in due}))
-            result = lease(((fire, stored.get(id_of(fire))) for fire in due), now_ms, worker, lease_ms)
+            stored = schedules.read(connection, list({fire.schedule_id for fire in due}))
+            result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), now_ms, worker, lease_ms)
             _apply_leases(connection, result, now_ms)
             remember(connection, result.entries, expires_at)
             return result.claims
@@ -165,7 +165,7 @@ class SqliteFires:
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            leases = [(fire, (*id_of(fire), fire.id, fire.worker, fire.attempt)) for fire in fires]
+            leases = [(fire, (*fire.schedule_id, fire.id, fire.worker, fire.attempt)) for fire in fires]
             return [fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount]
 
         return await self._connection.write(work)
@@ -184,7 +184,7 @@ class SqliteFires:
 
     async def open(self, fire: Fire) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
-            known = connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", id_of(fire)).fetchone()
+            known = connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", fire.schedule_id).fetchone()
             return known is not None and connection.execute(OPEN, (as_parameter([fire]),)).rowcount == 1
 
         return await self._connection.write(work)
@@ -197,11 +197,11 @@ class SqliteFires:
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             if to == "open":
-                connection.execute(_LEASE, (*id_of(fire), fire.id, 0, "open", now_ms, None, None))
+                connection.execute(_LEASE, (*fire.schedule_id, fire.id, 0, "open", now_ms, None, None))
                 remember(connection, [retried(fire, now_ms, why)], expires_at)
                 return fire
-            connection.execute(_CANCEL, (*id_of(fire), fire.id))
-            _wake(connection, [id_of(fire)], now_ms)
+            connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
+            _wake(connection, [fire.schedule_id], now_ms)
             remember(connection, [cancelled(fire, now_ms, why)], expires_at)
             return fire
 
@@ -282,7 +282,7 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
 def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
     """Change a fire if it is still leased as it was."""
     reason = None if settlement.entry is None else settlement.entry.detail
-    lease = (*id_of(fire), fire.id, fire.worker, fire.attempt)
+    lease = (*fire.schedule_id, fire.id, fire.worker, fire.attempt)
     if settlement.then == "done":
         changed = connection.execute(_DONE, lease)
     elif settlement.then == "retry":
@@ -299,10 +299,13 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
     changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
     connection.executemany(
         _LEASE,
-        [(*id_of(fire), fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason) for fire in changed],
+        [
+            (*fire.schedule_id, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason)
+            for fire in changed
+        ],
     )
-    connection.executemany(_CANCEL, [(*id_of(fire), fire.id) for fire in result.cancelled])
-    _wake(connection, [id_of(fire) for fire in result.dead], now_ms)
+    connection.executemany(_CANCEL, [(*fire.schedule_id, fire.id) for fire in result.cancelled])
+    _wake(connection, [fire.schedule_id for fire in result.dead], now_ms)
 
 
 def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-MOST_TOGETHER = 256
+MOST_TOGETHER = 64  # all of them hear of it when the last is done
 
 
 class _Call(NamedTuple):

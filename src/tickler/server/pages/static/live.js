@@ -1,14 +1,17 @@
 // The page *Now*: numbers, clocks and fires, as the service tells of them.
-import { here } from "./page.js";
+import { show } from "./page.js";
 
 const MOST_LISTED = 12;
 const SHOWN_MS = 60_000;
+const AGAIN_MS = 5_000;
 const fires = [];
 const list = document.getElementById("fires");
 const strip = document.getElementById("strip");
 const live = document.getElementById("live");
 const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
+const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
 const ofRows = ["sleeping", "due", "late"];
@@ -27,7 +30,44 @@ function showNumbers(stats) {
   }
   offset = stats.now_ms - Date.now();
   showClocks();
-  document.getElementById("next-due").textContent = stats.next_due_at ? here(stats.next_due_at) : stats.more ? "not known: there are too many" : "nothing";
+  showWorkers(stats.workers, stats.now_ms);
+  const nextDue = document.getElementById("next-due");
+  if (!stats.next_due_at) nextDue.textContent = stats.more ? "not known: there are too many" : "nothing";
+  else {
+    if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
+    show(nextDue.firstElementChild, stats.next_due_at);
+  }
+}
+
+function ago(ms) {
+  const s = Math.max(Math.round(ms / 1000), 0);
+  return s < 100 ? `${s} s ago` : `${Math.round(s / 60)} min ago`;
+}
+
+function showWorkers(all, now) {
+  const table = document.getElementById("workers");
+  if (!table) return; // whoever is bound to an owner sees none
+  const { missingMs, shownMs, stoppedMs } = table.dataset;
+  const shown = all.filter((worker) => now - worker.seen_at < (worker.doing === "stopped" ? stoppedMs : shownMs));
+  const rows = shown.map((worker) => {
+    const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
+    const doing = isMissing ? "missing" : worker.doing;
+    const cells = { Name: worker.name, Does: doing, "In flight": worker.in_flight, "Heard of": ago(now - worker.seen_at) };
+    const row = document.createElement("tr");
+    for (const [label, text] of Object.entries(cells)) {
+      const cell = row.insertCell();
+      cell.dataset.label = label;
+      cell.classList.toggle("num", label === "In flight");
+      if (label === "Does") {
+        const dot = cell.appendChild(Object.assign(document.createElement("i"), { className: "dot" }));
+        dot.dataset.doing = doing;
+      }
+      cell.append(text);
+    }
+    return row;
+  });
+  table.tBodies[0].replaceChildren(...rows);
+  document.getElementById("no-workers").hidden = rows.length > 0;
 }
 
 function showClocks() {
@@ -48,16 +88,19 @@ function showFire(fire) {
   hasNone.hidden = true;
   const item = document.createElement("li");
   const kind = kindOf(fire);
-  const time = Object.assign(document.createElement("time"), { textContent: new Date(fire.at).toLocaleTimeString() });
+  const time = Object.assign(document.createElement("time"), { textContent: clock.format(fire.at) });
   const state = Object.assign(document.createElement("span"), {
     className: `state state-${kind === "delivered" ? "delivered" : kind === "retry" ? "waiting" : "dead"}`,
     textContent: kind === "delivered" ? "delivered" : kind === "retry" ? "failed" : "given up",
   });
-  const what = document.createElement("span");
+  const what = Object.assign(document.createElement("span"), { className: "what" });
   const link = Object.assign(document.createElement("a"), {
     href: `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`,
-    textContent: `${fire.owner} / ${fire.key}`,
   });
+  link.append(
+    Object.assign(document.createElement("span"), { className: "owner", textContent: `${fire.owner} /` }), " ",
+    Object.assign(document.createElement("b"), { textContent: fire.key }),
+  );
   what.append(link, fire.detail ? `  ${fire.detail}` : "");
   const late = Math.max(fire.at - fire.nominal_at, 0);
   const took = Object.assign(document.createElement("span"), {
@@ -81,13 +124,15 @@ function draw() {
   pen.strokeStyle = colours.getPropertyValue("--line");
   pen.fillStyle = colours.getPropertyValue("--soft");
   pen.font = "11px system-ui";
-  for (let s = 0; s < 60; s += 10) {
-    const x = width - ((now % 10_000) + s * 1000) / SHOWN_MS * width;
+  const step = width < 500 ? 20 : 10; // seconds
+  for (let s = 0; s < 60; s += step) {
+    const since = (now % (step * 1000)) + s * 1000;
+    const x = width - since / SHOWN_MS * width;
     pen.beginPath();
     pen.moveTo(x, 0);
     pen.lineTo(x, height - 14);
     pen.stroke();
-    pen.fillText(new Date(now - (now % 10_000) - s * 1000).toLocaleTimeString(), x + 3, height - 3);
+    pen.fillText(clock.format(now - since), x + 3, height - 3);
   }
   const tones = { delivered: "--good", retry: "--late", dead: "--bad" };
   const columns = new Map(); // many at one instant make a taller mark
@@ -108,16 +153,18 @@ function draw() {
 }
 
 function open() {
+  live.textContent = "connecting…";
   const source = new EventSource("/v1/live");
   source.addEventListener("open", () => {
     live.dataset.state = "on";
-    live.textContent = "live";
+    live.textContent = `live, ${zone}`;
     list.replaceChildren();
     fires.length = 0;
   });
   source.addEventListener("error", () => {
     live.dataset.state = "lost";
     live.textContent = "not connected, trying again";
+    if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS); // it was refused: the browser does not try again
   });
   source.addEventListener("stats", (event) => showNumbers(JSON.parse(event.data)));
   source.addEventListener("fire", (event) => showFire(JSON.parse(event.data)));

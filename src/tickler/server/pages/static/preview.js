@@ -1,12 +1,41 @@
-// The form: the next ten fires of what is being typed, and what is wrong with it.
+// The form: the next ten fires of what is being typed, there and here, and what is wrong with it.
 
 const when = document.getElementById("when");
 const tz = document.getElementById("tz");
 const list = document.getElementById("preview");
 const words = document.getElementById("preview-words");
 const days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const here = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 let timer = 0;
 let asked = 0;
+
+function say(text, name, className) {
+  return Object.assign(document.createElement(name), { className, textContent: text });
+}
+
+/** Which field is at fault, if any: it says so itself, and the words below tell why. What was said to what was sent stays. */
+function blame(name) {
+  for (const field of [when, tz].filter((each) => !document.getElementById(`${each.id}-error`))) {
+    if (field.id === name) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+    const hint = document.getElementById(`${field.id}-hint`)?.id ?? "";
+    field.setAttribute("aria-describedby", field.id === name ? words.id : hint);
+  }
+}
+
+function item({ at, marks }) {
+  const there = `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19).replace(/^\.\d+/, "")}`;
+  const found = say(`${days[new Date(`${at.slice(0, 10)}T12:00:00Z`).getUTCDay()]} ${there}`, "li", "");
+  const viewer = new Date(at);
+  if (-viewer.getTimezoneOffset() !== minutes(at)) found.append(say(` ${here.format(viewer)} here`, "small", ""));
+  for (const mark of marks) found.append(say(` ${mark}`, "span", "mark"));
+  return found;
+}
+
+function minutes(at) {
+  const [, sign, hours, rest] = at.match(/([+-])(\d\d):(\d\d)$/) ?? [0, "+", 0, 0];
+  return Number(`${sign}1`) * (Number(hours) * 60 + Number(rest));
+}
 
 async function show() {
   const mine = ++asked;
@@ -14,22 +43,10 @@ async function show() {
   const answer = await fetch(`/v1/preview?${query}`, { headers: { accept: "application/json" } });
   const found = await answer.json();
   if (mine !== asked) return;
-  const fits = answer.ok;
-  when.toggleAttribute("aria-invalid", !fits);
-  list.replaceChildren();
-  words.className = fits ? "words" : "error";
-  words.textContent = fits ? found.words ?? "" : found.detail;
-  for (const each of fits ? found.next : []) {
-    const item = document.createElement("li");
-    const at = each.at;
-    const day = days[new Date(`${at.slice(0, 10)}T12:00:00Z`).getUTCDay()];
-    item.textContent = `${day} ${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19).replace(/^\.\d+/, "")}`;
-    for (const mark of each.marks) {
-      item.append(Object.assign(document.createElement("span"), { className: "mark", textContent: ` ${mark}` }));
-    }
-    list.append(item);
-  }
-  if (fits && !found.next.length) words.textContent = "It never fires again: no instant is left.";
+  blame(answer.ok ? null : found.field === "tz" ? "tz" : "when");
+  words.className = answer.ok ? "words" : "error";
+  words.textContent = !answer.ok ? found.detail : found.next.length ? found.words ?? "" : "It never fires again: no instant is left.";
+  list.replaceChildren(...(answer.ok ? found.next : []).map(item));
 }
 
 function soon() {
@@ -37,8 +54,14 @@ function soon() {
   timer = setTimeout(() => show().catch(() => {}), 200);
 }
 
-when.addEventListener("input", soon);
-tz.addEventListener("input", soon);
+for (const field of [when, tz]) {
+  field.addEventListener("input", () => {
+    document.getElementById(`${field.id}-error`)?.remove();
+    field.closest(".field").classList.remove("wrong");
+    soon();
+  });
+}
+document.querySelector(".examples").hidden = false;
 for (const example of document.querySelectorAll(".example")) {
   example.addEventListener("click", () => {
     when.value = example.textContent;
@@ -46,4 +69,4 @@ for (const example of document.querySelectorAll(".example")) {
   });
 }
 if (document.querySelector("[data-new]")) tz.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-soon();
+show().catch(() => {});

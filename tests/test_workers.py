@@ -1,0 +1,29 @@
+"""Who works on a store, as many as there are."""
+
+from __future__ import annotations
+
+import pytest
+
+import tickler.workers as module
+from tickler import ManualClock, connect
+from tickler.workers import KIND, WorkerReport, report, workers
+
+NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 5, 6, 11])
+async def test_all_are_listed_by_name_however_many_there_are(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 5)
+    names = [f"w{n:02}" for n in range(number)]
+    async with connect("memory://", clock=ManualClock(NOW_MS)) as t:
+        for name in names:
+            await report(t.store.records, WorkerReport(name=name, doing="working", started_at=NOW_MS, seen_at=NOW_MS))
+        assert [worker.name for worker in await workers(t.store.records, NOW_MS)] == names
+
+
+async def test_one_that_works_is_seen_behind_a_thousand_that_do_not() -> None:
+    async with connect("memory://", clock=ManualClock(NOW_MS)) as t:
+        for name, doing in [*((f"a{n:04}", "stopped") for n in range(1_440)), ("worker", "working")]:
+            await report(t.store.records, WorkerReport(name=name, doing=doing, started_at=NOW_MS, seen_at=NOW_MS))
+        assert len(await t.store.records.list(KIND, now_ms=NOW_MS, limit=2_000)) == 1_441
+        assert [worker.name for worker in await t.workers() if worker.is_alive(NOW_MS)] == ["worker"]
