@@ -333,6 +333,41 @@ async def test_a_store_that_goes_away_is_no_fault_of_a_line(sqlite_url: str) -> 
             pass
 
 
+async def test_what_was_written_has_its_result_when_the_store_goes_away_in_the_midst_of_a_batch(memory: Tickler) -> None:
+    class Failing(Counting):
+        async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
+            if len(self.sizes) == 2:
+                raise StoreUnavailable("the disk is gone")
+            return await super().put_many(schedules, using=using)
+
+    data = [{**DAILY, "key": str(number), "when": "at(2001-01-01T00:00:00)" if number == 4 else "@daily"} for number in range(10)]
+    results: list[LineResult] = []
+
+    async def run() -> None:
+        async for result in import_lines(Failing(memory.schedules), pieces(lines(*data[:2], b"no", *data[2:]))):
+            results.append(result)
+
+    with pytest.raises(StoreUnavailable):
+        await run()
+    assert [(result.line, result.error is None) for result in results] == [(1, True), (2, True), (3, False), (4, True), (5, True)]
+    assert {schedule.key for schedule in await declared(memory)} == {"0", "1", "2", "3"}
+
+
+async def test_others_have_their_turn_while_lines_are_read(memory: Tickler) -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    others = asyncio.create_task(take_turns())
+    await imported(memory, lines(*[{**DAILY, "when": "no"}] * 900))
+    others.cancel()
+    assert turns >= 8
+
+
 async def test_what_would_be_torn_is_left_out_by_name_or_stops_the_export(sqlite_url: str) -> None:
     async with connect(sqlite_url, clock=ManualClock(NOW_MS)) as t:
         await t.schedules.put_many(Schedule(owner="u1", key=key, when="@daily") for key in ("good", "newer", "torn", "unread"))

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from tickler import Entry, Fire, FireNotFound, InvalidInput, InvalidSchedule, ManualClock, Policy, Schedule, Tickler, connect
-from tickler.fires import Claim, FireState, Settlement, fire_id
+from tickler.fires import Claim, FireState, Retried, Settlement, fire_id
 from tickler.index import MOST_CLAIMED
 from tickler.schedule import Id
 
@@ -330,6 +330,7 @@ async def test_every_dead_fire_is_sent_again_of_all_an_owner_or_a_schedule(
     assert sorted(again) == sent
     assert len((await t.fires.list(state="dead")).items) == 3 - len(sent)
     assert await t.fires.retry_all(**which) == 0
+    assert await t.fires.retry_many(**which, most=1) == Retried({}, more=False)
 
 
 async def test_who_sends_a_fire_again_has_a_name_that_fits(t: Tickler, clock: ManualClock) -> None:

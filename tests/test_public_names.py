@@ -52,6 +52,7 @@ PUBLIC = {
     "PythonTarget",
     "Received",
     "Record",
+    "Revision",
     "RunOptions",
     "Schedule",
     "ScheduleNotFound",

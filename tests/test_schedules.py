@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from tickler.clock import ManualClock
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, TicklerError, VersionConflict
+from tickler.revision import Revision
 from tickler.schedule import Schedule
 from tickler.schedules import MOST_LISTED
 from tickler.tickler import Tickler
@@ -171,6 +173,44 @@ async def test_a_conflict_says_what_was_expected_and_what_is_there_and_changes_n
         await t.schedules.update(schedule(payload=1), version=0)
     assert (conflict.value.name, conflict.value.expected, conflict.value.found) == ("u1/digest", 0, 1)
     assert await t.schedules.get("u1", "digest") == before
+
+
+async def test_what_was_deleted_and_made_anew_is_not_what_was_read(t: Tickler, clock: ManualClock) -> None:
+    before = await t.schedules.put(schedule())
+    await t.schedules.delete("u1", "digest")
+    clock.advance(timedelta(seconds=1))
+    anew = await t.schedules.put(schedule(payload="another's"))
+    calls: Calls = [
+        lambda: t.schedules.update(schedule(), version=before.revision),
+        lambda: t.schedules.pause("u1", "digest", version=before.revision),
+        lambda: t.schedules.resume("u1", "digest", version=before.revision),
+        lambda: t.schedules.delete("u1", "digest", version=before.revision),
+    ]
+    for call in calls:
+        with pytest.raises(VersionConflict, match="u1/digest was deleted and made anew"):
+            await call()
+    assert await t.schedules.get("u1", "digest") == anew
+    assert (await t.schedules.pause("u1", "digest", version=anew.revision)).version == 2
+    assert (await t.schedules.resume("u1", "digest", version=[anew.revision, Revision(2)])).version == 3
+    assert await t.schedules.delete("u1", "digest", version=Revision())
+    with pytest.raises(VersionConflict, match="does not exist yet"):
+        await t.schedules.update(schedule(), version=Revision())
+
+
+@pytest.mark.parametrize("version", [-1, True, 1.0, "1", [], [1], 1 << 63])
+async def test_what_is_no_version_is_refused(in_memory: Tickler, version: Any) -> None:
+    calls: Calls = [
+        lambda: in_memory.schedules.update(schedule(), version=version),
+        lambda: in_memory.schedules.pause("u1", "digest", version=version),
+        lambda: in_memory.schedules.delete("u1", "digest", version=version),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="is no version"):
+            await call()
+
+
+async def test_writing_says_whether_it_was_new(t: Tickler) -> None:
+    assert [(await t.schedules.write(schedule(payload=n))).is_new for n in (1, 1, 2)] == [True, False, False]
 
 
 async def test_writes_happen_at_the_clocks_time(t: Tickler, clock: ManualClock) -> None:

@@ -36,6 +36,7 @@ from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
 from tickler.policy import Policy
 from tickler.records import Record
+from tickler.revision import Revision
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Declared, Page
 from tickler.seal import new_key
@@ -98,6 +99,7 @@ __all__ = [
     "PythonTarget",
     "Received",
     "Record",
+    "Revision",
     "RunOptions",
     "Schedule",
     "ScheduleNotFound",

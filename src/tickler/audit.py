@@ -15,7 +15,7 @@ from tickler.clock import Clock
 from tickler.errors import InvalidInput
 from tickler.fires import KEPT_MS
 from tickler.index import check_limit
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 from tickler.schedule import check_name
 
 KIND = "audit"
@@ -24,11 +24,15 @@ _END = 10**15  # names count down, so that the latest comes first
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody did something. `did` is a verb such as "put" or "retried"."""
+    """Somebody did something. `did` is a verb such as "put" or "retried".
+
+    Names are given freely, and several tokens may have one: `token_id` says which it was, where it was one.
+    """
 
     at: int
     by: str
     did: str
+    token_id: str | None = None
     owner: str | None = None
     key: str | None = None
     detail: str | None = None
@@ -50,10 +54,17 @@ class Audit:
         self._kept_ms = kept_ms
 
     async def note(
-        self, by: str, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None
+        self,
+        by: str,
+        did: str,
+        *,
+        owner: str | None = None,
+        key: str | None = None,
+        detail: str | None = None,
+        token_id: str | None = None,
     ) -> None:
         now_ms = self._clock.now_ms()
-        value = msgspec.json.encode(Deed(at=now_ms, by=by, did=did, owner=owner, key=key, detail=detail))
+        value = msgspec.json.encode(Deed(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=detail))
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
         kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
         await asyncio.gather(
@@ -71,7 +82,7 @@ class Audit:
         found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=after or "", limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
-        return DeedPage([msgspec.convert(record.value, Deed) for record in items], following)
+        return DeedPage([deed for record in items if (deed := value_of(record, Deed)) is not None], following)
 
 
 def _kind_of(owner: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from tickler.schedules import Schedules
 from tickler.strict_json import read_json
 
 LONGEST_LINE = 1_000_000
+LINES_A_TURN = 100  # that are read before others have their turn
 BATCH = 1_000  # lines that are written together
 LARGEST_BATCH_BYTES = 8_000_000
 PAGE = 200  # schedules that are read together: each may have a payload of 256 KB
@@ -65,14 +68,14 @@ async def import_lines(
     async for entry, size in entries:
         id = None if entry.schedule is None else entry.schedule.id
         if len(batch) >= BATCH or held + size > LARGEST_BATCH_BYTES or id in ids:
-            for result in await _put(schedules, batch):
+            async for result in _put(schedules, batch):
                 yield result
             batch, ids, held = [], set(), 0
         batch.append(entry)
         held += size
         if id is not None:
             ids.add(id)
-    for result in await _put(schedules, batch):
+    async for result in _put(schedules, batch):
         yield result
 
 
@@ -120,6 +123,8 @@ async def _entries(pieces: AsyncIterable[bytes], check: Callable[[Schedule], Non
         number += 1
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
+        if number % LINES_A_TURN == 0:
+            await asyncio.sleep(0)
         if not line.isspace() and line:
             yield _read(number, line, check), len(line)
 
@@ -168,12 +173,13 @@ def _refused(number: int, fields: object, reason: str) -> LineResult:
 # Writing.
 
 
-async def _put(schedules: Schedules, batch: Sequence[_Entry]) -> list[LineResult]:
-    """All of a batch but those that are refused, in as few writes as that takes.
+async def _put(schedules: Schedules, batch: Sequence[_Entry]) -> AsyncIterator[LineResult]:
+    """All of a batch but those that are refused, in as few writes as that takes; results in order, as they are written.
 
     What stands before the first that is refused is put without it; how many are tried together follows from how often that
     happens.
     """
+    untold = deque(entry.result for entry in batch)
     refused: dict[int, str] = {}
     waiting = [(entry.result.line, entry.schedule) for entry in batch if entry.schedule is not None]
     together = BATCH
@@ -181,14 +187,19 @@ async def _put(schedules: Schedules, batch: Sequence[_Entry]) -> list[LineResult
         some, waiting = waiting[:together], waiting[together:]
         try:
             await schedules.put_many(schedule for _, schedule in some)
-            together = min(2 * together, BATCH)
         except InvalidInput as error:
             place = _place(error, len(some))
             if place is not None:
                 refused[some.pop(place)[0]] = _reason(error)
             waiting = some + waiting
             together = place or max(len(some) // 2, 1)
-    return [_with_reason(entry.result, refused.get(entry.result.line)) for entry in batch]
+            continue
+        together = min(2 * together, BATCH)
+        while some and untold and untold[0].line <= some[-1][0]:
+            result = untold.popleft()
+            yield _with_reason(result, refused.get(result.line))
+    for result in untold:
+        yield _with_reason(result, refused.get(result.line))
 
 
 async def _put_all_or_none(schedules: Schedules, entries: Sequence[_Entry]) -> list[LineResult]:

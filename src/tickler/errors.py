@@ -125,11 +125,18 @@ class FireNotFound(TicklerError, LookupError):
 
 
 class VersionConflict(TicklerError):
-    """Somebody else wrote in between. `expected` is what the caller had seen, `found` what is there (0: nothing)."""
+    """Somebody else wrote in between. `expected` is what the caller had seen, `found` what is there (0: nothing).
+
+    Where they are the same, it was deleted meanwhile, and made anew.
+    """
 
     def __init__(self, name: str, expected: int, found: int) -> None:
-        there = f"is at version {found}" if found else "does not exist"
-        super().__init__(f"{name} {there}, not at version {expected}: read it again and repeat the change")
+        if found and found == expected:
+            there = f"was deleted and made anew, and is not the version {expected} that was read"
+        else:
+            is_at = f"is at version {found}" if found else "does not exist"
+            there = f"{is_at}, not at version {expected}" if found or expected else f"{is_at} yet, and was to be changed"
+        super().__init__(f"{name} {there}: read it again and repeat the change")
         self.name = name
         self.expected = expected
         self.found = found

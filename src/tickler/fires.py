@@ -16,7 +16,7 @@ A schedule that is delivered at most once has no open fires: what is claimed is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -256,6 +256,17 @@ class HistoryPage(msgspec.Struct, frozen=True):
     next: str | None
 
 
+class Retried(msgspec.Struct, frozen=True):
+    """How many dead fires were sent again, by owner, and whether there are more."""
+
+    by_owner: Mapping[str, int]
+    more: bool
+
+    @property
+    def count(self) -> int:
+        return sum(self.by_owner.values())
+
+
 class Fires:
     """What callers use: checks what it is given, knows the time and how long the history is kept; the store does the rest.
 
@@ -317,15 +328,25 @@ class Fires:
 
     async def retry_all(self, *, owner: str | None = None, key: str | None = None, by: str | None = None) -> int:
         """Send every dead fire of a schedule, of an owner or of all again that is dead by now; how many there were."""
-        count, page = 0, await self.list(state="dead", owner=owner, key=key, limit=RETRIED_TOGETHER)
+        return (await self.retry_many(owner=owner, key=key, by=by)).count
+
+    async def retry_many(
+        self, *, owner: str | None = None, key: str | None = None, by: str | None = None, most: int | None = None
+    ) -> Retried:
+        """The same, of the earliest `most` of them."""
+        left = None if most is None else check_limit(most)
+        sent: dict[str, int] = {}
+        after: str | None = None
         while True:
+            limit = RETRIED_TOGETHER if left is None else min(left, RETRIED_TOGETHER)
+            page = await self.list(state="dead", owner=owner, key=key, limit=limit, after=after)
             for fire in page.items:
                 with suppress(FireNotFound):  # somebody else has sent it, or cancelled it
                     await self.retry(fire.id, by=by)
-                    count += 1
-            if page.next is None:
-                return count
-            page = await self.list(state="dead", owner=owner, key=key, limit=RETRIED_TOGETHER, after=page.next)
+                    sent[fire.owner] = sent.get(fire.owner, 0) + 1
+            left, after = None if left is None else left - len(page.items), page.next
+            if after is None or left == 0:
+                return Retried(sent, after is not None)
 
     async def cancel(self, fire_id: str, *, by: str | None = None) -> Fire:
         """Never deliver it. `FireNotFound` when there is none, or when a worker has it right now."""

@@ -83,6 +83,9 @@ class ScheduleIndex(Protocol):
     async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
         """How many rows there are, or are due by an instant. Counts no further than `most`, and reads no more than it counts."""
 
+    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
+        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
+
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         """Rows that do not read, by owner and key."""
 
@@ -142,6 +145,11 @@ class Index:
         """How many rows there are, or are due by an instant; no further than `most`: it costs what it counts."""
         until = None if due_by is None else to_ms(due_by, "due_by")
         return await self._store.count(due_by=until, most=None if most is None else check_limit(most))
+
+    async def next_fires(self, owner: str, limit: int = 1000) -> tuple[list[int], bool]:
+        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
+        check_name("owner", owner)
+        return await self._store.next_fires(owner, check_limit(limit))
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         return await self._store.set_aside(check_limit(limit))

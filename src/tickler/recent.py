@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tickler.fires import Entry, Happened
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 
 KIND = "recent"
 WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers
@@ -74,4 +74,5 @@ async def tell(records: RecordStore, worker: str, number: int, events: Sequence[
 async def told(records: RecordStore, now_ms: int) -> dict[str, Told]:
     """By worker."""
     found = await records.list(KIND, now_ms=now_ms, limit=MOST_WORKERS)
-    return {record.name: msgspec.convert(record.value, Told) for record in found if record.name != WATCHED}
+    values = {record.name: value_of(record, Told) for record in found if record.name != WATCHED}
+    return {worker: heard for worker, heard in values.items() if heard is not None}

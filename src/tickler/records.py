@@ -6,7 +6,7 @@ Workers, tokens, idempotency keys, settings and facts about the store itself liv
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -30,6 +30,8 @@ OWN_KINDS = (
     "forecast",
     "copy",
 )
+
+T = TypeVar("T")
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -102,6 +104,14 @@ class Records:
 
     async def prune(self) -> int:
         return await self._store.prune(self._clock.now_ms())
+
+
+def value_of(record: Record, kind: type[T]) -> T | None:
+    """Its value; None where that is none of this kind, as what a newer version wrote may be: that must not hide the others."""
+    try:
+        return msgspec.convert(record.value, kind)
+    except msgspec.ValidationError:
+        return None
 
 
 def _check(kind: str, name: str) -> None:

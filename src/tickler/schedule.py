@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.policy import DEFAULT_POLICY, Policy
+from tickler.revision import Revision
 from tickler.target import Target, read_target
 from tickler.when import KINDS, At, Unreadable, When, parse_when
 
@@ -130,6 +131,11 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_de
             force_setattr(self, "tz", self.when.tz)
         if self.delete_after is None:
             force_setattr(self, "delete_after", isinstance(self.when, At))
+
+    @property
+    def revision(self) -> Revision:
+        """What `update`, `pause`, `resume` and `delete` take as `version`, so that nothing else is changed than what was read."""
+        return Revision(self.version, self.created_at)
 
     def declared(self) -> Schedule:
         """Only what the user declared."""

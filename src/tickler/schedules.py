@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol, get_args
+from typing import NamedTuple, Protocol, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from tickler import changes
 from tickler.changes import Change, Removal
 from tickler.clock import Clock
-from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
+from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.fires import KEPT_MS
+from tickler.revision import Expected, check_expected, check_version
 from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
 from tickler.seal import Sealer
 from tickler.target import HttpTarget
@@ -64,6 +65,13 @@ class Declared(msgspec.Struct, frozen=True):
     kept: list[str]
 
 
+class Written(NamedTuple):
+    """A schedule as it is stored now, and whether there was none before."""
+
+    schedule: StoredSchedule
+    is_new: bool
+
+
 class Schedules:
     """What callers use: checks what it is given, knows the time, and decides; the store applies.
 
@@ -78,8 +86,24 @@ class Schedules:
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
         """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
+        return (await self.write(schedule, using=using)).schedule
+
+    async def write(self, schedule: Schedule, *, version: Expected | None = None, using: object = None) -> Written:
+        """Put, or with a `version` update; and say whether it is new."""
         declared = _checked(schedule)
-        return await self._change_one(declared.id, lambda current, now_ms: self._put(declared, current, now_ms), using)
+        if version is not None:
+            check_version(version)
+        is_new = False
+
+        def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+            nonlocal is_new
+            is_new = current is None
+            if version is not None:
+                check_expected(str(declared.id), version, None if current is None else current.revision)
+            return self._put(declared, current, now_ms)
+
+        stored = await self._change_one(declared.id, decide, using)
+        return Written(stored, is_new)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
         """Put them all, or none: everything is checked before the first write, and an error names the position.
@@ -100,47 +124,47 @@ class Schedules:
             await self._store.change(ids, decide, using=using)
         return written
 
-    async def update(self, schedule: Schedule, *, version: int, using: object = None) -> StoredSchedule:
-        """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise."""
-        declared = _checked(schedule)
-        if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 1 << 63:
-            raise InvalidInput(
-                f"version: {version!r} is no version: pass that of the schedule as you have read it, or 0 for none"
-            )
+    async def update(self, schedule: Schedule, *, version: Expected, using: object = None) -> StoredSchedule:
+        """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise.
 
-        def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
-            found = 0 if current is None else current.version
-            if found != version:
-                raise VersionConflict(str(declared.id), version, found)
-            return self._put(declared, current, now_ms)
+        A version counts from 1 again when its schedule was deleted and put anew: the `revision` of what was read tells them
+        apart. Of several revisions, one has to be there.
+        """
+        check_version(version)
+        return (await self.write(schedule, version=version, using=using)).schedule
 
-        return await self._change_one(declared.id, decide, using)
-
-    async def pause(self, owner: str, key: str, *, reason: str | None = None, using: object = None) -> StoredSchedule:
+    async def pause(
+        self, owner: str, key: str, *, reason: str | None = None, version: Expected | None = None, using: object = None
+    ) -> StoredSchedule:
         """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule.
 
-        The `reason` is kept with it until it is resumed or put again.
+        The `reason` is kept with it until it is resumed or put again. With a `version`, only if that is what is stored:
+        `VersionConflict` otherwise.
         """
         pause = partial(changes.pause, reason=reason)
-        return await self._change_one(checked_id(owner, key), _existing(checked_id(owner, key), pause), using)
+        id = checked_id(owner, key)
+        return await self._change_one(id, _existing(id, pause, version), using)
 
-    async def resume(self, owner: str, key: str, *, using: object = None) -> StoredSchedule:
+    async def resume(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> StoredSchedule:
         """Fire again, from now: what lay in between was not missed. Nothing happens when it is not paused.
 
-        `NeverFires` when nothing lies ahead any more.
+        `NeverFires` when nothing lies ahead any more. With a `version`, only if that is what is stored.
         """
-        return await self._change_one(checked_id(owner, key), _existing(checked_id(owner, key), changes.resume), using)
+        id = checked_id(owner, key)
+        return await self._change_one(id, _existing(id, changes.resume, version), using)
 
-    async def delete(self, owner: str, key: str, *, version: int | None = None, using: object = None) -> bool:
+    async def delete(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> bool:
         """Remove it; whether there was one. With a `version`, only if that is what is stored: `VersionConflict` otherwise."""
         found = False
+        if version is not None:
+            check_version(version)
 
         def decide(stored: Stored) -> Sequence[Removal]:
             nonlocal found
             found = bool(stored)
-            for each in stored.values():
-                if version not in (None, each.version):
-                    raise VersionConflict(str(each.id), version or 0, each.version)
+            if version is not None:
+                for each in stored.values():
+                    check_expected(str(each.id), version, each.revision)
             return self._removals(stored)
 
         await self._store.change([checked_id(owner, key)], decide, using=using)
@@ -219,7 +243,7 @@ class Schedules:
         else:
             found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
         items = [*found[:limit]]
-        return Page(items, _cursor(items[-1].id) if len(found) > limit else None)
+        return Page(items, cursor_after(items[-1].id) if len(found) > limit else None)
 
     async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
         """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
@@ -286,11 +310,16 @@ class Schedules:
 
 
 def _existing(
-    id: Id, change: Callable[[StoredSchedule, int], Change | None]
+    id: Id, change: Callable[[StoredSchedule, int], Change | None], version: Expected | None
 ) -> Callable[[StoredSchedule | None, int], Change | None]:
+    if version is not None:
+        check_version(version)
+
     def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
         if current is None:
             raise ScheduleNotFound(*id)
+        if version is not None:
+            check_expected(str(id), version, current.revision)
         return change(current, now_ms)
 
     return decide
@@ -318,7 +347,8 @@ def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
     return ids
 
 
-def _cursor(id: Id) -> str:
+def cursor_after(id: Id) -> str:
+    """With which `list` goes on behind that place."""
     return base64.urlsafe_b64encode(msgspec.json.encode(id)).decode().rstrip("=")
 
 

@@ -89,7 +89,7 @@ class Sealer:
             field = "target.headers" if target.headers else "target.secret"
             raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
         _check_secret(target.secret)
-        parts = _Parts(owner, _origin(target.url), dict(target.headers or {}), target.secret)
+        parts = _Parts(owner, origin_of(target.url), dict(target.headers or {}), target.secret)
         return self._stored(target, parts, None if before is None else before.sealed)
 
     def unseal_target(self, target: HttpTarget, owner: str) -> HttpTarget:
@@ -145,7 +145,7 @@ class Sealer:
 
     def _bound(self, sealed: str, url: str, owner: str) -> _Parts:
         parts = self._parts(sealed)
-        if (parts.owner, parts.origin) != (owner, _origin(url)):
+        if (parts.owner, parts.origin) != (owner, origin_of(url)):
             raise InvalidSchedule("target.sealed", "was sealed for another owner or host: pass the headers and the secret again")
         return parts
 
@@ -215,7 +215,7 @@ def _redacted(target: HttpTarget, parts: _Parts, sealed: str | None) -> HttpTarg
     return HttpTarget(target.url, target.body, parts.headers or None, parts.secret).redacted(sealed)
 
 
-def _origin(url: str) -> str:
+def origin_of(url: str) -> str:
     """Two URLs have the same only if they lead to the same host. That cannot be said of names that differ in case and are not
     ASCII: `urlsplit` makes one letter of two that DNS tells apart (a Greek sigma within a word and at its end).
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from tickler.errors import InvalidInput
@@ -41,10 +42,19 @@ def _refuse_half_characters(value: object) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = _first_twice(name for name, _ in pairs)
         raise InvalidInput(f"{twice[:40]!r} comes twice: leave one of them out")
     return fields
+
+
+def _first_twice(names: Iterable[str]) -> str:
+    """Each is looked at once: there may be a hundred thousand of them."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("every name comes once")
 
 
 def _no_number(text: str) -> NoReturn:

@@ -127,11 +127,15 @@ class Tickler:
             now_ms += 1  # it was triggered twice in one millisecond
         raise ScheduleNotFound(owner, key)
 
-    async def why(self, owner: str, key: str, at: int | datetime | None = None) -> Why:
-        """Why it fired at an instant of its, or did not; or, without one, how it stands now. Begins with one sentence."""
+    async def why(self, owner: str, key: str, at: int | datetime | None = None, *, names_workers: bool = True) -> Why:
+        """Why it fired at an instant of its, or did not; or, without one, how it stands now. Begins with one sentence.
+
+        Without `names_workers` it may be shown to those whose schedule it is: workers are named after their machines.
+        """
         instant = None if at is None else to_ms(at, "at")
+        store, id = self._store, checked_id(owner, key)
         return await why(
-            self._store.schedules, self._store.fires, self._store.records, checked_id(owner, key), self._clock.now_ms(), instant
+            store.schedules, store.fires, store.records, id, self._clock.now_ms(), instant, names_workers=names_workers
         )
 
     async def forecast(self) -> Forecast:

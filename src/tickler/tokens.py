@@ -45,9 +45,6 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int = 0
     expires_at: int | None = None
 
-    def allows(self, scope: Scope) -> bool:
-        return scope in self.scopes
-
 
 class Tokens:
     """Makes, lists, checks and revokes tokens. What was checked is remembered for five seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tickler.records import Record, RecordStore
+from tickler.records import RecordStore, value_of
 
 KIND = "worker"
 EVERY_S = 20.0
@@ -44,7 +44,8 @@ async def report(records: RecordStore, worker: WorkerReport) -> None:
 async def report_tick(records: RecordStore, tick: WorkerReport) -> None:
     """Of one that has ended. All of them share one record: at a beat a minute, those of a day would hide who works."""
     before = await records.get(KIND, TICK, now_ms=tick.seen_at)
-    claimed_at = None if before is None else _read(before).last_claim_at
+    known = None if before is None else value_of(before, WorkerReport)
+    claimed_at = None if known is None else known.last_claim_at
     await report(records, replace(tick, name=TICK, last_claim_at=tick.last_claim_at or claimed_at))
     await records.delete(KIND, tick.name)
 
@@ -55,11 +56,7 @@ async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
     after = ""
     while True:
         page = await records.list(KIND, now_ms=now_ms, after=after, limit=PAGE)
-        found += map(_read, page)
+        found += [worker for record in page if (worker := value_of(record, WorkerReport)) is not None]
         if len(page) < PAGE:
             return found
         after = page[-1].name
-
-
-def _read(record: Record) -> WorkerReport:
-    return msgspec.convert(record.value, WorkerReport)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from http.cookies import SimpleCookie
@@ -210,6 +211,26 @@ async def test_what_is_no_token_signs_nobody_in(api: Api, text: str) -> None:
 async def test_signing_in_leads_to_this_page_and_nowhere_else(api: Api, text: str, asked_for: str, goes_to: str) -> None:
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": asked_for})
     assert answer.headers["location"] == f"{goes_to}?said=in"
+
+
+async def test_who_has_to_sign_in_again_gets_to_what_they_looked_at(t: Tickler, api: Api, text: str) -> None:
+    await t.schedules.put(Schedule(owner="u1", key="a?b/c&d", when="@daily"))
+    for path in ("/schedules?owner=u1&key=a%26b", "/schedules/u1/a%3Fb%2Fc%26d", "/schedules"):
+        asked = await api("GET", f"{path}{'&' if '?' in path else '?'}said=put", headers={"accept": "text/html"})
+        login = asked.headers["location"]
+        assert (asked.status, login.startswith("/login?next=")) == (303, True)
+        page = (await api("GET", login, headers={"accept": "text/html"})).body.decode()
+        found = re.search(r'name="next" value="([^"]*)"', page)
+        assert found is not None
+        given = {"token": text, "form_token": await form_token(api), "next": html.unescape(found[1])}
+        where = (await send(api, "/login", given)).headers["location"]
+        assert where == f"{path}{'&' if '?' in path else '?'}said=in"
+        assert (await api("GET", where, headers={"cookie": await signed_in(api, text), "accept": "text/html"})).status == 200
+
+
+async def test_a_form_sent_after_the_session_has_ended_is_not_looked_at_as_a_page(api: Api, text: str) -> None:
+    answer = await send(api, "/schedules/u1/digest/pause", {}, accept="text/html")
+    assert (answer.status, answer.headers["location"]) == (303, "/login")
 
 
 # Forms.

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from server.served import NDJSON, Api, serving
-from tickler import Schedule, Tickler, connect
+from tickler import PartlyWritten, Schedule, StoreUnavailable, Tickler, connect
 from tickler.server import door
 from tickler.server.settings import ServerSettings
+from tickler.server.spooled import SpooledResponse
 
 IMPORT, EXPORT = "/v1/schedules:import", "/v1/schedules:export"
 
@@ -154,6 +155,56 @@ async def test_a_stream_that_stops_is_given_up_with_a_last_line(t: Tickler, api:
     assert await count(t) == 1_000
 
 
+async def test_the_last_line_says_what_is_so_when_some_were_written(
+    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = t.store.schedules.change
+    failure: StoreUnavailable = StoreUnavailable("the disk is gone")
+
+    async def until_the_second(ids: Any, *args: Any, **kwargs: Any) -> None:
+        if len(ids) < 3:
+            raise failure
+        await change(ids, *args, **kwargs)
+
+    monkeypatch.setattr(t.store.schedules, "change", until_the_second)
+    body = b"".join([*map(line, "abc"), line("d", when="at(2001-01-01T00:00)"), *map(line, "ef")])
+    answer = await api.post(IMPORT, body)
+    assert answer.lines[-1] == {"line": 4, "error": "nothing from here on was put: the disk is gone"}
+    assert [(each["line"], each["key"]) for each in answer.lines[:-1]] == [(1, "a"), (2, "b"), (3, "c")]
+    assert await count(t) == 3
+    failure = PartlyWritten("dynamodb", 1, 2, TimeoutError("no answer"))
+    assert (await api.post(IMPORT, body)).lines[-1]["error"].startswith("some from here on were put, import them again: ")
+
+
+async def test_an_answer_that_nobody_reads_is_made_no_further_than_it_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.server.spooled.MOST_BYTES", 1_000)
+    made, sent, reads = 0, bytearray(), asyncio.Event()
+
+    async def pieces_of_it() -> AsyncIterator[bytes]:
+        nonlocal made
+        for number in range(500):
+            made += 1
+            await asyncio.sleep(0)
+            yield b"%03d\n" % number * 10
+
+    async def send(message: Any) -> None:
+        await reads.wait()
+        sent.extend(message.get("body", b""))
+
+    async def receive() -> Any:
+        raise AssertionError("it leaves the request alone")
+
+    response = SpooledResponse(iterator=pieces_of_it())
+    sending = asyncio.create_task(response.send_body(send, receive))
+    for _ in range(2_000):
+        await asyncio.sleep(0)
+    assert made <= 1_000 // 40 + 3
+    reads.set()
+    async with asyncio.timeout(20):
+        await sending
+    assert sent == b"".join(b"%03d\n" % number * 10 for number in range(500))
+
+
 async def test_a_client_that_sends_everything_before_it_reads_gets_its_answer(t: Tickler, api: Api) -> None:
     """As most HTTP libraries do. The answer is longer than what the sockets between them hold."""
     body = b"".join(line("x" * 500, when="no") for n in range(20_000))
@@ -208,3 +259,18 @@ async def test_a_schedule_that_cannot_be_written_down_has_a_line_that_says_so(sq
         assert sorted((each["key"], "error" in each) for each in exported.lines) == [("a", False), ("b", True), ("c", False)]
         results = (await api.post(IMPORT, exported.body)).lines
         assert [each["key"] for each in results if "error" in each] == ["b"]
+
+
+async def test_every_owner_is_told_of_an_import_for_all(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, text = await t.tokens.create(["read", "write"], name="ops")
+    monkeypatch.setattr("tickler.server.deeds.MOST_OWNERS", 3)
+    body = line("a") + line("b") + line("c", when="no") + line("a", owner="u2")
+    await api.bearing(text).post(IMPORT, body)
+    for owner, detail in (("u1", "2 of theirs"), ("u2", "1 of theirs")):
+        (deed,) = (await t.audit.list(owner=owner)).items
+        assert (deed.by, deed.token_id, deed.did, deed.detail) == ("ops", token.id, "imported", detail)
+    assert {deed.detail for deed in (await t.audit.list()).items if deed.owner is None} == {"3 put, 1 refused, of 2 owners"}
+    await api.bearing(text).post(IMPORT, b"".join(line("z", owner=f"v{n}") for n in range(5)))
+    deeds = [deed for deed in (await t.audit.list()).items if deed.owner is None or deed.owner.startswith("v")]
+    assert len(deeds) == 1 + 1 + 3
+    assert "5 put, 0 refused, of more than 3 owners, of whom the first are told" in {deed.detail for deed in deeds}

@@ -79,7 +79,7 @@ async def test_all_that_is_dead_is_sent_again_of_all_of_an_owner_or_of_a_schedul
     await kill(t, "a", "b", "c")
     await kill(t, "a", owner="u2")
     answer = await api.post("/v1/fires:retry", body)
-    assert (answer.status, answer.json) == (202, {"retried": count})
+    assert (answer.status, answer.json) == (202, {"retried": count, "more": False})
     assert len((await api.get("/v1/fires?state=dead")).json["items"]) == left
     assert len((await api.get("/v1/fires")).json["items"]) == count
 
@@ -176,3 +176,23 @@ async def test_who_sent_what_again_is_remembered(t: Tickler, api: Api) -> None:
         ("retried all", "local", "1 fires"),
         ("cancelled", "local", first),
     }
+
+
+async def test_so_many_are_sent_again_at_once_and_it_is_said_that_there_are_more(
+    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.server.retrying.MOST_RETRIED", 3)
+    await kill(t, *"abcd", owner="u1")
+    await kill(t, "a", owner="u2")
+    answers = [(await api.post("/v1/fires:retry", {})).json for _ in range(3)]
+    assert answers == [{"retried": 3, "more": True}, {"retried": 2, "more": False}, {"retried": 0, "more": False}]
+
+
+async def test_every_owner_is_told_of_what_was_sent_again_for_all(t: Tickler, api: Api) -> None:
+    for owner in ("u1", "u2"):
+        await kill(t, "a", "b", owner=owner)
+    await put(t, "u3", "a")
+    await api.post("/v1/fires:retry", {})
+    told = {owner: [deed.detail for deed in (await t.audit.list(owner=owner)).items] for owner in ("u1", "u2", "u3")}
+    assert told == {"u1": ["2 of theirs"], "u2": ["2 of theirs"], "u3": []}
+    assert "4 fires, of 2 owners" in [deed.detail for deed in (await t.audit.list()).items]

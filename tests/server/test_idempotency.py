@@ -9,6 +9,9 @@ import pytest
 
 from server.served import Api
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler
+from tickler.server.idempotency import KIND, RUNNING_MS, Once
+from tickler.server.problems import Refused
+from tickler.server.who import ADMITTED, KEY, LOCAL
 
 PATH = "/v1/schedules/u1/digest"
 TRIGGER = f"{PATH}/trigger"
@@ -40,7 +43,8 @@ async def test_the_version_comes_again_too(api: Api) -> None:
     first = await api.post(f"{PATH}/pause", idempotency_key="k1")
     await api.post(f"{PATH}/resume")
     again = await api.post(f"{PATH}/pause", idempotency_key="k1")
-    assert again.headers["etag"] == first.headers["etag"] == '"2"'
+    assert again.headers["etag"] == first.headers["etag"]
+    assert first.headers["etag"].startswith('"2-')
     assert (await api.get(PATH)).json["state"] == "active"
 
 
@@ -95,6 +99,115 @@ async def test_what_was_done_is_answered_even_if_it_cannot_be_remembered(
     assert (await api.post(TRIGGER, idempotency_key="k1")).status == 202
     assert (await api.post(TRIGGER, idempotency_key="k1")).status == 409
     assert await fires(api) == 1
+
+
+async def test_what_was_done_is_done_once_also_if_who_did_it_cannot_be_remembered(
+    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put = t.store.records.put
+
+    async def fail(kind: str, name: str, value: bytes, **options: Any) -> int:
+        if kind.startswith("audit"):
+            raise StoreUnavailable("the disk is gone")
+        return await put(kind, name, value, **options)
+
+    monkeypatch.setattr(t.store.records, "put", fail)
+    answers = [await api.post(TRIGGER, idempotency_key="k1") for _ in range(2)]
+    assert [answer.status for answer in answers] == [202, 202]
+    assert await fires(api) == 1
+    calls = [("PUT", PATH, {"when": "@hourly"}), ("POST", f"{PATH}/pause", None), ("DELETE", PATH, None)]
+    assert [(await api(method, path, body)).status for method, path, body in calls] == [200, 200, 204]
+    assert len([record for record in caplog.records if "could not be remembered: the disk is gone" in record.message]) == 4
+
+
+@pytest.fixture
+def once(t: Tickler) -> tuple[Once, dict[int, asyncio.Event]]:
+    """Around what answers with its number, counted from 1, as soon as it is let."""
+    go_on: dict[int, asyncio.Event] = {}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        number = len(go_on) + 1
+        go_on[number] = asyncio.Event()
+        await go_on[number].wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": str(number).encode()})
+
+    return Once(app, t.store.records, t.clock), go_on
+
+
+async def ask(once: Once) -> bytes:
+    """With a key, always the same."""
+    sent: list[Any] = []
+    headers = [(b"idempotency-key", b"k1")]
+    scope: Any = {"type": "http", "method": "POST", "path": "/v1/tick", "query_string": b"", "headers": headers}
+    scope |= {KEY: LOCAL, ADMITTED: True}
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await once(scope, receive, send)
+    return b"".join(message.get("body", b"") for message in sent)
+
+
+async def begun(go_on: dict[int, asyncio.Event], number: int) -> None:
+    async with asyncio.timeout(20):
+        while number not in go_on:
+            await asyncio.sleep(0)
+
+
+async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_came(
+    once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock
+) -> None:
+    service, go_on = once
+    first = asyncio.create_task(ask(service))
+    await begun(go_on, 1)
+    first.cancel()
+    await asyncio.wait([first])
+    with pytest.raises(Refused, match="is still running"):
+        await ask(service)
+    clock.advance(RUNNING_MS / 1000)
+    second = asyncio.create_task(ask(service))
+    await begun(go_on, 2)
+    go_on[2].set()
+    assert await second == b"2"
+
+
+async def test_a_key_is_held_as_long_as_its_request_runs(
+    t: Tickler, once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.server.idempotency.EXTEND_S", 0.001)
+    service, go_on = once
+    first = asyncio.create_task(ask(service))
+    await begun(go_on, 1)
+    for _ in range(3):
+        clock.advance(RUNNING_MS / 1000 - 1)
+        async with asyncio.timeout(20):
+            while (await t.store.records.list(KIND, now_ms=clock.now_ms()))[0].expires_at != clock.now_ms() + RUNNING_MS:
+                await asyncio.sleep(0.001)
+    with pytest.raises(Refused, match="is still running"):
+        await ask(service)
+    go_on[1].set()
+    assert [await first, await ask(service)] == [b"1", b"1"]
+
+
+async def test_whoever_was_taken_for_gone_leaves_the_key_to_who_came_after(
+    once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock
+) -> None:
+    service, go_on = once
+    first = asyncio.create_task(ask(service))
+    await begun(go_on, 1)
+    clock.advance(RUNNING_MS / 1000)
+    second = asyncio.create_task(ask(service))
+    await begun(go_on, 2)
+    go_on[1].set()
+    assert await first == b"1"
+    with pytest.raises(Refused, match="is still running"):
+        await ask(service)
+    go_on[2].set()
+    assert [await second, await ask(service)] == [b"2", b"2"]
 
 
 async def test_while_the_first_runs_the_second_is_told_to_wait(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,19 @@ async def test_whoever_is_bound_to_an_owner_hears_of_no_other(following: tuple[L
         assert {event.owner for event in await watching} == {"u2"}
 
 
+async def test_a_worker_that_tells_what_this_version_does_not_read_silences_no_other(tmp_path: Path) -> None:
+    async with worker(f"sqlite:///{tmp_path}/newer.db") as t:
+        records, live = t.store.records, Live()
+        following = asyncio.create_task(live.follow(records, t.clock, lambda: ()))
+        watching = asyncio.create_task(watched(live, None, 1))
+        told = b'{"number": 1, "events": [{"owner": "u1", "key": "k", "nominal_at": 1, "at": 1, "attempt": 1, "happened": "%s"}]}'
+        for name, happened in (("newer", b"postponed"), ("older", b"delivered")):
+            await records.put(KIND, name, told % happened, now_ms=t.now_ms(), expires_at=t.now_ms() + 60_000)
+        assert [event.happened for event in await watching] == ["delivered"]
+        assert not following.done()
+        following.cancel()
+
+
 async def test_attempts_of_this_process_are_heard_of_at_once_and_not_again_through_the_store(tmp_path: Path) -> None:
     async with worker(f"sqlite:///{tmp_path}/own.db") as t:
         live = Live()

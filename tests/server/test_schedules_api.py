@@ -10,6 +10,7 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, Schedule, Tickler, connect
+from tickler.server.settings import ServerSettings
 
 DAILY = {"when": "0 9 * * *", "tz": "Europe/Paris", "target": "https://example.org/hook"}
 PATH = "/v1/schedules/u1/digest"
@@ -26,9 +27,9 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
     put = await api.put(
         PATH, {**DAILY, "payload": {"n": [1, None]}, "policy": {"attempts": 3}, "starts_at": "2031-01-01T00:00:00Z"}
     )
-    assert (put.status, put.headers["etag"]) == (201, '"1"')
+    assert (put.status, put.headers["etag"].startswith('"1-')) == (201, True)
     got = await api.get(PATH)
-    assert (got.status, got.headers["etag"], got.headers["content-type"]) == (200, '"1"', "application/json")
+    assert (got.status, got.headers["etag"], got.headers["content-type"]) == (200, put.headers["etag"], "application/json")
     assert (
         got.json
         == put.json
@@ -57,7 +58,7 @@ async def test_putting_it_again_is_new_only_the_first_time(api: Api, clock: Manu
     same = await api.put(PATH, DAILY)
     assert (same.status, same.json["version"]) == (200, 1)
     other = await api.put(PATH, {**DAILY, "payload": 7})
-    assert (other.status, other.json["version"], other.headers["etag"]) == (200, 2, '"2"')
+    assert (other.status, other.json["version"], other.headers["etag"][:3]) == (200, 2, '"2-')
 
 
 async def test_what_is_read_can_be_put_back_by_its_declared_fields(api: Api) -> None:
@@ -225,7 +226,7 @@ async def test_if_none_match_makes_only_what_is_not_there(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"if_match": "1"}, {"if_match": '"x"'}, {"if_match": '"0"'}, {"if_match": '"1", "2"'}, {"if_none_match": '"1"'}]
+    "headers", [{"if_match": "1"}, {"if_match": '"x"'}, {"if_match": '"0"'}, {"if_match": '"1", x'}, {"if_none_match": '"1"'}]
 )
 async def test_a_condition_that_does_not_read_is_refused(api: Api, headers: dict[str, str]) -> None:
     refused = await api.put(PATH, DAILY, **headers)
@@ -243,13 +244,79 @@ async def test_a_path_says_what_it_takes(api: Api) -> None:
         assert sorted(allowed.split(", ")) == ["DELETE", "GET", "HEAD", "OPTIONS", "PUT"]
 
 
-@pytest.mark.parametrize("known", ['"1"', 'W/"1"', '"7", "1"', "*"])
+@pytest.mark.parametrize("known", ["{}", "W/{}", '"7", {}', "*"])
 async def test_what_the_caller_has_already_is_not_sent_again(api: Api, known: str) -> None:
-    await api.put(PATH, DAILY)
-    same = await api.get(PATH, if_none_match=known)
-    assert (same.status, same.body, same.headers["etag"]) == (304, b"", '"1"')
+    etag = (await api.put(PATH, DAILY)).headers["etag"]
+    same = await api.get(PATH, if_none_match=known.format(etag))
+    assert (same.status, same.body, same.headers["etag"]) == (304, b"", etag)
     await api.put(PATH, {**DAILY, "payload": 1})
-    assert (await api.get(PATH, if_none_match='"1"')).status == 200
+    assert (await api.get(PATH, if_none_match=etag)).status == 200
+
+
+async def test_what_has_fired_or_ended_since_is_sent_again(t: Tickler, api: Api, clock: ManualClock) -> None:
+    """Which makes no new version."""
+    put = await api.put(PATH, {"when": "@hourly", "ends_at": "2030-11-20T14:00:00Z"})
+    assert put.headers["etag"] == (await api.get(PATH)).headers["etag"]
+    seen = [put]
+    for _ in range(2):
+        clock.advance(3_600)
+        assert len(await t.index.claim_due(clock.now_ms())) == 1
+        seen.append(await api.get(PATH, if_none_match=seen[-1].headers["etag"]))
+    assert [(each.json["state"], each.json["version"]) for each in seen] == [("active", 1), ("active", 1), ("finished", 1)]
+    assert len({each.headers["etag"] for each in seen}) == 3
+    assert (await api.put(PATH, DAILY, if_match=put.headers["etag"])).status == 200, "which is about what was written"
+
+
+async def test_a_schedule_that_was_made_anew_is_not_the_one_that_was_read(api: Api, clock: ManualClock) -> None:
+    read = (await api.put(PATH, DAILY)).headers["etag"]
+    await api.delete(PATH)
+    clock.advance(1)
+    anew = await api.put(PATH, {**DAILY, "payload": "another's"})
+    assert anew.json["version"] == 1
+    assert (await api.get(PATH, if_none_match=read)).status == 200
+    lost = await api.put(PATH, {**DAILY, "payload": "mine"}, if_match=read)
+    assert (lost.status, "was deleted and made anew" in lost.json["detail"]) == (412, True)
+    assert (await api.delete(PATH, if_match=read)).status == 412
+    assert [(await api.post(f"{PATH}/{verb}", if_match=read)).status for verb in ("pause", "resume")] == [412, 412]
+    assert (await api.get(PATH)).json["payload"] == "another's"
+    assert (await api.put(PATH, DAILY, if_match='"1"')).status == 200, "who asks for a version alone gets that"
+
+
+async def test_one_of_several_etags_is_enough(api: Api) -> None:
+    etags = [(await api.put(PATH, {**DAILY, "payload": number})).headers["etag"] for number in range(3)]
+    assert (await api.put(PATH, DAILY, if_match=f'{etags[0]}, "2"')).status == 412
+    assert (await api.put(PATH, DAILY, if_match=", ".join(etags))).status == 200
+    assert (await api.put(PATH, {**DAILY, "payload": 9}, if_match='"3","4"')).status == 200
+
+
+async def test_any_version_is_any_also_while_others_write(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.put(PATH, DAILY)
+    change = t.store.schedules.change
+
+    async def meanwhile(*args: Any, **kwargs: Any) -> None:
+        monkeypatch.setattr(t.store.schedules, "change", change)
+        await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", payload="another's"))
+        await change(*args, **kwargs)
+
+    monkeypatch.setattr(t.store.schedules, "change", meanwhile)
+    assert (await api.put(PATH, {**DAILY, "payload": "mine"}, if_match="*")).json["version"] == 3
+
+
+async def test_pausing_and_resuming_change_only_the_version_that_was_read(api: Api) -> None:
+    first = (await api.put(PATH, DAILY)).headers["etag"]
+    second = (await api.put(PATH, {**DAILY, "payload": 1})).headers["etag"]
+    assert (await api.post(f"{PATH}/pause", if_match=first)).status == 412
+    paused = await api.post(f"{PATH}/pause", if_match=second)
+    assert (paused.status, paused.json["state"]) == (200, "paused")
+    assert (await api.post(f"{PATH}/resume", if_match=second)).status == 412
+    assert (await api.post(f"{PATH}/resume", if_match="*")).json["state"] == "active"
+    assert (await api.post(f"{PATH}/pause", if_match="soon")).field == "if-match"
+    refused = await api.post(f"{PATH}/trigger", if_match="*")
+    assert (refused.status, refused.field) == (400, "if-match")
+
+
+async def test_of_two_equal_puts_at_one_instant_the_first_alone_is_new(api: Api) -> None:
+    assert [(await api.put(PATH, DAILY)).status for _ in range(3)] == [201, 200, 200]
 
 
 # What else can be done with one.
@@ -272,10 +339,17 @@ async def test_what_is_not_there_is_404_for_every_verb(api: Api) -> None:
 async def test_pausing_and_resuming_take_an_empty_body_and_nothing_else(api: Api) -> None:
     await api.put(PATH, DAILY)
     assert (await api.post(f"{PATH}/pause", {})).json["state"] == "paused"
-    assert (await api.post(f"{PATH}/pause")).headers["etag"] == '"2"'
+    assert (await api.post(f"{PATH}/pause")).json["version"] == 2
     assert (await api.post(f"{PATH}/resume", {"why": 1})).status == 400
     assert (await api.delete(f"{PATH}?force=1")).field == "force"
     assert (await api.get(PATH)).json["state"] == "paused"
+
+
+async def test_a_body_that_is_too_long_is_refused_as_described_also_where_none_is_read(t: Tickler) -> None:
+    async with serving(t, ServerSettings(max_body=1_000)) as api:
+        await api.put(PATH, DAILY)
+        assert (await api("DELETE", PATH, b" " * 2_000)).status == 413
+        assert (await api.get(PATH)).status == 200
 
 
 async def test_what_has_no_target_cannot_be_triggered(api: Api) -> None:
@@ -341,6 +415,29 @@ async def test_pages_are_followed_to_the_end_and_nothing_comes_twice(t: Tickler,
         expected = sorted(id for id in ids if not query or id[0] == "u3")
         assert found == expected
         assert pages == -(-len(expected) // 31)
+
+
+async def test_a_page_ends_where_it_becomes_too_large(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.server.api.schedules.MOST_PAGE_BYTES", 50_000)
+    monkeypatch.setattr("tickler.server.api.schedules.READ_TOGETHER", 4)
+    sizes = [10, 20_000, 20_000, 20_000, 10, 60_000, 10, 10, 20_000, 10, 10]
+    await t.schedules.put_many(
+        Schedule(owner="u1", key=f"{n:02}", when="@daily", payload="x" * size) for n, size in enumerate(sizes)
+    )
+    pages: list[list[int]] = []
+    after = ""
+    while not pages or after:
+        page = (await api.get(f"/v1/schedules?limit=1000{after}")).json
+        pages.append([len(each["payload"]) for each in page["items"]])
+        after = page["next"] and f"&after={quote(page['next'])}"
+    assert pages == [[10, 20_000, 20_000], [20_000, 10], [60_000], [10, 10, 20_000, 10, 10]]
+
+
+async def test_what_is_not_in_the_index_is_looked_for_by_those_who_operate_it(t: Tickler, api: Api) -> None:
+    assert (await api.get("/v1/schedules?state=unindexed")).status == 200
+    _, text = await t.tokens.create(["read"], owner="u1")
+    refused = await api.bearing(text).get("/v1/schedules?state=unindexed")
+    assert (refused.status, refused.field) == (422, "state")
 
 
 async def test_lists_are_narrowed_by_owner_prefix_and_state(t: Tickler, api: Api) -> None:

@@ -120,6 +120,27 @@ async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClo
 # Who did what.
 
 
+async def test_everything_is_looked_at_by_one_at_a_time(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    doctor = t.doctor
+
+    async def slowly(**how: Any) -> Any:
+        if how.get("deep"):
+            began.set()
+            await go_on.wait()
+        return await doctor(**how)
+
+    monkeypatch.setattr(t, "doctor", slowly)
+    first = asyncio.create_task(api.get("/v1/doctor?deep=true"))
+    await began.wait()
+    refused = [await api.get("/v1/doctor?deep=true"), await api.post("/v1/doctor:repair", idempotency_key="k1")]
+    assert [(each.status, each.headers["retry-after"]) for each in refused] == [(409, "10")] * 2
+    assert (await api.get("/v1/doctor")).status == 200
+    go_on.set()
+    assert (await first).status == 200
+    assert (await api.post("/v1/doctor:repair", idempotency_key="k1")).status == 200
+
+
 async def test_deeds_come_in_pages_the_latest_first(t: Tickler, api: Api, clock: ManualClock) -> None:
     for number in range(7):
         clock.advance(1)
@@ -134,6 +155,15 @@ async def test_deeds_come_in_pages_the_latest_first(t: Tickler, api: Api, clock:
         after = f"&after={page['next']}"
     assert found == [f"did {number}" for number in range(6, -1, -1)]
     assert [deed["did"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]] == ["did 5", "did 3", "did 1"]
+
+
+async def test_what_a_newer_version_wrote_down_hides_nothing_else(t: Tickler, api: Api) -> None:
+    await api.put(PATH, ECHO)
+    for kind in ("audit", "worker"):
+        await t.store.records.put(kind, "000-newer", b'{"at": "noon", "by": ["two"]}', now_ms=t.now_ms())
+    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
+    assert (await api("GET", "/deeds", headers={"accept": "text/html"})).status == 200
+    assert (await api.get("/v1/stats")).json["workers"] == []
 
 
 @pytest.mark.parametrize(

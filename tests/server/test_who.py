@@ -13,13 +13,14 @@ import pytest
 
 from server.served import Answer, Api, serving
 from server.surface import Route, every_route
-from tickler import GiveUp, InvalidInput, ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
+from tickler import GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, Schedule, StoreUnavailable, Tickler, connect, workers
 from tickler.cli.app import run
 from tickler.cli.serve import _check_open
 from tickler.delivery import Delivery
 from tickler.server.rates import Rates
 from tickler.server.settings import ServerSettings
 from tickler.tokens import CLOSED, SCOPES, Scope
+from tickler.workers import WorkerReport
 
 # What each route of the API takes. A new one is to be decided on, and added here.
 SCOPE_OF = {
@@ -378,10 +379,75 @@ async def test_bound_tokens_see_their_own(t: Tickler, bound: Api) -> None:
     await t.tick()
     assert [each["key"] for each in (await bound.get("/v1/fires?state=dead")).json["items"]] == ["mine-key"]
     stats = (await bound.get("/v1/stats")).json
-    assert (stats["sleeping"], stats["dead"], stats["open"], stats["workers"], stats["paused"]) == (2, 1, 0, [], 0)
-    assert (await bound.post("/v1/fires:retry", {})).json == {"retried": 1}
+    assert (stats["sleeping"], stats["dead"], stats["open"], stats["workers"]) == (2, 1, 0, [])
+    assert (await bound.post("/v1/fires:retry", {})).json == {"retried": 1, "more": False}
     assert {each["owner"] for each in (await bound.get("/v1/audit")).json["items"]} == {"mine"}
     assert (await bound.get("/v1/fires?key=mine-key")).json["items"]
+
+
+async def test_numbers_of_an_owner_with_many_schedules_are_marked_as_at_least(
+    t: Tickler, api: Api, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(**asked: object) -> None:
+        raise AssertionError("no schedule is read for its numbers")
+
+    for n in range(12):
+        await t.schedules.put(Schedule(owner="u1", key=f"k{n:02}", when="@hourly", target=PythonTarget("echo")))
+    bound = api.bearing(await token(t, "read", owner="u1"))
+    await t.trigger("u1", "k00")
+    monkeypatch.setattr(t.store.schedules, "list", refuse)
+    clock.advance(3_600)
+    exact = (await bound.get("/v1/stats")).json
+    assert {name: exact[name] for name in ("sleeping", "due", "open", "in_flight", "more", "next_due_at")} == {
+        "sleeping": 0,
+        "due": 12,
+        "open": 1,
+        "in_flight": 0,
+        "more": False,
+        "next_due_at": clock.now_ms(),
+    }
+    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    assert len(await t.fires.lease(clock.now_ms(), worker="w")) == 1
+    some = (await bound.get("/v1/stats")).json
+    assert (some["due"], some["more"], some["next_due_at"], some["in_flight"]) == (10, True, None, 1)
+    monkeypatch.undo()
+    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    page = (await bound("GET", "/", headers={"accept": "text/html"})).body.decode()
+    assert re.search(r'data-number="due"[^>]*>10\+<', page)
+    assert re.search(r'data-number="sleeping"[^>]*>0\+<', page)
+    assert "not known: there are too many" in page
+
+
+async def test_bound_tokens_are_not_told_which_machine_it_was(t: Tickler, api: Api, clock: ManualClock) -> None:
+    once = Policy(attempts=1)
+    for key in ("tried", "lost", "held"):
+        await t.schedules.put(Schedule(owner="u1", key=key, when="@hourly", target=PythonTarget("echo"), policy=once))
+        await t.trigger("u1", key)
+        if key == "tried":
+            await t.tick()
+        else:
+            assert await t.fires.lease(clock.now_ms(), worker="vm:17733:8c2b6e", lease_ms=1_000 if key == "lost" else 900_000)
+        clock.advance(60)
+        await t.fires.lease(clock.now_ms(), worker="vm:17733:8c2b6e")
+    report = WorkerReport(name="vm:17733:8c2b6e", doing="paused", started_at=0, seen_at=clock.now_ms())
+    await workers.report(t.store.records, report)
+    bound, unbound = api.bearing(await token(t, "read", owner="u1")), api.bearing(await token(t, "read"))
+    names = {b"vm:17733:8c2b6e", *(name.encode() for name in t.own_workers)}
+    (dead,) = (await bound.get("/v1/fires?state=dead")).json["items"]
+    assert dead["reason"] == "a worker went away with its last attempt"
+    paths = ["/v1/fires", "/v1/fires?state=dead", f"/v1/fires/{dead['id']}", "/failed", "/"]
+    for key in ("tried", "lost", "held"):
+        at = f"/v1/schedules/u1/{key}"
+        (nominal,) = {each["nominal_at"] for each in (await bound.get(f"{at}/fires")).json["items"]} or {clock.now_ms()}
+        paths += [f"{at}/fires", f"{at}/why", f"{at}/why?at={nominal}", f"/schedules/u1/{key}"]
+    told = 0
+    for path in paths:
+        answer = await bound("GET", path, headers={"accept": "text/html"} if "/v1/" not in path else {})
+        assert answer.status == 200
+        assert not [name for name in names if name in answer.body], path
+        told += any(map((await unbound("GET", path)).body.__contains__, names))
+    assert told >= 8, "whoever operates it is told"
+    assert "a worker" in (await bound.get("/v1/schedules/u1/held/why")).json["sentence"]
 
 
 async def test_those_who_watch_are_told_of_their_own_alone(t: Tickler, bound: Api) -> None:

@@ -7,8 +7,10 @@ from itertools import islice
 from shlex import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from tickler.fires import Entry, Fire, FireState, FireStore, fire_id
+from tickler.nameless import SOMEBODY, nameless_entry, nameless_fire
 from tickler.observe.phrases import count, instant, some, span
 from tickler.records import RecordStore
 from tickler.schedule import Id, StoredSchedule
@@ -62,24 +64,38 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def why(
-    schedules: ScheduleStore, fires: FireStore, records: RecordStore, id: Id, now_ms: int, at: int | None = None
+    schedules: ScheduleStore,
+    fires: FireStore,
+    records: RecordStore,
+    id: Id,
+    now_ms: int,
+    at: int | None = None,
+    *,
+    names_workers: bool = True,
 ) -> Why:
     """Of an instant that has been or will be, or of now."""
     schedule = await schedules.get(id)
     states: tuple[FireState, ...] = ("open", "waiting", "dead")
     owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MOST_FIRES)]
     past, searched = await _past(fires, id, at)
-    return explain(
-        Known(
-            id=id,
-            now_ms=now_ms,
-            schedule=schedule,
-            fires=sorted(owed, key=lambda fire: (fire.nominal_at, fire.id)),
-            past=past,
-            searched=searched,
-            workers=await workers(records, now_ms),
-        ),
-        at,
+    known = Known(
+        id=id,
+        now_ms=now_ms,
+        schedule=schedule,
+        fires=sorted(owed, key=lambda fire: (fire.nominal_at, fire.id)),
+        past=past,
+        searched=searched,
+        workers=await workers(records, now_ms),
+    )
+    return explain(known if names_workers else _nameless(known), at)
+
+
+def _nameless(known: Known) -> Known:
+    return replace(
+        known,
+        fires=[nameless_fire(fire, SOMEBODY) for fire in known.fires],
+        past=[nameless_entry(entry, SOMEBODY) for entry in known.past],
+        workers=[replace(worker, name=SOMEBODY) for worker in known.workers],
     )
 
 

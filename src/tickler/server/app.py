@@ -13,6 +13,7 @@ from litestar.types import ASGIApp, Receive, Send
 from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
 from tickler.server.api import bulk, fires, schedules, system
+from tickler.server.bodies import check_bodiless
 from tickler.server.door import Door
 from tickler.server.idempotency import Once
 from tickler.server.live import Live
@@ -20,7 +21,7 @@ from tickler.server.pages import handlers as pages
 from tickler.server.pages.page import error_page
 from tickler.server.problems import answer
 from tickler.server.rates import Rates
-from tickler.server.service import SERVICE, Service, check_bodiless
+from tickler.server.service import SERVICE, Service
 from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
 from tickler.server.who import ADMITTED, check_allowed, who_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import logging
@@ -14,13 +15,14 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
-from tickler.records import RecordStore
+from tickler.records import RecordStore, value_of
 from tickler.server.problems import Refused
 from tickler.server.who import ADMITTED, NOBODY, who_of
 
 KIND = "idempotency"
 KEPT_MS = 24 * 3_600_000
 RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
+EXTEND_S = 200.0  # until then they say again that they are not
 LARGEST_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
 KEPT_HEADERS = (b"content-type", b"content-length", b"etag")
 
@@ -63,21 +65,21 @@ class Once:
         who = who_of(scope)
         name = _digest(who.token_id or "", key)
         fingerprint = _digest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.hex())
-        now_ms = self._clock.now_ms()
-        running = msgspec.json.encode(_Kept(state="running", request=fingerprint))
+        held = _Held(self._records, self._clock, name)
+        running = _Kept(state="running", request=fingerprint)
         try:
-            version = await self._records.put(KIND, name, running, now_ms=now_ms, expires_at=now_ms + RUNNING_MS, expected=0)
+            await held.put(running, RUNNING_MS)
         except VersionConflict:
             await self._again(name, fingerprint, send)
             return
         answer = _Answer()
+        extending = asyncio.create_task(_extend(held, running))
         try:
             await self._app(scope, _replayed(body, receive), answer)
         finally:
-            try:
-                await self._keep(name, fingerprint, version, answer, is_admitted=ADMITTED in scope)
-            except TicklerError as error:  # it was done, which whoever asked has to know
-                log.warning("what was done under an idempotency key could not be remembered: %s", error)
+            extending.cancel()
+            if answer.whole:  # or else nobody knows what was done, and nobody does it again until all hope is lost
+                await _keep(held, running, answer, is_admitted=ADMITTED in scope)
         for message in answer.messages:
             await send(message)
 
@@ -85,7 +87,9 @@ class Once:
         record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
-        kept = msgspec.convert(record.value, _Kept)
+        kept = value_of(record, _Kept)
+        if kept is None:
+            raise Refused(409, "the first request with this key went to a newer version of the service: ask that one")
         if kept.request != fingerprint:
             raise Refused(422, "this key was used for another request: choose a new one", "idempotency-key")
         if kept.state == "running":
@@ -104,23 +108,55 @@ class Once:
         )
         await send({"type": "http.response.body", "body": base64.b64decode(kept.body), "more_body": False})
 
-    async def _keep(self, name: str, fingerprint: str, version: int, answer: _Answer, *, is_admitted: bool) -> None:
-        """What failed here may be tried again; what was refused stays refused. Whoever was not let in leaves nothing behind."""
-        if not answer.whole or answer.status >= 500 or not is_admitted:
-            await self._records.delete(KIND, name)
-            return
-        body = bytes(answer.body)
-        kept = _Kept(
-            state="done",
-            request=fingerprint,
-            status=answer.status,
-            headers=answer.headers,
-            body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
-        )
+
+class _Held:
+    """The record of a key, as long as it is ours: once it has expired, another may have begun anew."""
+
+    def __init__(self, records: RecordStore, clock: Clock, name: str) -> None:
+        self._records = records
+        self._clock = clock
+        self._name = name
+        self._version = self._until = 0
+
+    async def put(self, kept: _Kept, for_ms: int) -> None:
+        """`VersionConflict` when it is another's. For no time at all: let go of it."""
         now_ms = self._clock.now_ms()
-        await self._records.put(
-            KIND, name, msgspec.json.encode(kept), now_ms=now_ms, expires_at=now_ms + KEPT_MS, expected=version
-        )
+        expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
+        value = msgspec.json.encode(kept)
+        self._version = await self._records.put(KIND, self._name, value, now_ms=now_ms, expires_at=until, expected=expected)
+        self._until = until
+
+
+async def _extend(held: _Held, running: _Kept) -> None:
+    """As long as it runs."""
+    while True:
+        await asyncio.sleep(EXTEND_S)
+        try:
+            await held.put(running, RUNNING_MS)
+        except VersionConflict:
+            return
+        except TicklerError as error:
+            log.debug("that a request still runs could not be said: %s", error)
+
+
+async def _keep(held: _Held, running: _Kept, answer: _Answer, *, is_admitted: bool) -> None:
+    """What failed here, or came while another was at it, may be tried again; what was refused stays refused.
+
+    Whoever was not let in leaves nothing behind.
+    """
+    body = bytes(answer.body)
+    done = _Kept(
+        state="done",
+        request=running.request,
+        status=answer.status,
+        headers=answer.headers,
+        body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
+    )
+    try:
+        is_over = answer.status < 500 and answer.status != 409 and is_admitted
+        await (held.put(done, KEPT_MS) if is_over else held.put(running, 0))
+    except TicklerError as error:  # it was done, which whoever asked has to know
+        log.warning("what was done under an idempotency key could not be remembered: %s", error)
 
 
 class _Answer:

@@ -9,11 +9,12 @@ from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Send
 
 IN_MEMORY_BYTES = 1_000_000
+MOST_BYTES = 64 * 1024 * 1024  # then whoever asked has to read before more is made
 PIECE_BYTES = 65_536
 
 
 class SpooledResponse(ASGIStreamingResponse):
-    """What nobody has read yet waits in memory, then in a file; making it waits for nobody.
+    """What nobody has read yet waits in memory, then in a file; making it waits for nobody until that is full.
 
     It leaves the request alone, which whatever makes the answer reads.
     """
@@ -29,7 +30,7 @@ class SpooledResponse(ASGIStreamingResponse):
     async def _make(self, spool: _Spool) -> None:
         try:
             async for piece in self.iterator:
-                spool.write(piece if isinstance(piece, bytes) else piece.encode())
+                await spool.write(piece if isinstance(piece, bytes) else piece.encode())
         finally:
             spool.end()
 
@@ -42,6 +43,7 @@ class _Spool:
         self._written = self._read = 0
         self._ended = False
         self._changed = asyncio.Event()
+        self._drained = asyncio.Event()
 
     def __enter__(self) -> _Spool:
         return self
@@ -49,7 +51,11 @@ class _Spool:
     def __exit__(self, *exc: object) -> None:
         self._file.close()
 
-    def write(self, piece: bytes) -> None:
+    async def write(self, piece: bytes) -> None:
+        """At the end; once the file is as long as it may be, when all of it was read."""
+        while self._written >= MOST_BYTES and self._read < self._written:
+            self._drained.clear()
+            await self._drained.wait()
         if self._read == self._written:
             self._file.seek(0)
             self._file.truncate()
@@ -70,4 +76,6 @@ class _Spool:
         self._file.seek(self._read)
         piece = self._file.read(PIECE_BYTES)
         self._read += len(piece)
+        if self._read == self._written:
+            self._drained.set()
         return piece

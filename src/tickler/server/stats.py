@@ -19,7 +19,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 
     now_ms: int
     clock_offset_ms: int = 0  # the store's clock less this machine's
-    next_due_at: int | None = None
+    next_due_at: int | None = None  # also where there are more
     sleeping: int = 0  # in the index, and not due
     due: int = 0
     late: int = 0  # due for more than a minute
@@ -27,8 +27,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     open: int = 0  # fires that are owed: leased, or to be tried again
     waiting: int = 0
     dead: int = 0
-    paused: int | None = None
     most: int = MOST_COUNTED
+    more: bool = False  # there are more rows than were looked at: sleeping, due and late are "at least", however few
     most_fires: int = MOST_FIRES
     workers: list[WorkerReport] = []
     workers_alive: int = 0
@@ -61,20 +61,22 @@ async def _of_all(tickler: Tickler) -> Stats:
 
 
 async def _of_owner(tickler: Tickler, owner: str) -> Stats:
+    """From the first rows of the owner alone, where there are many: when the next of all is due is not known then."""
     now_ms = tickler.now_ms()
-    mine = (await tickler.schedules.list(owner=owner, limit=MOST_OWN)).items
-    nexts = [each.next_fire_at for each in mine if each.next_fire_at is not None]
+    nexts, more = await tickler.index.next_fires(owner, MOST_OWN)
+    is_open = (await tickler.fires.list(state="open", owner=owner, limit=MOST_FIRES)).items
     return Stats(
         now_ms=now_ms,
-        next_due_at=min(nexts, default=None),
+        next_due_at=None if more else min(nexts, default=None),
         sleeping=sum(at > now_ms for at in nexts),
         due=sum(at <= now_ms for at in nexts),
         late=sum(at <= now_ms - LATE_MS for at in nexts),
-        open=await _fires(tickler, "open", owner),
+        in_flight=sum(fire.worker is not None for fire in is_open),
+        open=len(is_open),
         waiting=await _fires(tickler, "waiting", owner),
         dead=await _fires(tickler, "dead", owner),
-        paused=sum(each.state == "paused" for each in mine),
         most=MOST_OWN,
+        more=more,
     )
 
 

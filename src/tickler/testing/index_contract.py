@@ -257,6 +257,21 @@ class ScheduleIndexContract(StoreContract):
         assert isinstance(report.value, dict)
         assert report.value["row_format"] == ROW_FORMAT
 
+    async def test_the_rows_of_an_owner_say_when_they_are_due_and_whether_there_are_more(
+        self, store: Store, index: ScheduleIndex
+    ) -> None:
+        assert await index.next_fires("u1", 10) == ([], False)
+        await index.upsert_many([row(f"k{n}", n) for n in range(10)] + [row("k", -7, owner=owner) for owner in ("u", "u11", "v")])
+        found, more = await index.next_fires("u1", 20)
+        assert (sorted(found), more) == ([NOW_MS + n for n in range(10)], False)
+        assert await index.next_fires("u", 20) == ([NOW_MS - 7], False)
+        some, more = await index.next_fires("u1", 3)
+        assert (len(set(some)), set(some) <= set(found), more) == (3, True, True)
+        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+        await schedules.put(Schedule(owner="u2", key="active", when=HOURLY))
+        await schedules.put(Schedule(owner="u2", key="paused", when=HOURLY, enabled=False))
+        assert await index.next_fires("u2", 20) == ([NOW_MS + HOUR_MS], False)
+
     async def test_what_is_due_is_counted_and_no_further_than_asked_for(self, index: ScheduleIndex) -> None:
         assert await index.count(due_by=NOW_MS, most=10) == 0
         await index.upsert_many([row(f"k{n}", n - 4) for n in range(10)])

@@ -14,6 +14,7 @@ from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
 from tickler.index import IndexRow
 from tickler.policy import Policy
+from tickler.revision import Revision
 from tickler.schedule import Id, Schedule, State, StoredSchedule
 from tickler.schedules import Schedules, Stored
 from tickler.store import Store
@@ -272,6 +273,23 @@ class ScheduleStoreContract(StoreContract):
             assert conflict.value.found == 2
         with pytest.raises(VersionConflict):
             await schedules.update(schedule("absent"), version=1)
+
+    async def test_an_update_needs_the_schedule_that_was_read_and_not_one_made_anew(self, schedules: Schedules) -> None:
+        created = await schedules.put(schedule(payload=1))
+        read = await schedules.get("u1", "digest")
+        assert read is not None
+        assert read.revision == created.revision
+        another = Revision(created.version, created.created_at - 1)
+        for change in (
+            schedules.update(schedule(payload=2), version=another),
+            schedules.pause("u1", "digest", version=another),
+            schedules.delete("u1", "digest", version=another),
+        ):
+            with pytest.raises(VersionConflict):
+                await change
+        assert (await schedules.update(schedule(payload=2), version=[another, read.revision])).version == 2
+        assert (await schedules.pause("u1", "digest", version=Revision(2, created.created_at))).version == 3
+        assert await schedules.delete("u1", "digest", version=Revision())
 
     @pytest.mark.parametrize("version", [0, 1])
     async def test_of_concurrent_updates_of_one_version_exactly_one_wins(self, schedules: Schedules, version: int) -> None:

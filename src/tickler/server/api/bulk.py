@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -12,15 +11,20 @@ from litestar.response import Stream
 from litestar.response.base import ASGIResponse
 
 from tickler.bulk import LineResult, export_lines, import_lines
-from tickler.errors import TicklerError
+from tickler.errors import PartlyWritten, TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
+from tickler.server.deeds import Touched, note_of_many
 from tickler.server.problems import Refused, problem_of
-from tickler.server.service import NOTHING, Asked, Query, caller, check_target, service_of, visible_owner
+from tickler.server.query import Query
+from tickler.server.reach import Nothing, check_target, visible_owner
+from tickler.server.service import Asked, caller, service_of
 from tickler.server.spooled import SpooledResponse
 from tickler.server.who import Who
 
 NDJSON = "application/x-ndjson"
+
+_NO_MORE = "nothing from here on was put"
 
 
 @post("/v1/schedules:import", opt={"scope": "write"}, status_code=200)
@@ -38,7 +42,7 @@ async def export_schedules(request: Asked) -> Stream | Response[bytes]:
     query = Query(request, "owner")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return Response(b"", media_type=NDJSON)
     pieces = _exported(service_of(request).tickler.schedules, owner)
     first = await anext(pieces, b"")  # if the store does not answer, it is said with a status
@@ -52,17 +56,20 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
     """What was put stays put, whatever happens to the rest."""
     tickler, who = service_of(request).tickler, caller(request)
     put = refused = line = 0
+    touched = Touched()
     failure: TicklerError | None = None
     try:
         async for result in import_lines(tickler.schedules, _pieces(request), check=lambda schedule: _check(who, schedule)):
             put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
+            if result.error is None and result.owner is not None:
+                touched.add(result.owner)
             yield _line(result)
     except TicklerError as error:
         failure = error
-    with suppress(TicklerError):  # if the store has just failed, this does too
-        await tickler.audit.note(who.name, "imported", owner=who.owner, detail=f"{put} put, {refused} refused")
+    await note_of_many(request, "imported", touched, f"{put} put, {refused} refused")
     if failure is not None:
-        yield _line(LineResult(line=line + 1, error=f"nothing from here on was put: {problem_of(failure).detail}"))
+        said = "some from here on were put, import them again" if isinstance(failure, PartlyWritten) else _NO_MORE
+        yield _line(LineResult(line=line + 1, error=f"{said}: {problem_of(failure).detail}"))
 
 
 async def _pieces(request: Asked) -> AsyncIterator[bytes]:

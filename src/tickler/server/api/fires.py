@@ -9,19 +9,14 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.fires import Fire, FireState
+from tickler.server.bodies import answered, body_of, empty_body
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
-from tickler.server.service import (
-    MOST_LISTED,
-    NOTHING,
-    Asked,
-    Query,
-    answered,
-    body_of,
-    caller,
-    empty_body,
-    service_of,
-    visible_owner,
-)
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, visible_owner
+from tickler.server.retrying import retry_dead
+from tickler.server.seen import fire_seen, fires_seen
+from tickler.server.service import Asked, caller, service_of
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 
@@ -32,7 +27,7 @@ async def list_fires(request: Asked) -> Response[bytes]:
     query = Query(request, "state", "owner", "key", "limit", "after")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     page = await service_of(request).tickler.fires.list(
         state=query.one_of("state", _STATES) or "open",
@@ -41,14 +36,14 @@ async def list_fires(request: Asked) -> Response[bytes]:
         limit=query.number("limit", 100, MOST_LISTED),
         after=query.text("after"),
     )
-    return answered(page)
+    return answered(fires_seen(request, page))
 
 
 @get("/v1/fires/{fire_id:str}", opt={"scope": "read"})
 async def get_fire(request: Asked) -> Response[bytes]:
     """One that is not settled yet."""
     Query(request)
-    return answered(await _found(request))
+    return answered(fire_seen(request, await _found(request)))
 
 
 @post("/v1/fires/{fire_id:str}/retry", opt={"scope": "write"}, status_code=202)
@@ -58,8 +53,8 @@ async def retry_fire(request: Asked) -> Response[bytes]:
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     again = await tickler.fires.retry(fire.id, by=who.name)
-    await tickler.audit.note(who.name, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(again, 202)
+    await note(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
+    return answered(fire_seen(request, again), 202)
 
 
 @post("/v1/fires/{fire_id:str}/cancel", opt={"scope": "write"}, status_code=200)
@@ -69,13 +64,16 @@ async def cancel_fire(request: Asked) -> Response[bytes]:
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
     cancelled = await tickler.fires.cancel(fire.id, by=who.name)
-    await tickler.audit.note(who.name, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(cancelled)
+    await note(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
+    return answered(fire_seen(request, cancelled))
 
 
 @post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)
 async def retry_all_fires(request: Asked) -> Response[bytes]:
-    """Send every dead fire of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional."""
+    """Send dead fires of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional.
+
+    The earliest 1,000; `more` says that there are others.
+    """
     Query(request)
     wanted = await body_of(request)
     if not isinstance(wanted, dict):
@@ -83,14 +81,12 @@ async def retry_all_fires(request: Asked) -> Response[bytes]:
     for name, value in wanted.items():
         if name not in ("owner", "key") or not isinstance(value, str):
             raise Refused(400, f"{name[:40]!r} is not an owner or a key that is text: leave out what does not matter", name[:40])
-    who, tickler = caller(request), service_of(request).tickler
     try:
         owner = visible_owner(request, wanted.get("owner"))
-    except NOTHING:
-        return answered({"retried": 0}, 202)
-    count = await tickler.fires.retry_all(owner=owner, key=wanted.get("key"), by=who.name)
-    await tickler.audit.note(who.name, "retried all", owner=owner, key=wanted.get("key"), detail=f"{count} fires")
-    return answered({"retried": count}, 202)
+    except Nothing:
+        return answered({"retried": 0, "more": False}, 202)
+    retried = await retry_dead(request, owner, wanted.get("key"))
+    return answered({"retried": retried.count, "more": retried.more}, 202)
 
 
 HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]

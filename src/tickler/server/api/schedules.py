@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import get_args
 
+import msgspec
 from litestar import Response, delete, get, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.schedules import cursor_after
+from tickler.server.bodies import answered, body_of, empty_body
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
-from tickler.server.service import (
-    MOST_LISTED,
-    NOTHING,
-    Asked,
-    Query,
-    answered,
-    body_of,
-    caller,
-    check_target,
-    empty_body,
-    etag,
-    place,
-    service_of,
-    to_iso,
-    visible_owner,
-)
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, check_target, place, schedule_at, visible_owner
+from tickler.server.revisions import etag, expected_by, is_known
+from tickler.server.seen import history_seen, names_workers
+from tickler.server.service import Asked, caller, service_of
 from tickler.when import When, parse_when
 from tickler.when.marks import marked
 from tickler.when.words import in_words
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
 MOST_PREVIEWED = 100
-
-_ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})"')
+MOST_PAGE_BYTES = 4_000_000
+READ_TOGETHER = 200  # each may have a payload of 256 KB
 
 
 @put(PATH, opt={"scope": "write"})
@@ -44,14 +37,10 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     """Make or replace one. With `If-Match` only if it is at that version, with `If-None-Match: *` only if there is none."""
     Query(request)
     owner, key = place(request)
-    who, service = caller(request), service_of(request)
     schedule = _declared(await body_of(request), owner, key)
-    check_target(who, schedule.target)
-    version = await _expected(request, owner, key)
-    schedules, began = service.tickler.schedules, service.tickler.now_ms()
-    stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
-    await service.tickler.audit.note(who.name, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    is_new = stored.version == 1 and stored.created_at >= began
+    check_target(caller(request), schedule.target)
+    stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
     return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
 
 
@@ -59,8 +48,8 @@ async def put_schedule(request: Asked) -> Response[bytes]:
 async def get_schedule(request: Asked) -> Response[bytes]:
     """One, as it is stored."""
     Query(request)
-    stored = await _found(request)
-    if _is_known(request.headers.get("if-none-match", ""), stored):
+    stored = await schedule_at(request)
+    if is_known(request, stored):
         return Response(b"", status_code=304, headers=etag(stored))
     return answered(stored_to_json(stored), headers=etag(stored))
 
@@ -70,11 +59,10 @@ async def delete_schedule(request: Asked) -> None:
     """Remove it, and cancel what it owes. With `If-Match` only if it is at that version."""
     Query(request)
     owner, key = place(request)
-    tickler = service_of(request).tickler
     await empty_body(request)
-    if not await tickler.schedules.delete(owner, key, version=await _expected(request, owner, key)):
+    if not await service_of(request).tickler.schedules.delete(owner, key, version=expected_by(request)):
         raise ScheduleNotFound(owner, key)
-    await tickler.audit.note(caller(request).name, "deleted", owner=owner, key=key)
+    await note(request, "deleted", owner=owner, key=key)
 
 
 @route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
@@ -85,47 +73,61 @@ async def options_of_schedule(request: Asked) -> Response[None]:
 
 @get("/v1/schedules", opt={"scope": "read"})
 async def list_schedules(request: Asked) -> Response[bytes]:
-    """By owner and key, a page at a time."""
+    """By owner and key, a page at a time: of as many as are asked for, or fewer that are about 4 MB."""
     query = Query(request, "owner", "key_prefix", "state", "limit", "after")
     states: tuple[State, ...] = get_args(State)
     prefix = query.text("key_prefix")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     if prefix and owner is None:
         raise Refused(422, "key_prefix goes with owner: name whose keys they are", "key_prefix")
-    page = await service_of(request).tickler.schedules.list(
-        owner=owner,
-        key_prefix=prefix or None,
-        state=query.one_of("state", states),
-        limit=query.number("limit", 100, MOST_LISTED),
-        after=query.text("after"),
-    )
-    return answered({"items": [stored_to_json(stored) for stored in page.items], "next": page.next})
+    state = query.one_of("state", states)
+    if state == "unindexed" and caller(request).owner is not None:
+        raise Refused(422, "to find those, all are compared with the index: whoever operates the service may ask", "state")
+    left, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    items: list[msgspec.Raw] = []
+    size = 0
+    while True:
+        page = await service_of(request).tickler.schedules.list(
+            owner=owner, key_prefix=prefix or None, state=state, limit=min(left, READ_TOGETHER), after=after
+        )
+        for stored in page.items:
+            item = msgspec.Raw(msgspec.json.encode(stored_to_json(stored)))
+            size += len(item)
+            if items and size > MOST_PAGE_BYTES:
+                return answered({"items": items, "next": after})
+            items.append(item)
+            after = cursor_after(stored.id)
+        left -= len(page.items)
+        if page.next is None or not left:
+            return answered({"items": items, "next": page.next})
 
 
 @post(f"{PATH}/pause", opt={"scope": "write"}, status_code=200)
 async def pause_schedule(request: Asked) -> Response[bytes]:
-    """Hold new fires."""
+    """Hold new fires. With `If-Match` only if it is at that version."""
     return await _changed(request, "paused", service_of(request).tickler.schedules.pause)
 
 
 @post(f"{PATH}/resume", opt={"scope": "write"}, status_code=200)
 async def resume_schedule(request: Asked) -> Response[bytes]:
-    """Fire again, from now on."""
+    """Fire again, from now on. With `If-Match` only if it is at that version."""
     return await _changed(request, "resumed", service_of(request).tickler.schedules.resume)
 
 
 @post(f"{PATH}/trigger", opt={"scope": "write"}, status_code=202)
 async def trigger_schedule(request: Asked) -> Response[bytes]:
-    """Fire now, out of turn."""
+    """Fire now, out of turn, whatever version there is."""
     Query(request)
     await empty_body(request)
+    for name in ("if-match", "if-none-match"):
+        if name in request.headers:
+            raise Refused(400, f"whatever is stored is fired, and no version waited for: leave {name} out", name)
     owner, key = place(request)
-    tickler = service_of(request).tickler
-    fire = await tickler.trigger(owner, key)
-    await tickler.audit.note(caller(request).name, "triggered", owner=owner, key=key, detail=fire.id)
+    fire = await service_of(request).tickler.trigger(owner, key)
+    await note(request, "triggered", owner=owner, key=key, detail=fire.id)
     return answered(fire, 202)
 
 
@@ -134,7 +136,7 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
     """Its next instants, in its own zone."""
     query = Query(request, "n", "after")
     count, after = query.number("n", 10, MOST_PREVIEWED), query.instant("after")
-    stored = await _found(request)
+    stored = await schedule_at(request)
     start = service_of(request).tickler.now_ms() if after is None else after
     if stored.starts_at is not None:
         start = max(start, stored.starts_at - 1)
@@ -159,7 +161,8 @@ async def why_schedule(request: Asked) -> Response[bytes]:
     """Why it fired at an instant, or did not; or how it stands now."""
     query = Query(request, "at")
     owner, key = place(request)
-    return answered(await service_of(request).tickler.why(owner, key, query.instant("at")))
+    tickler = service_of(request).tickler
+    return answered(await tickler.why(owner, key, query.instant("at"), names_workers=names_workers(request)))
 
 
 @get(f"{PATH}/fires", opt={"scope": "read"})
@@ -168,7 +171,7 @@ async def fires_of_schedule(request: Asked) -> Response[bytes]:
     query = Query(request, "limit", "after")
     owner, key = place(request)
     limit, after = query.number("limit", 100, MOST_LISTED), query.text("after")
-    return answered(await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after))
+    return answered(history_seen(request, await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after)))
 
 
 HANDLERS = [
@@ -191,7 +194,7 @@ async def _preview(request: Asked, when: When, count: int, after: int, until: in
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     previews, asking = service_of(request).previews, caller(request).token_id or ""
     following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
-    instants = [{"at": to_iso(each.at), "marks": each.marks} for each in following]
+    instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
     return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
 
 
@@ -205,46 +208,14 @@ def _declared(fields: object, owner: str, key: str) -> Schedule:
     return schedule_from_json({**fields, "owner": owner, "key": key})
 
 
-def _is_known(etags: str, stored: StoredSchedule) -> bool:
-    """Whether what the caller has, by `If-None-Match`, is what is stored."""
-    known = [each.strip().removeprefix("W/") for each in etags.split(",")]
-    return "*" in known or etag(stored)["etag"] in known
-
-
-async def _expected(request: Asked, owner: str, key: str) -> int | None:
-    """The version that must be there; 0: none may be there; None: whatever is there."""
-    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
-    if none_match is not None:
-        if none_match.strip() != "*":
-            raise Refused(400, "if-none-match: only * makes sense here: there must be none yet", "if-none-match")
-        if match is not None:
-            raise Refused(422, "if-match and if-none-match contradict each other: leave one of them out", "if-match")
-        return 0
-    if match is None:
-        return None
-    if match.strip() == "*":
-        stored = await service_of(request).tickler.schedules.get(owner, key)
-        if stored is None:
-            raise Refused(412, f"there is no {owner}/{key} yet: leave if-match out to make it", "if-match")
-        return stored.version
-    found = _ETAG.fullmatch(match.strip())
-    if found is None:
-        raise Refused(400, 'if-match: is not an etag as it was answered, such as "3"', "if-match")
-    return int(found[1])
-
-
-async def _found(request: Asked) -> StoredSchedule:
-    owner, key = place(request)
-    stored = await service_of(request).tickler.schedules.get(owner, key)
-    if stored is None:
-        raise ScheduleNotFound(owner, key)
-    return stored
-
-
-async def _changed(request: Asked, did: str, change: Callable[[str, str], Awaitable[StoredSchedule]]) -> Response[bytes]:
+async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
     Query(request)
     await empty_body(request)
     owner, key = place(request)
-    stored = await change(owner, key)
-    await service_of(request).tickler.audit.note(caller(request).name, did, owner=owner, key=key)
+    stored = await change(owner, key, version=expected_by(request))
+    await note(request, did, owner=owner, key=key)
     return answered(stored_to_json(stored), headers=etag(stored))
+
+
+def _to_iso(instant: datetime) -> str:
+    return instant.isoformat(timespec="seconds" if not instant.microsecond else "milliseconds")

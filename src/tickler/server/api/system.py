@@ -12,10 +12,15 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from tickler.errors import TicklerError
 from tickler.recent import Event
+from tickler.server.bodies import answered, empty_body
+from tickler.server.deeds import note
+from tickler.server.examination import examine
 from tickler.server.live import events_of
 from tickler.server.openapi import document
 from tickler.server.problems import Refused
-from tickler.server.service import MOST_LISTED, NOTHING, Asked, Query, answered, caller, empty_body, service_of, visible_owner
+from tickler.server.query import MOST_LISTED, Query
+from tickler.server.reach import Nothing, visible_owner
+from tickler.server.service import Asked, caller, service_of
 from tickler.server.stats import Stats, stats
 
 READY_S = 5.0
@@ -53,7 +58,7 @@ async def get_doctor(request: Asked) -> Response[bytes]:
     """What is wrong, as far as a few quick looks tell; with `deep=true` everything is compared, which takes its time."""
     query = Query(request, "deep")
     deep = query.one_of("deep", ("true", "false")) == "true"
-    return answered(await service_of(request).tickler.doctor(deep=deep))
+    return answered(await examine(request) if deep else await service_of(request).tickler.doctor())
 
 
 @route("/v1/doctor:repair", http_method=[HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
@@ -61,9 +66,8 @@ async def repair(request: Asked) -> Response[bytes]:
     """Look at everything, and mend what can be mended while workers run."""
     Query(request)
     await empty_body(request)
-    tickler = service_of(request).tickler
-    diagnosis = await tickler.doctor(deep=True, repair=True)
-    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    diagnosis = await examine(request, repair=True)
+    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
     return answered(diagnosis)
 
 
@@ -73,7 +77,7 @@ async def list_deeds(request: Asked) -> Response[bytes]:
     query = Query(request, "owner", "limit", "after")
     try:
         owner = visible_owner(request, query.text("owner"))
-    except NOTHING:
+    except Nothing:
         return answered({"items": [], "next": None})
     limit = query.number("limit", 100, MOST_LISTED)
     return answered(await service_of(request).tickler.audit.list(owner=owner, limit=limit, after=query.text("after")))

@@ -6,8 +6,10 @@ from typing import Any
 
 from litestar import Response, get, post
 
+from tickler.server.deeds import note
+from tickler.server.examination import examine
 from tickler.server.pages.page import form_of, page
-from tickler.server.service import Asked, caller, service_of
+from tickler.server.service import Asked, service_of
 
 
 @get("/doctor", opt={"scope": "read", "all_owners": True})
@@ -20,16 +22,15 @@ async def doctor(request: Asked) -> Response[str]:
 @post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def check(request: Asked) -> Response[Any]:
     await form_of(request)
-    diagnosis = await service_of(request).tickler.doctor(deep=True)
+    diagnosis = await examine(request)
     return await page(request, "doctor", "doctor", diagnosis=diagnosis)
 
 
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def repair(request: Asked) -> Response[Any]:
     await form_of(request)
-    tickler = service_of(request).tickler
-    diagnosis = await tickler.doctor(deep=True, repair=True)
-    await tickler.audit.note(caller(request).name, "repaired", detail=f"{len(diagnosis.findings)} findings")
+    diagnosis = await examine(request, repair=True)
+    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
     return await page(request, "doctor", "doctor", diagnosis=diagnosis)
 
 

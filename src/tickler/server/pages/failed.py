@@ -9,19 +9,23 @@ from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
 from tickler.fires import Fire
+from tickler.nameless import SOMEBODY
+from tickler.server.deeds import note
 from tickler.server.pages.page import ask_first, form_of, inside, link, page, see
+from tickler.server.retrying import MOST_RETRIED, retry_dead
+from tickler.server.seen import fires_seen
 from tickler.server.service import Asked, caller, service_of
 
 PAGE = 50
-MOST_COUNTED = 1_000
 CANCEL = "It is never delivered, then."
 
 
 @get("/failed", opt={"scope": "read"})
 async def failed(request: Asked) -> Response[str]:
     fires, (owner, key) = service_of(request).tickler.fires, _of(request, request.query_params)
-    dead = await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=request.query_params.get("after") or None)
-    open_fires = await fires.list(state="open", owner=owner, key=key, limit=PAGE)
+    after = request.query_params.get("after") or None
+    dead = fires_seen(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
+    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
     groups = [[fire] for fire in dead.items] if key else alike(dead.items)
     return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
@@ -31,7 +35,7 @@ async def failed(request: Asked) -> Response[str]:
 async def ask(request: Asked) -> Response[str]:
     """What will happen, before it does."""
     owner, key = _of(request, request.query_params)
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MOST_COUNTED)
+    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MOST_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request,
@@ -49,10 +53,8 @@ async def ask(request: Asked) -> Response[str]:
 @post("/failed/retry-all", opt={"scope": "write"}, status_code=200)
 async def retry_all(request: Asked) -> Response[Any]:
     owner, key = _of(request, await form_of(request))
-    tickler, who = service_of(request).tickler, caller(request)
-    count = await tickler.fires.retry_all(owner=owner, key=key, by=who.name)
-    await tickler.audit.note(who.name, "retried all", owner=owner, key=key, detail=f"{count} fires")
-    return see(link(owner, key) if owner and key else "/failed", "retried-all")
+    retried = await retry_dead(request, owner, key)
+    return see(link(owner, key) if owner and key else "/failed", "retried-some" if retried.more else "retried-all")
 
 
 @post("/failed/{fire_id:str}/{change:str}", opt={"scope": "write"}, status_code=200)
@@ -68,7 +70,7 @@ async def change(request: Asked) -> Response[Any]:
         return await ask_first(request, f"/failed/{fire_id}/cancel", "Cancel it", CANCEL, back)
     done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
-    await tickler.audit.note(who.name, said, owner=fire.owner, key=fire.key, detail=fire_id)
+    await note(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
     return see(back, said)
 
 

@@ -41,8 +41,8 @@ SAID = {
     "deleted": "Deleted.",
     "retried": "Sent again: a worker tries it now.",
     "retried-all": "All of them are sent again.",
+    "retried-some": "The earliest 1,000 are sent again; there are more.",
     "cancelled": "Cancelled: it is never delivered.",
-    "repaired": "Repaired what could be repaired.",
     "in": "You are signed in.",
     "out": "You are signed out.",
 }
@@ -121,10 +121,19 @@ def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[An
     """Without the form to sign out: nothing is read from the store when something went wrong."""
     problem = problem_of(error)
     if problem.status == 401:
-        return see("/login", next=request.scope["path"])
+        return see("/login", next=_wanted(request))
     if isinstance(error, ScheduleNotFound):  # whose own remedy is for programmers
         problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
     return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": ""})
+
+
+def _wanted(request: Asked) -> str | None:
+    """Where to go once signed in, as it was written. Nowhere in particular from a form: what it did is not done by looking."""
+    if request.method != "GET":
+        return None
+    path, query = request.scope["raw_path"].partition(b"?")[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
+    kept = "&".join(each for each in query.split("&") if each and not each.startswith("said="))
+    return f"{path}?{kept}" if kept else path
 
 
 def link(owner: str, key: str, *more: str) -> str:

@@ -8,10 +8,14 @@ from litestar import Response, get, post
 
 from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
+from tickler.nameless import SOMEBODY
 from tickler.schedule import StoredSchedule
+from tickler.server.deeds import note
 from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.timeline import timeline
-from tickler.server.service import Asked, caller, place, service_of
+from tickler.server.reach import place
+from tickler.server.seen import fires_seen, history_seen, names_workers
+from tickler.server.service import Asked, service_of
 from tickler.when import Unreadable, marked
 from tickler.when.words import in_words
 
@@ -28,11 +32,13 @@ async def schedule(request: Asked) -> Response[str]:
     owner, key = place(request)
     tickler = service_of(request).tickler
     stored = await tickler.schedules.get(owner, key)
-    history = await tickler.fires.history(owner, key, limit=HISTORY, after=request.query_params.get("after") or None)
+    after = request.query_params.get("after") or None
+    history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
     owed = [
-        (await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED)).items for state in ("open", "waiting", "dead")
+        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED), SOMEBODY).items
+        for state in ("open", "waiting", "dead")
     ]
     fires = [fire for each in owed for fire in each]
     listed = [fire for each in owed for fire in each[:LISTED]]
@@ -43,7 +49,7 @@ async def schedule(request: Asked) -> Response[str]:
         fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
         upcoming=_upcoming(stored) if stored is not None and reads else [],
-        why=await tickler.why(owner, key), delete=DELETE.format(owner, key),
+        why=await tickler.why(owner, key, names_workers=names_workers(request)), delete=DELETE.format(owner, key),
         drawn=timeline(history.items, fires, tickler.now_ms()),
     )  # fmt: skip
 
@@ -54,7 +60,7 @@ async def change(request: Asked) -> Response[Any]:
     change = request.path_params["change"]
     fields = await form_of(request)
     owner, key = place(request)
-    tickler, who = service_of(request).tickler, caller(request)
+    tickler, detail = service_of(request).tickler, None
     back = inside(fields.get("back"), link(owner, key))
     if change == "pause":
         await tickler.schedules.pause(owner, key)
@@ -63,7 +69,7 @@ async def change(request: Asked) -> Response[Any]:
         await tickler.schedules.resume(owner, key)
         said = "resumed"
     elif change == "trigger":
-        await tickler.trigger(owner, key)
+        detail = (await tickler.trigger(owner, key)).id
         said = "triggered"
     elif change == "delete":
         if "sure" not in fields:
@@ -73,7 +79,7 @@ async def change(request: Asked) -> Response[Any]:
         said, back = "deleted", address("/schedules", owner=owner)
     else:
         raise ScheduleNotFound(owner, key)
-    await tickler.audit.note(who.name, said, owner=owner, key=key)
+    await note(request, said, owner=owner, key=key, detail=detail)
     return see(back, said)
 
 

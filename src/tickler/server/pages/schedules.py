@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, get_args
 from zoneinfo import available_timezones
 
 from litestar import Response, get, post
+from msgspec.structs import replace
 
-from tickler.errors import InvalidInput, ScheduleNotFound, TicklerError, VersionConflict
+from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
+from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
+from tickler.seal import origin_of
+from tickler.server.deeds import note
 from tickler.server.pages.page import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
-from tickler.server.service import Asked, caller, check_target, place, service_of
+from tickler.server.reach import check_target, schedule_at
+from tickler.server.revisions import read_revision, revision_text
+from tickler.server.service import Asked, caller, service_of
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, PythonTarget
 from tickler.when import At, iso_utc
@@ -68,7 +73,7 @@ async def new(request: Asked) -> Response[str]:
 
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: Asked) -> Response[str]:
-    return await _form(request, _fields(await _stored(request)))
+    return await _form(request, _fields(await schedule_at(request)))
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
@@ -79,19 +84,11 @@ async def create(request: Asked) -> Response[Any]:
 
 @post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
 async def save(request: Asked) -> Response[Any]:
-    fields, stored = await form_of(request), await _stored(request)
+    fields, stored = await form_of(request), await schedule_at(request)
     return await _save(request, {**fields, "owner": stored.owner, "key": stored.key}, stored)
 
 
 HANDLERS = [schedules, new, edit, create, save]
-
-
-async def _stored(request: Asked) -> StoredSchedule:
-    owner, key = place(request)
-    stored = await service_of(request).tickler.schedules.get(owner, key)
-    if stored is None:
-        raise ScheduleNotFound(owner, key)
-    return stored
 
 
 async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
@@ -101,7 +98,7 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         if not who.may_see(schedule.owner):
             raise Refused(422, "is not yours: this session is bound to another owner", "owner")
         check_target(who, schedule.target)
-        version = 0 if stored is None else _version(fields)
+        version: Expected = 0 if stored is None else _revision(fields)
         done = await service.tickler.schedules.update(schedule, version=version)
     except VersionConflict:
         says = "exists already: open it to change it" if stored is None else "was changed meanwhile: open it again"
@@ -111,7 +108,7 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         if problem.status >= 500:
             raise
         return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
-    await service.tickler.audit.note(who.name, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
+    await note(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
     return see(link(done.owner, done.key), "put")
 
 
@@ -171,7 +168,7 @@ def _fields(stored: StoredSchedule) -> dict[str, str]:
         "starts_at": "" if stored.starts_at is None else iso_utc(stored.starts_at),
         "ends_at": "" if stored.ends_at is None else iso_utc(stored.ends_at),
         "enabled": "on" if stored.enabled else "",
-        "version": str(stored.version),
+        "version": revision_text(stored),
     }
     return shown | {name: str(policy[name]) for name in (*POLICY_TEXTS, *POLICY_NUMBERS) if name in policy}
 
@@ -205,7 +202,19 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
         return schedule
     if kind == "keep" or (stored is not None and (_fields(stored)["kind"], _fields(stored)["to"]) == (kind, to)):
         return schedule_with(schedule, before)
+    if kind == "http" and isinstance(before, HttpTarget):
+        return schedule_with(schedule, _moved(before, to))
     return schedule_with(schedule, HttpTarget(to) if kind == "http" else PythonTarget(to))
+
+
+def _moved(before: HttpTarget, url: str) -> HttpTarget:
+    """To another URL, with all that the form does not show; what is sealed is for one host alone."""
+    moved = replace(before, url=url)
+    if before.sealed is not None and origin_of(before.url) != origin_of(url):
+        origin = origin_of(before.url)
+        says = f"headers or a secret of it are sealed for {origin} alone: stay there, or put it by the API with them"
+        raise Refused(422, says, "target.url")
+    return moved
 
 
 def schedule_with(schedule: Schedule, target: Any) -> Schedule:
@@ -220,16 +229,16 @@ def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[st
     for name in POLICY_NUMBERS:
         if text := fields.get(name, "").strip():
             try:
-                policy[name] = json.loads(text)
-            except ValueError:
+                policy[name] = read_json(text.encode(errors="surrogatepass"))
+            except InvalidInput:
                 raise Refused(422, f"{name} is no number", f"policy.{name}") from None
         else:
             policy.pop(name, None)
     return policy
 
 
-def _version(fields: Mapping[str, str]) -> int:
-    text = fields.get("version", "")
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 16):
-        raise Refused(400, "the form has lost the version it was made for: open it again")
-    return int(text)
+def _revision(fields: Mapping[str, str]) -> Revision:
+    try:
+        return read_revision(fields.get("version", ""))
+    except InvalidInput:
+        raise Refused(400, "the form has lost the version it was made for: open it again") from None

@@ -84,6 +84,24 @@ class DynamodbIndex:
     async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
         return await self._table.count(self._table.due, await self._table.shards(), until=due_by, most=most)
 
+    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
+        """Of `limit` heads: where some of those are in no index, there may be more rows than are found here."""
+        heads = layout.owners_heads(owner)
+        request: dict[str, object] = {
+            "KeyConditionExpression": "pk = :owner AND begins_with(sk, :heads)",
+            "ExpressionAttributeValues": {":owner": text(f"owner#{owner}"), ":heads": text(heads)},
+            "ProjectionExpression": "next_fire_at",
+            "Limit": limit,
+        }
+        found: list[int] = []
+        met = 0
+        async for page in self._table.pages(request):
+            found += [int(item["next_fire_at"]["N"]) for item in page["Items"] if "next_fire_at" in item]
+            met += len(page["Items"])
+            if met >= limit:
+                return found[:limit], "LastEvaluatedKey" in page or met > limit
+        return found, False
+
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         heads = await self._unreadable_heads(limit)
         return sorted((layout.set_aside(head) for head in heads), key=lambda aside: (aside.owner, aside.key))[:limit]

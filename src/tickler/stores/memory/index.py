@@ -69,6 +69,10 @@ class MemoryIndex:
         found = sum(due_by is None or entry.next_fire_at <= due_by for entry in self._tables.index.values())
         return found if most is None else min(found, most)
 
+    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
+        found = [entry.next_fire_at for id, entry in self._tables.index.items() if id.owner == owner]
+        return found[:limit], len(found) > limit
+
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         unreadable = sorted((id, aside) for id, aside in self._tables.aside.items() if aside.state == "unreadable")
         return [

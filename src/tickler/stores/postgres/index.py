@@ -41,6 +41,7 @@ _COUNT = """
         SELECT FROM {schema}.tickler_index WHERE next_fire_at <= coalesce($1::bigint, 9223372036854775807) LIMIT $2::bigint
     ) AS counted
 """
+_NEXT_FIRES = "SELECT next_fire_at FROM {schema}.tickler_index WHERE owner = $1 LIMIT $2"
 _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
@@ -122,6 +123,11 @@ class PostgresIndex:
     async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
         sql = self._database.sql(_COUNT)
         return int(await self._database.read(lambda connection: connection.fetchval(sql, due_by, most)))
+
+    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
+        sql = self._database.sql(_NEXT_FIRES)
+        found = await self._database.read(lambda connection: connection.fetch(sql, owner, limit + 1))
+        return [at for (at,) in found[:limit]], len(found) > limit
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         sql = self._database.sql(_SET_ASIDE)

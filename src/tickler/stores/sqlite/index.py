@@ -26,6 +26,7 @@ ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
 _MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM tickler_index {due} LIMIT :most)"
+_NEXT_FIRES = "SELECT next_fire_at FROM tickler_index WHERE owner = ? LIMIT ?"
 _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
@@ -92,6 +93,10 @@ class SqliteIndex:
         query = _COUNT.format(due="" if due_by is None else "WHERE next_fire_at <= :due_by")
         found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchone())
         return int(found[0])
+
+    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
+        found = await self._connection.read(lambda connection: connection.execute(_NEXT_FIRES, (owner, limit + 1)).fetchall())
+        return [at for (at,) in found[:limit]], len(found) > limit
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         found = await self._connection.read(lambda connection: connection.execute(_SET_ASIDE, (limit,)).fetchall())

@@ -14,14 +14,16 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycl
 const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
-function count(value, most) {
-  return most && value >= most ? `${value.toLocaleString()}+` : value.toLocaleString();
+const ofRows = ["sleeping", "due", "late"];
+
+function count(value, most, more) {
+  return more || (most && value >= most) ? `${value.toLocaleString()}+` : value.toLocaleString();
 }
 
 function showNumbers(stats) {
   for (const place of document.querySelectorAll("[data-number]")) {
     const name = place.dataset.number;
-    place.textContent = count(stats[name], Number(place.dataset.most || 0));
+    place.textContent = count(stats[name], Number(place.dataset.most || 0), stats.more && ofRows.includes(name));
     const box = place.closest(".number");
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
@@ -30,7 +32,7 @@ function showNumbers(stats) {
   showClocks();
   showWorkers(stats.workers, stats.now_ms);
   const nextDue = document.getElementById("next-due");
-  if (!stats.next_due_at) nextDue.textContent = "nothing";
+  if (!stats.next_due_at) nextDue.textContent = stats.more ? "not known: there are too many" : "nothing";
   else {
     if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
     show(nextDue.firstElementChild, stats.next_due_at);

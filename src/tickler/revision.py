@@ -1,0 +1,52 @@
+"""Which writing of a schedule somebody has read, so that nobody else's is written over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tickler.errors import InvalidInput, VersionConflict
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """A version, and when its schedule was made: one that was deleted and put again counts from 1 again. None: whichever."""
+
+    version: int | None = None
+    created_at: int | None = None
+
+    def fits(self, stored: Revision) -> bool:
+        return self.version in (None, stored.version) and self.created_at in (None, stored.created_at)
+
+
+Expected = int | Revision | Sequence[Revision]  # a version, 0 meaning that there must be none; or one of these
+
+
+def check_version(expected: object) -> None:
+    """Refuse what is nothing that could be expected."""
+    if isinstance(expected, bool) or not isinstance(expected, int | Revision | list | tuple):
+        raise _no_version(expected)
+    if isinstance(expected, int) and not 0 <= expected < 1 << 63:
+        raise _no_version(expected)
+    if isinstance(expected, list | tuple) and not (expected and all(isinstance(each, Revision) for each in expected)):
+        raise _no_version(expected)
+
+
+def check_expected(name: str, expected: Expected, stored: Revision | None) -> None:
+    """`VersionConflict` if what is stored is not what is expected."""
+    if isinstance(expected, int):
+        if expected != (0 if stored is None else stored.version):
+            raise VersionConflict(name, expected, 0 if stored is None else stored.version or 0)
+        return
+    wanted = [expected] if isinstance(expected, Revision) else expected
+    if stored is None:
+        raise VersionConflict(name, wanted[0].version or 0, 0)
+    if not any(each.fits(stored) for each in wanted):
+        same = next((each for each in wanted if each.version == stored.version), wanted[-1])
+        raise VersionConflict(name, same.version or 0, stored.version or 0)
+
+
+def _no_version(expected: object) -> InvalidInput:
+    return InvalidInput(
+        f"version: {str(expected)[:80]!r} is no version: pass that of the schedule as you have read it, or 0 for none"
+    )

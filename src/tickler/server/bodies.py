@@ -1,0 +1,46 @@
+"""What requests and answers carry: JSON, read strictly, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar import Response
+
+from tickler.errors import InvalidInput
+from tickler.server.problems import Refused
+from tickler.server.service import Asked
+from tickler.strict_json import read_json
+
+JSON = "application/json"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def answered(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    return Response(_encode(value), status_code=status, media_type=JSON, headers=dict(headers or {}))
+
+
+def check_bodiless(request: Asked) -> None:
+    """What only reads has no body."""
+    if request.method == "GET" and (request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers):
+        raise Refused(400, "nobody reads the body of a GET: leave it out")
+
+
+async def body_of(request: Asked) -> Any:
+    """The JSON that was sent."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON and not kind.endswith("+json"):
+        raise Refused(415, "send JSON, with `content-type: application/json`", "content-type")
+    try:
+        return read_json(await request.body())
+    except InvalidInput as error:
+        raise Refused(400, f"the body {error}") from None
+
+
+async def empty_body(request: Asked) -> None:
+    """Of what needs to be told nothing: it may send an empty object."""
+    sent = await request.body()
+    if sent.strip() not in (b"", b"{}"):
+        raise Refused(400, "nobody reads a body here: leave it out")

@@ -1,0 +1,18 @@
+"""The doctor that looks at everything: one at a time, since each walks over the whole store."""
+
+from __future__ import annotations
+
+from tickler.observe.diagnosis import Diagnosis
+from tickler.server.problems import Refused
+from tickler.server.service import Asked, service_of
+
+
+async def examine(request: Asked, *, repair: bool = False) -> Diagnosis:
+    service = service_of(request)
+    if service.is_examined:
+        raise Refused(409, "everything is being looked at already: wait until that is done", headers={"retry-after": "10"})
+    service.is_examined = True
+    try:
+        return await service.tickler.doctor(deep=True, repair=repair)
+    finally:
+        service.is_examined = False
