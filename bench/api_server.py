@@ -14,8 +14,8 @@ from litestar.enums import HttpMethod
 from tickler import connect
 from tickler.cli.collector import spare_the_collector
 from tickler.server.app import make_app
+from tickler.server.entrance.wire import uvicorn_config
 from tickler.server.settings import ServerSettings
-from tickler.server.wire import uvicorn_config
 
 
 @route("/{path:path}", http_method=[HttpMethod.GET, HttpMethod.PUT], status_code=200)

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tickler.server.openapi import document
+from tickler.server.description.document import document
 
 
 def check_described(method: str, path: str, status: int, content_type: str, body: bytes) -> None:

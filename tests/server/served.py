@@ -17,8 +17,8 @@ from yarl import URL
 from server.described import check_described
 from tickler import Tickler
 from tickler.server.app import make_app
+from tickler.server.entrance.wire import PROTOCOLS, uvicorn_config
 from tickler.server.settings import ServerSettings
-from tickler.server.wire import PROTOCOLS, uvicorn_config
 
 PROBLEM = "application/problem+json"
 NDJSON = "application/x-ndjson"

@@ -13,7 +13,7 @@ import pytest
 
 from server.served import NDJSON, Api, serving
 from tickler import PartlyWritten, Schedule, StoreUnavailable, Tickler, connect
-from tickler.server import door
+from tickler.server.entrance import door
 from tickler.server.settings import ServerSettings
 from tickler.server.spooled import SpooledResponse
 

@@ -23,7 +23,7 @@ from server.served import serving
 from server.surface import every_route
 from tickler import HttpTarget, LambdaTarget, SqsTarget, connect
 from tickler.delivery import Delivery, Outcome
-from tickler.server.openapi import document
+from tickler.server.description.document import document
 from tickler.server.settings import ServerSettings
 
 EXAMPLES, SOAK_EXAMPLES = 5, 150

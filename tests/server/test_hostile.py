@@ -16,8 +16,8 @@ import pytest
 
 from server.served import PROBLEM, Api, serving
 from tickler import ManualClock, Tickler, connect
-from tickler.server import door, wire
 from tickler.server.api import schedules
+from tickler.server.entrance import door, wire
 from tickler.server.settings import ServerSettings
 from tickler.when import When
 from tickler.when.marks import marked

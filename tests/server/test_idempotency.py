@@ -9,9 +9,9 @@ import pytest
 
 from server.served import Api
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler
-from tickler.server.idempotency import KIND, RUNNING_MS, Once
+from tickler.server.entrance.idempotency import KIND, RUNNING_MS, Once
+from tickler.server.entrance.who import ADMITTED, KEY, LOCAL
 from tickler.server.problems import Refused
-from tickler.server.who import ADMITTED, KEY, LOCAL
 
 PATH = "/v1/schedules/u1/digest"
 TRIGGER = f"{PATH}/trigger"
@@ -178,7 +178,7 @@ async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_
 async def test_a_key_is_held_as_long_as_its_request_runs(
     t: Tickler, once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.server.idempotency.EXTEND_S", 0.001)
+    monkeypatch.setattr("tickler.server.entrance.idempotency.EXTEND_S", 0.001)
     service, go_on = once
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)

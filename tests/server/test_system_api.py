@@ -16,12 +16,12 @@ from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickl
 from tickler.delivery import Delivery
 from tickler.server.api import system
 from tickler.server.app import make_app
+from tickler.server.entrance.sessions import Sessions
+from tickler.server.entrance.wire import PROTOCOLS
 from tickler.server.live import Live
-from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
 from tickler.server.shared import Shared
 from tickler.server.stats import stats
-from tickler.server.wire import PROTOCOLS
 from tickler.tokens import NONE_REMEMBERED_MS
 
 PATH = "/v1/schedules/u1/digest"

@@ -17,7 +17,7 @@ from tickler import GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, Sch
 from tickler.cli.app import run
 from tickler.cli.serve import _check_open
 from tickler.delivery import Delivery
-from tickler.server.rates import Rates
+from tickler.server.entrance.rates import Rates
 from tickler.server.settings import ServerSettings
 from tickler.tokens import CLOSED, SCOPES, Scope
 from tickler.workers import WorkerReport

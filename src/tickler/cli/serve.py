@@ -111,7 +111,7 @@ def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: boo
         import uvicorn
 
         from tickler.server.app import make_app
-        from tickler.server.wire import uvicorn_config
+        from tickler.server.entrance.wire import uvicorn_config
     except ImportError as error:
         raise InvalidInput(f"{error.name} is not installed: `pip install 'tickler[server]'`") from None
     server = uvicorn.Server(uvicorn_config(make_app(tickler, settings, runs_here=runs, live=live)))

@@ -14,17 +14,17 @@ from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
 from tickler.server.api import bulk, fires, schedules, system
 from tickler.server.bodies import check_bodiless
-from tickler.server.door import Door
-from tickler.server.idempotency import Once
+from tickler.server.entrance.door import Door
+from tickler.server.entrance.idempotency import Once
+from tickler.server.entrance.rates import Rates
+from tickler.server.entrance.sessions import Sessions
+from tickler.server.entrance.who import ADMITTED, check_allowed, who_of
 from tickler.server.live import Live
 from tickler.server.pages import handlers as pages
 from tickler.server.pages.page import error_page
 from tickler.server.problems import answer
-from tickler.server.rates import Rates
 from tickler.server.service import SERVICE, Service
-from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
-from tickler.server.who import ADMITTED, check_allowed, who_of
 from tickler.tickler import Tickler
 
 

@@ -6,9 +6,9 @@ from urllib.parse import unquote
 
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import StoredSchedule
+from tickler.server.entrance.who import Who
 from tickler.server.problems import Refused
 from tickler.server.service import Asked, caller, service_of
-from tickler.server.who import Who
 from tickler.target import HttpTarget, Target
 
 

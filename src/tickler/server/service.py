@@ -7,13 +7,13 @@ from typing import Any
 from litestar import Request
 
 from tickler.observe.metrics import Metrics
+from tickler.server.entrance.sessions import Sessions
+from tickler.server.entrance.who import Who, who_of
 from tickler.server.live import Live
 from tickler.server.previews import Previews
-from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
 from tickler.server.shared import Shared
 from tickler.server.stats import Stats
-from tickler.server.who import Who, who_of
 from tickler.tickler import Tickler
 
 SERVICE = "tickler.service"  # in an ASGI scope

@@ -15,12 +15,12 @@ from tickler.errors import PartlyWritten, TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
 from tickler.server.deeds import Touched, note_of_many
+from tickler.server.entrance.who import Who
 from tickler.server.problems import Refused, problem_of
 from tickler.server.query import Query
 from tickler.server.reach import Nothing, check_target, visible_owner
 from tickler.server.service import Asked, caller, service_of
 from tickler.server.spooled import SpooledResponse
-from tickler.server.who import Who
 
 NDJSON = "application/x-ndjson"
 

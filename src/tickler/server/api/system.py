@@ -14,9 +14,9 @@ from tickler.errors import TicklerError
 from tickler.recent import Event
 from tickler.server.bodies import answered, empty_body
 from tickler.server.deeds import note
+from tickler.server.description.document import document
 from tickler.server.examination import examine
 from tickler.server.live import events_of
-from tickler.server.openapi import document
 from tickler.server.problems import Refused
 from tickler.server.query import MOST_LISTED, Query
 from tickler.server.reach import Nothing, visible_owner

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from tickler.clock import to_datetime
 from tickler.errors import ScheduleNotFound, UnknownTimezone
 from tickler.observe import phrases
+from tickler.server.entrance.who import KEY, NOBODY, Who
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.server.service import Asked, caller, service_of
-from tickler.server.who import KEY, NOBODY, Who
 from tickler.version import VERSION
 from tickler.when import When
 from tickler.when.zones import load_zone

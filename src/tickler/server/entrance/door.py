@@ -17,12 +17,12 @@ from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from tickler.server.entrance.rates import Rates
+from tickler.server.entrance.room import Room
+from tickler.server.entrance.sessions import Sessions
+from tickler.server.entrance.who import KEY, LOCAL, NOBODY, Who, of_token
 from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
-from tickler.server.rates import Rates
-from tickler.server.room import Room
-from tickler.server.sessions import Sessions
 from tickler.server.settings import ServerSettings
-from tickler.server.who import KEY, LOCAL, NOBODY, Who, of_token
 from tickler.tokens import Tokens
 
 MOST_REQUESTS = 1_000  # at once; more are told to come back

@@ -12,7 +12,7 @@ from tickler.fires import Fire, FirePage, HistoryPage
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
-from tickler.server.described_types import Preview, Retried, RetryBody, ScheduleBody, SchedulePage, StoredScheduleBody
+from tickler.server.description.types import Preview, Retried, RetryBody, ScheduleBody, SchedulePage, StoredScheduleBody
 from tickler.server.stats import Stats
 
 NDJSON = "application/x-ndjson"

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from litestar.exceptions import NotFoundException
 
+from tickler.server.entrance.sessions import Session
 from tickler.server.problems import Refused
-from tickler.server.sessions import Session
 from tickler.tokens import SCOPES, Scope, Token
 
 KEY = "tickler.who"  # in an ASGI scope

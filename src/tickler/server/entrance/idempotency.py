@@ -16,8 +16,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.records import RecordStore, value_of
+from tickler.server.entrance.who import ADMITTED, NOBODY, who_of
 from tickler.server.problems import Refused
-from tickler.server.who import ADMITTED, NOBODY, who_of
 
 KIND = "idempotency"
 KEPT_MS = 24 * 3_600_000

@@ -10,8 +10,8 @@ import msgspec
 
 from tickler.fires import FireState
 from tickler.schedule import State
-from tickler.server.described_routes import NDJSON, ROUTES, Route
-from tickler.server.described_types import EARLIEST_MS, LATEST_MS, StoredScheduleBody
+from tickler.server.description.routes import NDJSON, ROUTES, Route
+from tickler.server.description.types import EARLIEST_MS, LATEST_MS, StoredScheduleBody
 from tickler.server.problems import MEDIA_TYPE, Problem
 from tickler.version import VERSION
 

@@ -1,0 +1,1 @@
+"""The API, described as OpenAPI 3.1."""
