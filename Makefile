@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 
 # Parts that only some tests need: installed where that is possible; the tests say loudly what they miss otherwise.
 .PHONY: parts
-parts:
+parts: $(READY)
 	@PATH="$$PATH:/usr/sbin"; missing=""; \
 	command -v pgbouncer >/dev/null || missing="pgbouncer"; \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
@@ -31,12 +31,16 @@ parts:
 	            || echo "$$part could not be installed: its tests are SKIPPED"; \
 	    else echo "there is no $$part: its tests are SKIPPED (apt-get install $$part)"; fi; \
 	done
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || { \
+	    echo "fetching promtool"; cd $(VENV) && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } \
+	        && dpkg-deb -x prometheus_*.deb prometheus && rm prometheus_*.deb && ln -sf ../prometheus/usr/bin/promtool bin/promtool; \
+	} >/dev/null 2>&1 || echo "there is no promtool: the tests of the alerts are SKIPPED (apt-get install prometheus)"
 
 run: $(READY) ## Start the service on SQLite, with thousands of made-up schedules to look at
 	@$(BIN)/tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -rs
+	PATH="$$PATH:$(abspath $(BIN))" $(BIN)/python -m pytest -n 3 --dist loadgroup -rs
 
 check: $(READY) ## Lint, format, types and import rules
 	$(BIN)/ruff check .

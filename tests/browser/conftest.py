@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All on one worker, so that Chromium starts once; and on one event loop, which it is bound to."""
     for item in items:

@@ -27,6 +27,7 @@ from tickler.server.description.document import document
 from tickler.server.settings import ServerSettings
 
 EXAMPLES, SOAK_EXAMPLES = 5, 150
+SCENARIOS, SOAK_SCENARIOS = 15, 150
 STEPS, SOAK_STEPS = 6, 12
 # What fits the description may still be refused: an expression that does not read, a zone that is none, a time that has passed,
 # a key that was used before, a version that is not there.
@@ -119,7 +120,8 @@ def described() -> dict[str, Any]:
     return {**document(), "paths": paths, "security": [{"token": []}]}
 
 
-def config(url: str, token: str, seed: int, examples: int, steps: int) -> SchemathesisConfig:
+def config(url: str, token: str, seed: int, *, soak: bool) -> SchemathesisConfig:
+    examples, scenarios, steps = (SOAK_EXAMPLES, SOAK_SCENARIOS, SOAK_STEPS) if soak else (EXAMPLES, SCENARIOS, STEPS)
     return SchemathesisConfig.from_dict(
         {
             "seed": seed,
@@ -127,7 +129,7 @@ def config(url: str, token: str, seed: int, examples: int, steps: int) -> Schema
             "headers": {"Authorization": f"Bearer {token}"},
             "continue-on-failure": True,
             "generation": {"max-examples": examples, "mode": "all"},
-            "phases": {"stateful": {"max-steps": steps}},
+            "phases": {"stateful": {"max-steps": steps, "generation": {"max-examples": scenarios}}},
             "checks": {
                 "positive_data_acceptance": {"expected-statuses": REFUSED_THOUGH_IT_FITS},
                 "negative_data_rejection": {"expected-statuses": REFUSED},
@@ -165,13 +167,12 @@ class Found:
 
 
 def test_every_check_and_every_link_finds_nothing(soak: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    examples, steps = (SOAK_EXAMPLES, SOAK_STEPS) if soak else (EXAMPLES, STEPS)
     known_formats()
     # Here a PUT makes things; without this, scenarios begin with POSTs about what is not there.
     monkeypatch.setattr(stateful, "is_likely_root_transition", lambda operation, *_: operation.method == "put")
     found = Found()
     with live_service() as (url, token):
-        schema = schemathesis.openapi.from_dict(described(), config=config(url, token, seed, examples, steps))
+        schema = schemathesis.openapi.from_dict(described(), config=config(url, token, seed, soak=soak))
         schema.hook("map_case")(consistent)
         for event in from_schema(schema).execute():
             found.add(event)
