@@ -58,6 +58,11 @@ MUTANTS = [
         "tests/stores/test_postgres_gathering.py::test_a_schedule_that_somebody_holds_does_not_hold_up_the_others", "schedules",
     ),
     of_store(
+        "postgres", "go on for nobody", "            settling.cancel()", "            pass",
+        "tests/stores/test_postgres_gathering.py::test_a_put_that_was_given_up_is_undone_and_its_connection_is_free_again",
+        "gathering",
+    ),
+    of_store(
         "postgres", "change one schedule twice at once", "key in keys or", "",
         "tests/stores/test_postgres_gathering.py::test_what_has_to_be_apart_is_asked_one_after_the_other", "gathering",
     ),

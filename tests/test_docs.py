@@ -210,3 +210,10 @@ async def test_the_readmes_example_delivers_what_is_due(tmp_path: Path) -> None:
     delivered, summary = ran.stdout.splitlines()
     assert delivered.startswith("ada {'to': 'ada@example.org'} ")
     assert summary.startswith("Summary(claimed=1, delivered=1, failed=0, dead=0, left=False, ")
+
+
+def test_the_architecture_shows_the_layers_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    drawn = "\n".join(layer.replace("tickler.", "") for layer in layers)
+    assert f"```\n{drawn}\n```" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from tickler.contents import Contents, Part, RawSchedule, Remembered
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.fires import Entry, Fire
 from tickler.observe.phrases import some
-from tickler.records import Record, RecordStore
+from tickler.records import Record, RecordStore, value_of
 from tickler.schedule import Id
 from tickler.store import Store
 from tickler.workers import KEPT_MS, workers
@@ -323,7 +323,9 @@ async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncItera
     after = ""
     while found := await records.list(AUDIT, now_ms=now_ms, after=after, limit=PAGE):
         for record in found:
-            deed = msgspec.convert(record.value, Deed)
+            deed = value_of(record, Deed)
+            if deed is None:
+                continue
             if deed.at <= since_ms:
                 return
             yield record.name, deed

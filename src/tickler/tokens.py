@@ -18,7 +18,7 @@ import msgspec
 
 from tickler.clock import Clock, to_ms
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
-from tickler.records import Record, RecordStore
+from tickler.records import Record, RecordStore, value_of
 from tickler.schedule import check_name
 
 Scope = Literal["read", "write", "operate"]  # look; change schedules and fires; tick, repair and what concerns all owners
@@ -83,7 +83,8 @@ class Tokens:
 
     async def list(self) -> list[Token]:
         """All that are valid, up to a thousand, by id."""
-        return [_read(record.value)[1] for record in await self._page(MOST_LISTED)]
+        found = [_read(record) for record in await self._page(MOST_LISTED)]
+        return [read[1] for read in found if read is not None]
 
     async def exist(self) -> bool:
         """Whether there was ever any since the service was last open: until then, nobody needs one."""
@@ -134,14 +135,14 @@ class Tokens:
         if known is not None and now_ms < known[0]:
             return known[1:] if known[2].expires_at is None or now_ms < known[2].expires_at else None
         record = await self._records.get(KIND, id, now_ms=now_ms)
-        if record is None:
+        read = None if record is None else _read(record)
+        if read is None:
             self._known.pop(id, None)
             return None
         if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
-        right, token = _read(record.value)
-        self._known[id] = (now_ms + REMEMBERED_MS, right, token)
-        return right, token
+        self._known[id] = (now_ms + REMEMBERED_MS, *read)
+        return read
 
     async def _is_closed(self) -> bool:
         """A store of an earlier version has tokens and no record: it gets one now, or at the next look."""
@@ -161,10 +162,18 @@ class Tokens:
         return await self._records.list(KIND, now_ms=self._clock.now_ms(), limit=limit)
 
 
-def _read(value: object) -> tuple[bytes, Token]:
-    assert isinstance(value, dict)
-    fields = {name: each for name, each in value.items() if name != "hash"}
-    return bytes.fromhex(value["hash"]), msgspec.convert(fields, Token)
+class _Kept(Token, frozen=True, kw_only=True):
+    """A token as it is stored."""
+
+    hash: str
+
+
+def _read(record: Record) -> tuple[bytes, Token] | None:
+    """Its hash, and what it lets do. None for what a newer version wrote: nobody knows here what that lets do."""
+    kept = value_of(record, _Kept)
+    if kept is None:
+        return None
+    return bytes.fromhex(kept.hash), Token(**{name: getattr(kept, name) for name in Token.__struct_fields__})
 
 
 def _hash(secret: str) -> bytes:

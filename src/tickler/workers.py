@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 from msgspec.structs import replace
 
+from tickler.errors import VersionConflict
 from tickler.records import RecordStore, value_of
 
 KIND = "worker"
@@ -36,17 +39,22 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.doing != STOPPED and now_ms - self.seen_at < MISSING_MS
 
 
-async def report(records: RecordStore, worker: WorkerReport) -> None:
+async def report(records: RecordStore, worker: WorkerReport, *, expected: int | None = None) -> None:
     value = msgspec.json.encode(worker)
-    await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=worker.seen_at + KEPT_MS)
+    expires_at = worker.seen_at + KEPT_MS
+    await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=expires_at, expected=expected)
 
 
 async def report_tick(records: RecordStore, tick: WorkerReport) -> None:
     """Of one that has ended. All of them share one record: at a beat a minute, those of a day would hide who works."""
-    before = await records.get(KIND, TICK, now_ms=tick.seen_at)
-    known = None if before is None else value_of(before, WorkerReport)
-    claimed_at = None if known is None else known.last_claim_at
-    await report(records, replace(tick, name=TICK, last_claim_at=tick.last_claim_at or claimed_at))
+    while True:
+        before = await records.get(KIND, TICK, now_ms=tick.seen_at)
+        known = None if before is None else value_of(before, WorkerReport)
+        claims = [each.last_claim_at for each in (tick, known) if each is not None and each.last_claim_at is not None]
+        said = replace(tick, name=TICK, last_claim_at=max(claims, default=None))
+        with suppress(VersionConflict):  # another tick has ended just now
+            await report(records, said, expected=0 if before is None else before.version)
+            break
     await records.delete(KIND, tick.name)
 
 

@@ -403,6 +403,29 @@ async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatc
                 await asyncio.sleep(0.01)
 
 
+async def test_strangers_take_no_stylesheet_from_those_who_are_let_in(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_OF_ONE", 0)
+    await t.tokens.create(["read"])
+    async with serving(t) as api:
+        assert (await api.get("/login")).status == 429
+        assert (await api.get("/static/style.css")).status == 200
+
+
+async def test_many_who_ask_whether_it_is_ready_share_one_look_at_the_store(
+    t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def slow() -> None:
+        nonlocal looks
+        looks += 1
+        await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(t.store.index, "next_due", slow)
+    answers = await asyncio.gather(*(api.get("/health/ready") for _ in range(50)))
+    assert ({answer.status for answer in answers}, looks) == ({200}, 1)
+
+
 async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "MOST_STREAMS", 2)
     texts = [(await t.tokens.create(["read"]))[1] for _ in range(2)]

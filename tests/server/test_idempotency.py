@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from server.served import Api
-from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler
+from server.served import Api, serving
+from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
 from tickler.server.entrance.idempotency import KIND, RUNNING_MS, Once
 from tickler.server.entrance.who import ADMITTED, KEY, LOCAL
 from tickler.server.problems import Refused
@@ -191,6 +191,18 @@ async def test_a_key_is_held_as_long_as_its_request_runs(
         await ask(service)
     go_on[1].set()
     assert [await first, await ask(service)] == [b"1", b"1"]
+
+
+async def test_a_key_that_is_being_held_when_its_request_ends_is_kept_as_done(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tickler.server.entrance.idempotency.EXTEND_S", 0.001)
+    async with connect(postgres_url) as t, serving(t) as api:
+        await api.put(PATH, {"when": "@daily", "target": {"type": "python", "handler": "echo"}})
+        answers = [await api.post(TRIGGER, idempotency_key=f"k{number}") for number in range(40)]
+        again = [await api.post(TRIGGER, idempotency_key=f"k{number}") for number in range(40)]
+    assert {answer.status for answer in answers} == {202}
+    assert [answer.body for answer in again] == [answer.body for answer in answers]
 
 
 async def test_whoever_was_taken_for_gone_leaves_the_key_to_who_came_after(

@@ -551,3 +551,15 @@ def test_a_rate_remembers_so_many_callers_and_no_more() -> None:
 def test_settings_that_do_not_fit_are_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match="settings"):
         ServerSettings.from_environment({f"TICKLER_{name}": value})
+
+
+async def test_a_token_that_a_newer_version_made_is_not_valid_here_and_hides_no_other(t: Tickler, api: Api) -> None:
+    known, _ = await t.tokens.create(["read"])
+    strange, text = await t.tokens.create(["read"])
+    record = await t.store.records.get("token", strange.id, now_ms=t.now_ms())
+    assert record is not None
+    assert isinstance(record.value, dict)
+    value = json.dumps({**record.value, "scopes": ["dance"]}).encode()
+    await t.store.records.put("token", strange.id, value, now_ms=t.now_ms())
+    assert [token.id for token in await t.tokens.list()] == [known.id]
+    assert (await api.bearing(text).get("/v1/schedules")).status == 401

@@ -144,6 +144,23 @@ async def test_a_new_schedule_that_somebody_is_about_to_write_does_not_hold_up_t
     assert (await twin).version == 2
 
 
+async def test_a_put_that_was_given_up_is_undone_and_its_connection_is_free_again(t: Tickler, other: asyncpg.Connection) -> None:
+    await t.schedules.put(schedule("held"))
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute("SELECT FROM tickler_schedules WHERE key = 'held' FOR UPDATE")
+    for _ in range(12):  # more than there are connections
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(t.schedules.put(schedule("held", payload="given up")), 0.12)
+    async with asyncio.timeout(5):
+        assert await t.schedules.get("u1", "held") is not None
+    await transaction.commit()
+    await t.schedules.put(schedule("next"))
+    stored = await t.schedules.get("u1", "held")
+    assert stored is not None
+    assert (stored.version, stored.payload) == (1, None)
+
+
 async def test_many_at_once_get_what_is_there(t: Tickler) -> None:
     await asyncio.gather(*(t.schedules.put(schedule(f"k{n}", payload=n)) for n in range(250)))
     got = await asyncio.gather(*(t.schedules.get("u1", f"k{n % 300}") for n in range(600)))

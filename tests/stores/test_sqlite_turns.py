@@ -109,6 +109,52 @@ async def test_one_whose_caller_goes_while_it_is_written_is_undone(connection: C
     assert await numbers(connection) == []
 
 
+async def test_one_whose_caller_goes_before_the_commit_of_all_is_undone_alone(connection: Connection) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly(raw: sqlite3.Connection) -> int:
+        begun.set()
+        go.wait(10)
+        return insert(2)(raw)
+
+    other = sqlite3.connect(connection.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waits = asyncio.create_task(connection.write(insert(0)))
+    await asyncio.sleep(0.02)
+    leaving, stays = asyncio.create_task(connection.write(insert(1))), asyncio.create_task(connection.write(slowly))
+    await asyncio.sleep(0)
+    other.close()
+    await waits
+    await asyncio.to_thread(begun.wait, 10)  # the first is written, and not committed yet
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    go.set()
+    assert await stays == 2
+    assert await numbers(connection) == [0, 2]
+
+
+async def test_a_loop_that_is_closed_holds_up_nobody(connection: Connection) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly(raw: sqlite3.Connection) -> None:
+        begun.set()
+        go.wait(10)
+
+    def elsewhere() -> None:
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(connection.read(slowly))
+        loop.call_later(0.01, loop.stop)
+        loop.run_forever()
+        begun.wait(10)
+        task.cancel()
+        loop.run_until_complete(asyncio.wait([task]))
+        loop.close()
+
+    await asyncio.to_thread(elsewhere)
+    go.set()
+    assert await connection.write(insert(1)) == 1
+
+
 async def test_whatever_a_call_raises_the_next_are_served(connection: Connection) -> None:
     def ends(raw: sqlite3.Connection) -> None:
         next(iter(()))
@@ -117,6 +163,13 @@ async def test_whatever_a_call_raises_the_next_are_served(connection: Connection
         await connection.read(ends)
     with pytest.raises(RuntimeError, match="StopIteration"):
         await connection.write(ends)
+
+    def leaves(raw: sqlite3.Connection) -> None:
+        raise SystemExit
+
+    for ask in (connection.read, connection.write):
+        with pytest.raises(RuntimeError, match="SystemExit"):
+            await ask(leaves)
     assert await connection.write(insert(1)) == 1
 
 

@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Write every schedule as a line of JSON, which `tickler import` reads. Exit code 1 if one could not be written whole."""
     left_out: list[StoredSchedule] = []
-    if Path(file).is_file() and not force:
+    if file != "-" and Path(file).is_file() and not force:
         raise InvalidInput(f"{file} is there already: name another file, or pass --force to replace it")
     with _opened(file) as target, progress("exporting") as update:
         count = on_store(store, lambda tickler: _export(tickler, target, owner, left_out, update))

@@ -36,6 +36,7 @@ class Service:
         self.is_examined = False  # the doctor looks at everything right now
         self.previews = Previews()
         self.numbers: Shared[Stats] = Shared()
+        self.next_due: Shared[int | None] = Shared()
 
     async def admits(self, who: Who) -> bool:
         """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""

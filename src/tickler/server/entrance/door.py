@@ -126,7 +126,7 @@ class Door:
     def _bounded(self, scope: Any) -> AbstractContextManager[None]:
         """One caller does not take the room of all; this machine, where no token is needed, is not one of many."""
         who, path = scope[KEY], scope["path"]
-        if who is LOCAL or path.startswith(PROBES):
+        if who is LOCAL or path.startswith(OPEN):
             return nullcontext()
         room = self._room.take(who.token_id or "", MOST_OF_ONE, "requests")
         return _both(room, self._streams.take(who.asking, MOST_STREAMS, "streams")) if path == LIVE else room

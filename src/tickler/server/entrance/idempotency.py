@@ -117,9 +117,20 @@ class _Held:
         self._clock = clock
         self._name = name
         self._version = self._until = 0
+        self._one_at_a_time = asyncio.Lock()
 
     async def put(self, kept: _Kept, for_ms: int) -> None:
-        """`VersionConflict` when it is another's. For no time at all: let go of it."""
+        """`VersionConflict` when it is another's. For no time at all: let go of it.
+
+        Whoever is cancelled meanwhile leaves it to be written, so that what is known of the version stays true.
+        """
+        await asyncio.shield(self._put(kept, for_ms))
+
+    async def _put(self, kept: _Kept, for_ms: int) -> None:
+        async with self._one_at_a_time:
+            await self._write(kept, for_ms)
+
+    async def _write(self, kept: _Kept, for_ms: int) -> None:
         now_ms = self._clock.now_ms()
         expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
         value = msgspec.json.encode(kept)

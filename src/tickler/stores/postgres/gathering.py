@@ -42,6 +42,7 @@ class Gathering(Generic[A, B]):
         try:
             while batch := self._next():
                 settling = asyncio.create_task(self._settle(batch))
+                _end_with(settling, [future for _, future in batch])
                 await asyncio.wait([settling], timeout=PATIENCE_S)
                 if not settling.done():
                     self._slow.add(settling)
@@ -68,7 +69,7 @@ class Gathering(Generic[A, B]):
     async def _settle(self, batch: Sequence[tuple[A, asyncio.Future[B]]]) -> None:
         try:
             answers = await self._answer([asked for asked, _ in batch])
-        except asyncio.CancelledError:  # the loop is being closed
+        except asyncio.CancelledError:  # nobody waits any more, or the loop is being closed
             for _, future in batch:
                 future.cancel()
             raise
@@ -80,3 +81,17 @@ class Gathering(Generic[A, B]):
             for (_, future), answer in zip(batch, answers, strict=True):
                 if not future.done():
                     future.set_result(answer)
+
+
+def _end_with(settling: asyncio.Task[None], futures: Sequence[asyncio.Future[B]]) -> None:
+    """Nothing goes on for nobody: once all who asked have gone, what is under way is undone."""
+    left = len(futures)
+
+    def count(future: asyncio.Future[B]) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            settling.cancel()
+
+    for future in futures:
+        future.add_done_callback(count)

@@ -73,9 +73,11 @@ class Turns:
 
     def _serve(self) -> None:
         while calls := self._next():
-            reads = [call for call in calls if not call.writes]
-            _tell([self._outcome(call) for call in reads])
-            _tell(self._written([call for call in calls if call.writes]))
+            try:
+                _tell([self._outcome(call) for call in calls if not call.writes])
+                _tell(self._written([call for call in calls if call.writes]))
+            except BaseException as error:  # whatever it is, nobody is left waiting, and the next are served
+                _tell([_Outcome(call, error=RuntimeError(f"a call of the store ended with {error!r}")) for call in calls])
 
     def _next(self) -> list[_Call]:
         with self._lock:
@@ -91,6 +93,9 @@ class Turns:
         try:
             connection.execute("BEGIN IMMEDIATE")
             outcomes = [attempt(call) for call in calls]
+            if any(outcome.error is None and outcome.call.future.cancelled() for outcome in outcomes):
+                connection.execute("ROLLBACK")  # who has gone since is left out now
+                return self._written(calls)
             if any(outcome.error is None for outcome in outcomes):
                 connection.execute("COMMIT")
             elif connection.in_transaction:
@@ -115,16 +120,18 @@ class Turns:
     def _outcome(self, call: _Call) -> _Outcome:
         try:
             result = None if call.future.cancelled() else call.function(self._connection)
-        except StopIteration as error:  # which no future takes
-            return _Outcome(call, error=RuntimeError(f"a call of the store ended with {error!r}"))
-        except Exception as error:
+        except BaseException as error:
             return _Outcome(call, error=self._told(error))
         if call.writes and call.future.cancelled():  # whoever asked has gone: what it would have claimed stays due
             return _Outcome(call, error=_Gone())
         return _Outcome(call, result)
 
-    def _told(self, error: Exception) -> Exception:
-        told = self._meaning(error)
+    def _told(self, error: BaseException) -> Exception:
+        """What a caller is told, who takes no StopIteration and is not to be ended by what was meant for another thread."""
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            told = self._meaning(error)
+        else:
+            told = RuntimeError(f"a call of the store ended with {error!r}")
         if told is not error:
             told.__cause__ = error
         return told
@@ -135,7 +142,7 @@ def _tell(outcomes: Iterable[_Outcome]) -> None:
     for outcome in outcomes:
         by_loop.setdefault(outcome.call.loop, []).append(outcome)
     for loop, told in by_loop.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # it is closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle, told)
 
 
