@@ -231,9 +231,9 @@ async def test_whoever_is_called_by_a_name_lets_nobody_in_without_a_token(t: Tic
         for host in ("tickler.example.org", "localhost"):
             assert (await api("GET", "/v1/stats", headers={"host": host})).status == 401
     with pytest.raises(InvalidInput, match=r"tickler\.example\.org can be reached by others.*unset TICKLER_HOSTS"):
-        await _check_open(t, settings)
+        await _check_open(t, settings, "sqlite:///t.db")
     await token(t, "read")
-    await _check_open(t, settings)
+    await _check_open(t, settings, "sqlite:///t.db")
 
 
 def test_serving_to_others_without_a_token_is_refused_with_the_remedy(
@@ -244,15 +244,15 @@ def test_serving_to_others_without_a_token_is_refused_with_the_remedy(
     assert leaving.value.code not in (0, None)
     said = re.sub(r"\s+", " ", capsys.readouterr().err)
     assert "there is no token yet" in said
-    assert "tickler token create" in said
+    assert f"tickler token create --store {sqlite_url} --scope" in said
 
 
 async def test_serving_to_others_is_allowed_once_there_is_a_token(t: Tickler) -> None:
     settings = ServerSettings(host="0.0.0.0")
     with pytest.raises(InvalidInput, match="no token yet"):
-        await _check_open(t, settings)
+        await _check_open(t, settings, "sqlite:///t.db")
     await token(t, "read")
-    await _check_open(t, settings)
+    await _check_open(t, settings, "sqlite:///t.db")
 
 
 # Scopes.
