@@ -189,7 +189,7 @@ def _check_url(url: object) -> None:
     if parts.scheme in ("http", "https") and parts.hostname and not _has_good_port(parts):
         raise InvalidSchedule("target.url", "has a port that is none: write a number from 1 to 65535")
     if parts.scheme not in ("http", "https") or not well_formed:
-        handler = f", or PythonTarget({url!r}) for a handler" if _HANDLER.fullmatch(url) else ""
+        handler = f", or {{'type': 'python', 'handler': {url!r}}} for a handler" if _HANDLER.fullmatch(url) else ""
         raise InvalidSchedule("target.url", f"is no http or https address: write 'https://host/path'{handler}")
 
 
