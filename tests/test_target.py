@@ -435,3 +435,10 @@ def test_a_function_is_named_by_its_arn(arn: str) -> None:
 def test_an_arn_of_something_else_is_refused(kind: type[SqsTarget | LambdaTarget], arn: object) -> None:
     with pytest.raises(InvalidSchedule, match=r"^target\.arn: .*write 'arn:aws:"):
         kind(arn)  # type: ignore[arg-type]  # wrong types are the point
+
+
+def test_an_arn_that_is_none_is_the_field_at_fault_with_one_remedy() -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        read_target({"type": "sqs", "arn": "queue"})
+    assert refused.value.field == "target.arn"
+    assert str(refused.value) == "target.arn: is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'"
