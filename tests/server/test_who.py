@@ -432,6 +432,9 @@ async def test_bound_tokens_are_not_told_which_machine_it_was(t: Tickler, api: A
     report = WorkerReport(name="vm:17733:8c2b6e", doing="paused", started_at=0, seen_at=clock.now_ms())
     await workers.report(t.store.records, report)
     bound, unbound = api.bearing(await token(t, "read", owner="u1")), api.bearing(await token(t, "read"))
+    stats = (await bound.get("/v1/stats")).json
+    assert (stats["workers"], stats["workers_alive"]) == ([], (await unbound.get("/v1/stats")).json["workers_alive"])
+    assert stats["workers_alive"] > 0
     names = {b"vm:17733:8c2b6e", *(name.encode() for name in t.own_workers)}
     (dead,) = (await bound.get("/v1/fires?state=dead")).json["items"]
     assert dead["reason"] == "a worker went away with its last attempt"
