@@ -355,7 +355,7 @@ def test_another_package_brings_a_store_by_its_entry_point(tmp_path: Path) -> No
 
 async def test_without_tables_and_without_create_the_remedy_is_named(lasting_url: str) -> None:
     t = connect(lasting_url, create=False)
-    with pytest.raises(SchemaMissing, match=r"has no Tickler tables: run `tickler migrate --store .*create=True"):
+    with pytest.raises(SchemaMissing, match=r"has no Tickler tables: run `tickler migrate --store .*create=1 in its URL"):
         await t.open()
     with pytest.raises(StoreUnavailable):
         await t.index.count()

@@ -144,7 +144,7 @@ def test_a_port_that_is_none_is_what_is_named(host: str, port: str) -> None:
 def test_what_may_be_a_handlers_name_is_offered_as_a_python_target(given: str, offered: bool) -> None:
     with pytest.raises(InvalidSchedule, match=r"^target\.url: is no http or https address: write 'https://host/path'") as refused:
         read_target(given)
-    assert (f", or PythonTarget({given!r}) for a handler" in str(refused.value)) is offered
+    assert (", or {'type': 'python', 'handler': " in str(refused.value)) is offered
 
 
 @pytest.mark.parametrize("url", [None, 5, True, b"https://example.org/", ["https://example.org/"], object], ids=repr)
@@ -435,3 +435,10 @@ def test_a_function_is_named_by_its_arn(arn: str) -> None:
 def test_an_arn_of_something_else_is_refused(kind: type[SqsTarget | LambdaTarget], arn: object) -> None:
     with pytest.raises(InvalidSchedule, match=r"^target\.arn: .*write 'arn:aws:"):
         kind(arn)  # type: ignore[arg-type]  # wrong types are the point
+
+
+def test_an_arn_that_is_none_is_the_field_at_fault_with_one_remedy() -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        read_target({"type": "sqs", "arn": "queue"})
+    assert refused.value.field == "target.arn"
+    assert str(refused.value) == "target.arn: is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'"

@@ -84,7 +84,7 @@ class NeverFires(InvalidInput):
 
     def __init__(self, owner: str, key: str, reason: str, position: int | None = None) -> None:
         place = "" if position is None else f"schedule {position}: "
-        super().__init__(f"{place}{owner}/{key} would never fire: {reason}; store it with enabled=False to keep it asleep")
+        super().__init__(f"{place}{owner}/{key} would never fire: {reason}; store it disabled to keep it asleep")
         self.owner = owner
         self.key = key
         self.reason = reason
@@ -110,7 +110,7 @@ class ScheduleNotFound(TicklerError, LookupError):
     """No schedule has that owner and key."""
 
     def __init__(self, owner: str, key: str) -> None:
-        super().__init__(f"no schedule {owner}/{key}: put it first, or look with schedules.list(owner={owner!r})")
+        super().__init__(f"no schedule {owner}/{key}: it may have been deleted, or has another name")
         self.owner = owner
         self.key = key
 
@@ -179,7 +179,7 @@ class SchemaMissing(SchemaError):
     """The store has no tables yet."""
 
     def __init__(self, store: str) -> None:
-        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or connect with create=True (create=1 in a URL)")
+        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or write create=1 in its URL")
         self.store = store
 
 

@@ -133,6 +133,12 @@ class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True
             raise InvalidSchedule("target.arn", "is no function's: write 'arn:aws:lambda:eu-west-1:123456789012:function:name'")
 
 
+_EXAMPLES = {
+    "http": "write {'type': 'http', 'url': 'https://…'}",
+    "python": "write {'type': 'python', 'handler': 'name'}",
+    "sqs": "write {'type': 'sqs', 'arn': 'arn:aws:sqs:eu-west-1:123456789012:name'}",
+    "lambda": "write {'type': 'lambda', 'arn': 'arn:aws:lambda:eu-west-1:123456789012:function:name'}",
+}
 OWN_KINDS: tuple[type[Target], ...] = (HttpTarget, PythonTarget, SqsTarget, LambdaTarget)
 
 
@@ -158,7 +164,9 @@ def _from_json(fields: dict[str, Any]) -> Target:
     try:
         return msgspec.convert(fields, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidSchedule("target", f"{error}: write {{'type': 'http', 'url': 'https://…'}}") from None
+        if isinstance(error.__cause__, InvalidSchedule):  # which says by itself what is at fault, and what to write
+            raise error.__cause__ from None
+        raise InvalidSchedule("target", f"{error}: {_EXAMPLES.get(str(tag), 'see what this kind takes')}") from None
 
 
 @cache
@@ -189,7 +197,7 @@ def _check_url(url: object) -> None:
     if parts.scheme in ("http", "https") and parts.hostname and not _has_good_port(parts):
         raise InvalidSchedule("target.url", "has a port that is none: write a number from 1 to 65535")
     if parts.scheme not in ("http", "https") or not well_formed:
-        handler = f", or PythonTarget({url!r}) for a handler" if _HANDLER.fullmatch(url) else ""
+        handler = f", or {{'type': 'python', 'handler': {url!r}}} for a handler" if _HANDLER.fullmatch(url) else ""
         raise InvalidSchedule("target.url", f"is no http or https address: write 'https://host/path'{handler}")
 
 

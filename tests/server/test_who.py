@@ -231,9 +231,9 @@ async def test_whoever_is_called_by_a_name_lets_nobody_in_without_a_token(t: Tic
         for host in ("tickler.example.org", "localhost"):
             assert (await api("GET", "/v1/stats", headers={"host": host})).status == 401
     with pytest.raises(InvalidInput, match=r"tickler\.example\.org can be reached by others.*unset TICKLER_HOSTS"):
-        await _check_open(t, settings)
+        await _check_open(t, settings, "sqlite:///t.db")
     await token(t, "read")
-    await _check_open(t, settings)
+    await _check_open(t, settings, "sqlite:///t.db")
 
 
 def test_serving_to_others_without_a_token_is_refused_with_the_remedy(
@@ -244,15 +244,15 @@ def test_serving_to_others_without_a_token_is_refused_with_the_remedy(
     assert leaving.value.code not in (0, None)
     said = re.sub(r"\s+", " ", capsys.readouterr().err)
     assert "there is no token yet" in said
-    assert "tickler token create" in said
+    assert f"tickler token create --store {sqlite_url} --scope" in said
 
 
 async def test_serving_to_others_is_allowed_once_there_is_a_token(t: Tickler) -> None:
     settings = ServerSettings(host="0.0.0.0")
     with pytest.raises(InvalidInput, match="no token yet"):
-        await _check_open(t, settings)
+        await _check_open(t, settings, "sqlite:///t.db")
     await token(t, "read")
-    await _check_open(t, settings)
+    await _check_open(t, settings, "sqlite:///t.db")
 
 
 # Scopes.
@@ -432,6 +432,9 @@ async def test_bound_tokens_are_not_told_which_machine_it_was(t: Tickler, api: A
     report = WorkerReport(name="vm:17733:8c2b6e", doing="paused", started_at=0, seen_at=clock.now_ms())
     await workers.report(t.store.records, report)
     bound, unbound = api.bearing(await token(t, "read", owner="u1")), api.bearing(await token(t, "read"))
+    stats = (await bound.get("/v1/stats")).json
+    assert (stats["workers"], stats["workers_alive"]) == ([], (await unbound.get("/v1/stats")).json["workers_alive"])
+    assert stats["workers_alive"] > 0
     names = {b"vm:17733:8c2b6e", *(name.encode() for name in t.own_workers)}
     (dead,) = (await bound.get("/v1/fires?state=dead")).json["items"]
     assert dead["reason"] == "a worker went away with its last attempt"

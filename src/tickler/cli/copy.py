@@ -29,6 +29,9 @@ WhileWorkersRun = Annotated[
     typer.Option("--while-workers-run", metavar=FLAG, help="Although workers change it meanwhile: the copy may not be exact."),
 ]
 
+# What people call a part; programs get its name.
+CALLED = {"rows": "rows without a schedule"}
+
 
 def command(
     source: From,
@@ -75,7 +78,7 @@ def _bars() -> Iterator[Told]:
 
         def show(part: str, phase: Phase, count: int, total: int | None) -> None:
             if (part, phase) not in tasks:
-                tasks[part, phase] = bars.add_task(f"{part} {phase}")
+                tasks[part, phase] = bars.add_task(f"{CALLED.get(part, part)} {phase}")
             bars.update(tasks[part, phase], completed=count, total=total)
 
         yield show
@@ -84,7 +87,7 @@ def _bars() -> Iterator[Told]:
 def _cells(each: Compared) -> list[str]:
     sides = (each.source, each.target)
     counts, checksums = [f"{side.count:,}" for side in sides], [side.checksum[:12] for side in sides]
-    return [each.part, *counts, *checksums, "same" if each.same else "differs"]
+    return [CALLED.get(each.part, each.part), *counts, *checksums, "same" if each.same else "differs"]
 
 
 def _sentence(same: bool, while_workers_run: bool) -> str:

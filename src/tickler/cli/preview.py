@@ -33,7 +33,7 @@ def command(
     after_ms = SystemClock().now_ms() if after is None else read_moment(after, tz, "after")
     upcoming = _there(marked(read, after_ms, number), tz)
     if as_json:
-        answer({"when": str(read), "tz": read.tz, "words": in_words(read), "upcoming": upcoming_json(upcoming)})
+        answer({"when": str(read), "tz": read.tz, "words": in_words(read), "next": upcoming_json(upcoming)})
         return
     say(_sentence(read))
     if not upcoming:

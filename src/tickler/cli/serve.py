@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import socket
 from collections.abc import Callable
 from contextlib import closing, nullcontext
@@ -52,14 +53,17 @@ def command(
 async def _serve(url: str, settings: ServerSettings, prepare: Callable[[Tickler], object], *, runs: bool) -> None:
     options = RunOptions()
     async with connect(url) as tickler:
-        await _check_open(tickler, settings)
+        await _check_open(tickler, settings, parse_url(url).text)
         await prepared(tickler, prepare)
         with closing(_listening(settings)) as listening:
             live = Live()
             server = _server(tickler, settings, live, runs=runs)
             stopping = Stopping(lambda: _stop(server, live, tickler), options.drain.total_seconds(), None)
             stopping.listen()
-            _say_hello(parse_url(url).text, settings, listening.getsockname()[1], runs=runs)
+            _say_hello(
+                parse_url(url).text, settings, listening.getsockname()[1], runs=runs, is_shared=tickler.capabilities.shared
+            )
+            _say_for_whom(settings, is_closed=await tickler.tokens.exist())
             spare_the_collector()
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(tickler.forecasts.run()), tasks.create_task(_follow(live, tickler))]
@@ -73,14 +77,14 @@ async def _serve(url: str, settings: ServerSettings, prepare: Callable[[Tickler]
     await stopping.end()
 
 
-async def _check_open(tickler: Tickler, settings: ServerSettings) -> None:
+async def _check_open(tickler: Tickler, settings: ServerSettings, store: str) -> None:
     """Where others can reach it, nobody could do anything without a token."""
     if not settings.needs_token or await tickler.tokens.exist():
         return
     reached, instead = (settings.hosts[0], "unset TICKLER_HOSTS") if settings.is_local else (settings.host, "listen on 127.0.0.1")
     raise InvalidInput(
-        f"{reached} can be reached by others, and there is no token yet: make one with `tickler token create --scope "
-        f"operate --scope write --scope read`, or {instead}"
+        f"{reached} can be reached by others, and there is no token yet: make one with `tickler token create --store "
+        f"{shlex.quote(store)} --scope operate --scope write --scope read`, or {instead}"
     )
 
 
@@ -93,7 +97,7 @@ def _listening(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}): choose another --port"
+            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}): choose another with --port or TICKLER_PORT"
         ) from None
     listening.listen(2048)
     listening.setblocking(False)
@@ -119,14 +123,25 @@ def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: boo
     return server
 
 
-def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool) -> None:
+def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool, is_shared: bool = True) -> None:
     console = Console(stderr=True)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = escape(f"http://{host}:{port}/")
     console.print(f"\n  [bold]Tickler[/] on [cyan]{escape(store)}[/], {'delivering what is due' if runs else 'without a runner'}")
     console.print(f"  open  [bold underline]{address}[/]   (the API is under /v1, described at /openapi.json)")
-    if not settings.needs_token:
-        console.print("  [dim]listening for this machine only; others need a token and --host[/]\n")
+    if is_shared:  # to be pasted: not broken into lines
+        named = escape(f"export TICKLER_STORE={shlex.quote(store)}")
+        console.print(f"  for `tickler …` in another shell:  [bold]{named}[/]", soft_wrap=True, highlight=False)
+
+
+def _say_for_whom(settings: ServerSettings, *, is_closed: bool) -> None:
+    if is_closed:
+        said = "closed: whoever asks needs a token, which `tickler token create` makes"
+    elif not settings.needs_token:
+        said = "open to this machine only, without a token; others need one, and --host"
+    else:
+        return
+    Console(stderr=True).print(f"  [dim]{said}[/]\n", soft_wrap=True, highlight=False)
 
 
 def _stop(server: uvicorn.Server, live: Live, tickler: Tickler) -> None:

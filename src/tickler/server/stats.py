@@ -77,6 +77,7 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
         dead=await _fires(tickler, "dead", owner),
         most=MOST_OWN,
         more=more,
+        workers_alive=sum(worker.is_alive(now_ms) for worker in await tickler.workers()),  # not who: names are those of machines
     )
 
 

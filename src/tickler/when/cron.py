@@ -105,7 +105,7 @@ def _interval(expr: str) -> str:
     """How to write one, for whom it may have been."""
     like = _LIKE_AN_INTERVAL.fullmatch(expr.strip())
     amount = "5m" if like is None else like[1] + like[2][0].lower()
-    return f"for an interval write '@every {amount}', or an Every"
+    return f"for an interval write '@every {amount}'"
 
 
 def _parse(expr: str) -> CronSim:
