@@ -77,7 +77,7 @@ async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit
     await visitor.sees("this token is not valid")
     await visitor.fill(token=guarded.operator)
     await visitor.press("Sign in")
-    assert visitor.path == "/schedules?said=in"
+    assert visitor.path == "/schedules"
     await visitor.sees("olga", visitor.page.locator("header"))
     (cookie,) = await visitor.page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
