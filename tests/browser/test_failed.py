@@ -48,8 +48,9 @@ async def test_those_that_are_alike_are_one_line_and_are_sent_again_together(
     await service.kill_fires(owner, "broken", 3)
     await visitor.open(f"/failed?owner={owner}")
     row = visitor.row("broken")
-    assert await row.locator("button, .button").all_inner_texts() == ["Send these again…"]
-    await visitor.follow("Send these again…", row)
+    assert await row.locator("button, .button").all_inner_texts() == ["Send all of this schedule again…"]
+    await visitor.follow("Send all of this schedule again…", row)
+    assert await visitor.page.locator("h1").inner_text() == f"Send all of {owner}/broken again?"
     await visitor.sees("3 dead fires of 1 schedule and 1 owner")
     await visitor.follow("Not now")
     assert await visitor.row("broken").locator("button").all_inner_texts() == ["Send again", "Cancel"] * 3
