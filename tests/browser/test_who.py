@@ -160,6 +160,18 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
     assert keys == ["broken", "digest", "mine"]
 
 
+async def test_a_bound_token_is_told_why_it_cannot_edit_what_goes_to_a_handler(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.ada)
+    await visitor.open("/schedules/ada/digest")
+    assert "Edit" in await visitor.buttons()
+    await visitor.open("/schedules/ada/broken")
+    assert "Edit" not in await visitor.buttons()
+    await visitor.sees("which this token may not write")
+    visitor.refusals.add(403)
+    assert await visitor.open("/schedules/ada/broken/edit") == 403
+    await visitor.sees("its target is no URL")
+
+
 async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.looker)
     for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/deeds"):
