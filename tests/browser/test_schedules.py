@@ -302,6 +302,17 @@ async def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(visitor: V
     assert stored["tz"] == "Europe/Berlin"
 
 
+async def test_the_field_of_the_target_is_named_for_its_kind(visitor: Visitor, service: Service) -> None:
+    await visitor.open("/new-schedule")
+    field = visitor.page.locator("#to")
+    assert await visitor.page.get_by_label("The handler's name").input_value() == "echo"
+    await visitor.fill(kind="http")
+    assert await visitor.page.get_by_label("URL", exact=True).input_value() == ""
+    await visitor.look()
+    await visitor.fill(kind="none")
+    assert not await field.is_visible()
+
+
 async def test_a_new_one_takes_nobodys_place(visitor: Visitor, service: Service, owner: str) -> None:
     visitor.refusals.add(422)
     await service.put(owner, "digest")
@@ -370,7 +381,7 @@ async def test_what_the_form_shows_can_be_taken_away(visitor: Visitor, service: 
     await service.put(owner, "hook", target=HOOK, payload={"a": 1}, policy={"spread": 60, "attempts": 4}, **bounds)
     await visitor.open(f"{path(owner, 'hook')}/edit")
     await visitor.page.get_by_text("Policy and bounds").click()
-    await visitor.fill(spread="", attempts="", starts_at="", ends_at="", payload="", kind="none", to="")
+    await visitor.fill(spread="", attempts="", starts_at="", ends_at="", payload="", to="", kind="none")
     await visitor.press("Save")
     after = await service.get(owner, "hook")
     assert (after["payload"], after.get("policy", {}), after.get("target")) == (None, {}, None)
