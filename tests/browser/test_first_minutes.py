@@ -49,7 +49,7 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await new.fill(when="* * * * * *", kind="python", to="echo", payload='{"hello": "world"}')
         await preview.filter(has_text="+01:00").nth(9).wait_for()
         await new.press("Make it")
-        assert new.path == "/schedules/ada/first?said=put"
+        assert new.path == "/schedules/ada/first"
         await new.sees("Saved.")
         for (owner, key), fields in OTHERS.items():
             await service.put(owner, key, **fields)

@@ -99,7 +99,7 @@ async def test_one_is_paused_resumed_and_fired_from_the_list(visitor: Visitor, s
     await visitor.open(f"/schedules?owner={owner}")
     await visitor.press("Pause", visitor.row("digest"))
     await visitor.sees("Paused: it fires no more")
-    assert visitor.path == f"/schedules?owner={owner}&said=paused", "the same list as before"
+    assert visitor.path == f"/schedules?owner={owner}", "the same list as before"
     assert (await service.get(owner, "digest"))["state"] == "paused"
     assert await visitor.row("digest").locator("button").all_inner_texts() == ["Resume", "Fire now"]
     await visitor.press("Resume", visitor.row("digest"))
@@ -175,7 +175,7 @@ async def test_many_that_are_dead_make_no_long_page_and_are_sent_again_together(
     await visitor.sees("11 dead fires of 1 schedule and 1 owner")
     await service.put(owner, "broken", when="0 0 1 1 *")
     await visitor.press("Send 11 again")
-    assert visitor.path == f"{path(owner, 'broken')}?said=retried-all"
+    assert visitor.path == path(owner, "broken")
     assert [fire["key"] for fire in await service.dead(owner)] == ["other"]
 
 
@@ -231,6 +231,47 @@ async def test_what_is_not_there_is_said_so(visitor: Visitor, service: Service, 
     assert await visitor.open("/nowhere") == 404
 
 
+# Live.
+
+
+async def test_its_page_follows_what_happens(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await service.put(owner, "other")
+    await visitor.open(path(owner, "digest"))
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    await visitor.page.evaluate("window.isTheSame = true")
+    await service.call("POST", f"{path(owner, 'other')}/trigger")
+    await service.call("POST", f"{path(owner, 'digest')}/trigger")
+    await visitor.page.locator(DELIVERED).wait_for()
+    assert await visitor.page.locator("[data-part=history] tbody tr[data-at]").count() == 1
+    assert (await visitor.page.locator("#news").inner_text()).startswith("Delivered at ")
+    await visitor.look()
+    assert await visitor.page.evaluate("window.isTheSame"), "it was not opened again"
+
+
+async def test_whoever_reads_is_not_disturbed_by_what_happens(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await service.call("POST", f"{path(owner, 'digest')}/trigger")
+    await until("it is delivered", lambda: service.history(owner, "digest"))
+    await visitor.open(path(owner, "digest"))
+    await visitor.page.locator("#live[data-state=on]").wait_for()
+    rows = visitor.page.locator("[data-part=history] tbody tr[data-at]")
+    await rows.locator("summary").click()
+    await service.call("POST", f"{path(owner, 'digest')}/trigger")
+    await rows.nth(1).wait_for()
+    assert await rows.nth(0).locator("details[open]").count() == 0
+    assert await rows.nth(1).locator("details[open] summary:focus").count() == 1
+
+
+async def test_what_was_said_is_not_said_again(visitor: Visitor, service: Service, owner: str) -> None:
+    await service.put(owner, "digest")
+    await visitor.open(f"/schedules?owner={owner}&said=put")
+    await visitor.sees("Saved.")
+    assert visitor.path == f"/schedules?owner={owner}"
+    await visitor.reload()
+    assert "Saved." not in await visitor.reads()
+
+
 # The form.
 
 
@@ -259,6 +300,17 @@ async def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(visitor: V
     stored = await service.get(owner, "digest")
     assert (stored["payload"], stored["policy"], stored["state"]) == ({"a": 1}, {"attempts": 5}, "paused")
     assert stored["tz"] == "Europe/Berlin"
+
+
+async def test_the_field_of_the_target_is_named_for_its_kind(visitor: Visitor, service: Service) -> None:
+    await visitor.open("/new-schedule")
+    field = visitor.page.locator("#to")
+    assert await visitor.page.get_by_label("The handler's name").input_value() == "echo"
+    await visitor.fill(kind="http")
+    assert await visitor.page.get_by_label("URL", exact=True).input_value() == ""
+    await visitor.look()
+    await visitor.fill(kind="none")
+    assert not await field.is_visible()
 
 
 async def test_a_new_one_takes_nobodys_place(visitor: Visitor, service: Service, owner: str) -> None:
@@ -329,7 +381,7 @@ async def test_what_the_form_shows_can_be_taken_away(visitor: Visitor, service: 
     await service.put(owner, "hook", target=HOOK, payload={"a": 1}, policy={"spread": 60, "attempts": 4}, **bounds)
     await visitor.open(f"{path(owner, 'hook')}/edit")
     await visitor.page.get_by_text("Policy and bounds").click()
-    await visitor.fill(spread="", attempts="", starts_at="", ends_at="", payload="", kind="none", to="")
+    await visitor.fill(spread="", attempts="", starts_at="", ends_at="", payload="", to="", kind="none")
     await visitor.press("Save")
     after = await service.get(owner, "hook")
     assert (after["payload"], after.get("policy", {}), after.get("target")) == (None, {}, None)

@@ -77,7 +77,7 @@ async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit
     await visitor.sees("this token is not valid")
     await visitor.fill(token=guarded.operator)
     await visitor.press("Sign in")
-    assert visitor.path == "/schedules?said=in"
+    assert visitor.path == "/schedules"
     await visitor.sees("olga", visitor.page.locator("header"))
     (cookie,) = await visitor.page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
@@ -158,6 +158,18 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
         each["key"] for each in (await guarded.service.call("GET", "/schedules", authorization=f"Bearer {guarded.ada}"))["items"]
     ]
     assert keys == ["broken", "digest", "mine"]
+
+
+async def test_a_bound_token_is_told_why_it_cannot_edit_what_goes_to_a_handler(visit: Visit, guarded: Guarded) -> None:
+    visitor = await signed_in(visit, guarded, guarded.ada)
+    await visitor.open("/schedules/ada/digest")
+    assert "Edit" in await visitor.buttons()
+    await visitor.open("/schedules/ada/broken")
+    assert "Edit" not in await visitor.buttons()
+    await visitor.sees("which this token may not write")
+    visitor.refusals.add(403)
+    assert await visitor.open("/schedules/ada/broken/edit") == 403
+    await visitor.sees("its target is no URL")
 
 
 async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: Visit, guarded: Guarded) -> None:

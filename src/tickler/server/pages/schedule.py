@@ -12,10 +12,11 @@ from tickler.nameless import SOMEBODY
 from tickler.schedule import StoredSchedule
 from tickler.server.deeds import note
 from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
+from tickler.server.pages.schedules import may_edit
 from tickler.server.pages.timeline import timeline
 from tickler.server.reach import place
 from tickler.server.seen import fires_seen, history_seen, names_workers
-from tickler.server.service import Asked, service_of
+from tickler.server.service import Asked, caller, service_of
 from tickler.when import Unreadable, marked
 from tickler.when.words import in_words
 
@@ -46,6 +47,7 @@ async def schedule(request: Asked) -> Response[str]:
     return await page(
         request, "schedule", "schedules",
         owner=owner, key=key, stored=stored, history=history,
+        may_edit=stored is not None and may_edit(caller(request), stored.target),
         fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
         upcoming=_upcoming(stored) if stored is not None and reads else [],

@@ -16,13 +16,14 @@ from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json
 from tickler.seal import origin_of
 from tickler.server.deeds import note
+from tickler.server.entrance.who import Who
 from tickler.server.pages.page import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
 from tickler.server.reach import check_target, schedule_at
 from tickler.server.revisions import read_revision, revision_text
 from tickler.server.service import Asked, caller, service_of
 from tickler.strict_json import read_json
-from tickler.target import HttpTarget, PythonTarget
+from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.when import At, iso_utc
 
 PAGE = 30
@@ -73,7 +74,10 @@ async def new(request: Asked) -> Response[str]:
 
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: Asked) -> Response[str]:
-    return await _form(request, _fields(await schedule_at(request)))
+    stored = await schedule_at(request)
+    if not may_edit(caller(request), stored.target):
+        raise Refused(403, "its target is no URL, which this token may not write: whoever operates the service edits it")
+    return await _form(request, _fields(stored))
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
@@ -89,6 +93,15 @@ async def save(request: Asked) -> Response[Any]:
 
 
 HANDLERS = [schedules, new, edit, create, save]
+
+
+def may_edit(who: Who, target: Target | None) -> bool:
+    """Not where saving it as it is would be refused."""
+    try:
+        check_target(who, target)
+    except Refused:
+        return False
+    return True
 
 
 async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:

@@ -1,9 +1,9 @@
 // The page *Now*: numbers, clocks and fires, as the service tells of them.
 import { show } from "./page.js";
+import { follow } from "./stream.js";
 
 const MOST_LISTED = 12;
 const SHOWN_MS = 60_000;
-const AGAIN_MS = 5_000;
 const fires = [];
 const list = document.getElementById("fires");
 const strip = document.getElementById("strip");
@@ -11,7 +11,6 @@ const live = document.getElementById("live");
 const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
-const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
 const ofRows = ["sleeping", "due", "late"];
@@ -152,26 +151,13 @@ function draw() {
   }
 }
 
-function open() {
-  live.textContent = "connecting…";
-  const source = new EventSource("/v1/live");
-  source.addEventListener("open", () => {
-    live.dataset.state = "on";
-    live.textContent = `live, ${zone}`;
-    list.replaceChildren();
-    fires.length = 0;
-  });
-  source.addEventListener("error", () => {
-    live.dataset.state = "lost";
-    live.textContent = "not connected, trying again";
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS); // it was refused: the browser does not try again
-  });
-  source.addEventListener("stats", (event) => showNumbers(JSON.parse(event.data)));
-  source.addEventListener("fire", (event) => showFire(JSON.parse(event.data)));
-}
-
 showClocks();
 setInterval(showClocks, 1000);
 setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 100);
 draw();
-open();
+follow(live, { stats: showNumbers, fire: showFire }, {
+  opened() {
+    list.replaceChildren();
+    fires.length = 0;
+  },
+});

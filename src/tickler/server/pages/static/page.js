@@ -16,16 +16,31 @@ export function show(time, ms) {
   time.title = `${dated.format(at)} · ${at.toISOString()}`;
 }
 
-for (const time of document.querySelectorAll("time[data-ms]:not([data-clock])")) show(time, Number(time.dataset.ms));
+/** A page, or a part of it that is new. */
+export function prepare(root) {
+  for (const time of root.querySelectorAll("time[data-ms]:not([data-clock])")) show(time, Number(time.dataset.ms));
 
-for (const part of document.querySelectorAll("[data-latest]")) {
-  const ends = [...part.querySelectorAll(part.dataset.latest)].map((each) => each.getBoundingClientRect().right);
-  part.scrollLeft = Math.max(...ends) - part.getBoundingClientRect().right + 60; // so that it is in sight, and a bit of what follows
+  for (const part of root.querySelectorAll("[data-latest]")) {
+    const ends = [...part.querySelectorAll(part.dataset.latest)].map((each) => each.getBoundingClientRect().right);
+    part.scrollLeft = Math.max(...ends) - part.getBoundingClientRect().right + 60; // so that it is in sight, and a bit of what follows
+  }
+
+  for (const form of root.querySelectorAll("form[data-ask]")) {
+    form.addEventListener("submit", (event) => {
+      if (!window.confirm(form.dataset.ask)) event.preventDefault();
+      else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "sure", value: "yes" }));
+    });
+  }
 }
 
-for (const form of document.querySelectorAll("form[data-ask]")) {
-  form.addEventListener("submit", (event) => {
-    if (!window.confirm(form.dataset.ask)) event.preventDefault();
-    else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "sure", value: "yes" }));
-  });
+/** What was said is said once, and not to whoever opens this page again. */
+function forgetWhatWasSaid() {
+  const asked = location.search.slice(1).split("&").filter(Boolean);
+  const kept = asked.filter((each) => !each.startsWith("said="));
+  if (kept.length < asked.length) {
+    history.replaceState(history.state, "", location.pathname + (kept.length ? `?${kept.join("&")}` : "") + location.hash);
+  }
 }
+
+prepare(document);
+forgetWhatWasSaid();

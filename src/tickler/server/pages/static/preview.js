@@ -70,3 +70,22 @@ for (const example of document.querySelectorAll(".example")) {
 }
 if (document.querySelector("[data-new]")) tz.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 show().catch(() => {});
+
+// The target: its field is named for its kind, and not there where nothing is to be said.
+const kind = document.getElementById("kind");
+const to = document.getElementById("to");
+const hint = document.getElementById("to-hint");
+const KINDS = { http: ["URL", "it is sent there by POST"], python: ["The handler's name", hint?.textContent ?? ""] };
+
+function showTarget() {
+  const [label, says] = KINDS[kind.value] ?? ["", ""];
+  to.closest(".field").hidden = !label;
+  if (label) to.labels[0].textContent = label;
+  if (hint) hint.textContent = says;
+}
+
+kind.addEventListener("change", () => {
+  if (to.value.includes("://") !== (kind.value === "http")) to.value = "";
+  showTarget();
+});
+showTarget();
