@@ -169,7 +169,7 @@ async def test_a_conflict_says_what_was_expected_and_what_is_there_and_changes_n
     with pytest.raises(VersionConflict, match="u1/digest does not exist, not at version 1"):
         await t.schedules.update(schedule(), version=1)
     before = await t.schedules.put(schedule())
-    with pytest.raises(VersionConflict, match="u1/digest is at version 1, not at version 0") as conflict:
+    with pytest.raises(VersionConflict, match="u1/digest is there already, at version 1") as conflict:
         await t.schedules.update(schedule(payload=1), version=0)
     assert (conflict.value.name, conflict.value.expected, conflict.value.found) == ("u1/digest", 0, 1)
     assert await t.schedules.get("u1", "digest") == before

@@ -131,12 +131,7 @@ class VersionConflict(TicklerError):
     """
 
     def __init__(self, name: str, expected: int, found: int) -> None:
-        if found and found == expected:
-            there = f"was deleted and made anew, and is not the version {expected} that was read"
-        else:
-            is_at = f"is at version {found}" if found else "does not exist"
-            there = f"{is_at}, not at version {expected}" if found or expected else f"{is_at} yet, and was to be changed"
-        super().__init__(f"{name} {there}: read it again and repeat the change")
+        super().__init__(f"{name} {_conflict(expected, found)}")
         self.name = name
         self.expected = expected
         self.found = found
@@ -226,3 +221,14 @@ class WorkerUnfit(TicklerError):
 
 class GiveUp(TicklerError):
     """For handlers to raise: this fire will never work, so it is dead at once instead of being tried again."""
+
+
+def _conflict(expected: int, found: int) -> str:
+    again = "read it again and repeat the change"
+    if not found:
+        return f"does not exist, not at version {expected}: make it anew" if expected else "does not exist yet: make it first"
+    if not expected:
+        return f"is there already, at version {found}: choose another name, or change that one"
+    if found == expected:
+        return f"was deleted and made anew, and is not the version {expected} that was read: {again}"
+    return f"is at version {found}, not at version {expected}: {again}"

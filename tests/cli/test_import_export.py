@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,8 @@ def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest
 def test_ctrl_c_ends_an_import_that_waits_for_stdin(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tickler", "import", "-", "--store", "sqlite:///t.db"]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+    pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, preexec_fn=_heed_ctrl_c, **pipes) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         try:
@@ -95,6 +97,11 @@ def test_ctrl_c_ends_an_import_that_waits_for_stdin(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Traceback" not in said
     assert "Fatal" not in said
+
+
+def _heed_ctrl_c() -> None:
+    """Who is started in the background, as these tests may be, ignores it, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here, url: str, file: Path) -> None:

@@ -20,7 +20,7 @@ from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.wire import PROTOCOLS
 from tickler.server.live import Live
 from tickler.server.settings import ServerSettings
-from tickler.server.shared import Shared
+from tickler.server.shared_answers import Shared
 from tickler.server.stats import stats
 from tickler.tokens import NONE_REMEMBERED_MS
 

@@ -12,7 +12,7 @@ from tickler.server.entrance.who import Who, who_of
 from tickler.server.live import Live
 from tickler.server.previews import Previews
 from tickler.server.settings import ServerSettings
-from tickler.server.shared import Shared
+from tickler.server.shared_answers import Shared
 from tickler.server.stats import Stats
 from tickler.tickler import Tickler
 

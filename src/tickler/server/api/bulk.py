@@ -18,9 +18,9 @@ from tickler.server.deeds import Touched, note_of_many
 from tickler.server.entrance.who import Who
 from tickler.server.problems import Refused, problem_of
 from tickler.server.query import Query
-from tickler.server.reach import Nothing, check_target, visible_owner
 from tickler.server.service import Asked, caller, service_of
 from tickler.server.spooled import SpooledResponse
+from tickler.server.visibility import Nothing, check_target, visible_owner
 
 NDJSON = "application/x-ndjson"
 

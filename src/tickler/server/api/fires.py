@@ -13,10 +13,10 @@ from tickler.server.bodies import answered, body_of, empty_body
 from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.query import MOST_LISTED, Query
-from tickler.server.reach import Nothing, visible_owner
 from tickler.server.retrying import retry_dead
 from tickler.server.seen import fire_seen, fires_seen
 from tickler.server.service import Asked, caller, service_of
+from tickler.server.visibility import Nothing, visible_owner
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 

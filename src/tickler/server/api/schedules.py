@@ -16,12 +16,12 @@ from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.schedules import cursor_after
 from tickler.server.bodies import answered, body_of, empty_body
 from tickler.server.deeds import note
+from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.problems import Refused
 from tickler.server.query import MOST_LISTED, Query
-from tickler.server.reach import Nothing, check_target, place, schedule_at, visible_owner
-from tickler.server.revisions import etag, expected_by, is_known
 from tickler.server.seen import history_seen, names_workers
 from tickler.server.service import Asked, caller, service_of
+from tickler.server.visibility import Nothing, check_target, place, schedule_at, visible_owner
 from tickler.when import When, parse_when
 from tickler.when.marks import marked
 from tickler.when.words import in_words

@@ -14,14 +14,14 @@ from tickler.errors import TicklerError
 from tickler.recent import Event
 from tickler.server.bodies import answered, empty_body
 from tickler.server.deeds import note
+from tickler.server.deep_doctor import examine
 from tickler.server.description.document import document
-from tickler.server.examination import examine
 from tickler.server.live import events_of
 from tickler.server.problems import Refused
 from tickler.server.query import MOST_LISTED, Query
-from tickler.server.reach import Nothing, visible_owner
 from tickler.server.service import Asked, caller, service_of
 from tickler.server.stats import Stats, stats
+from tickler.server.visibility import Nothing, visible_owner
 
 READY_S = 5.0
 READ_AGAIN_S = 1.0

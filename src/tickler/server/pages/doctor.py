@@ -7,7 +7,7 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.server.deeds import note
-from tickler.server.examination import examine
+from tickler.server.deep_doctor import examine
 from tickler.server.pages.page import form_of, page
 from tickler.server.service import Asked, service_of
 

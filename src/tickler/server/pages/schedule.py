@@ -14,9 +14,9 @@ from tickler.server.deeds import note
 from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.schedules import may_edit
 from tickler.server.pages.timeline import timeline
-from tickler.server.reach import place
 from tickler.server.seen import fires_seen, history_seen, names_workers
 from tickler.server.service import Asked, caller, service_of
+from tickler.server.visibility import place
 from tickler.when import Unreadable, marked
 from tickler.when.words import in_words
 

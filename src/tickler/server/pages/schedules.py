@@ -17,11 +17,11 @@ from tickler.schedule_json import schedule_from_json
 from tickler.seal import origin_of
 from tickler.server.deeds import note
 from tickler.server.entrance.who import Who
+from tickler.server.etags import read_revision, revision_text
 from tickler.server.pages.page import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
-from tickler.server.reach import check_target, schedule_at
-from tickler.server.revisions import read_revision, revision_text
 from tickler.server.service import Asked, caller, service_of
+from tickler.server.visibility import check_target, schedule_at
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.when import At, iso_utc
