@@ -105,6 +105,7 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
     # The service is stopped while somebody looks: it ends at once, and the page says so.
     await new.page.locator("#live[data-state=lost]").wait_for()
     await new.sees("not connected")
+    assert await new.page.locator("main.old").count() == 1
 
 
 async def _delivers(service: Service) -> bool:

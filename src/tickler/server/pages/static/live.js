@@ -8,6 +8,7 @@ const fires = [];
 const list = document.getElementById("fires");
 const strip = document.getElementById("strip");
 const live = document.getElementById("live");
+const main = live.closest("main");
 const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
@@ -152,12 +153,16 @@ function draw() {
 }
 
 showClocks();
-setInterval(showClocks, 1000);
+setInterval(() => live.dataset.state === "lost" || showClocks(), 1000);
 setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 100);
 draw();
 follow(live, { stats: showNumbers, fire: showFire }, {
   opened() {
     list.replaceChildren();
     fires.length = 0;
+    main.classList.remove("old");
+  },
+  lost() {
+    main.classList.add("old"); // what is shown was so when it was last heard of
   },
 });
