@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tickler.cli.by_hand import Deed, do_to_each
 from tickler.cli.options import (
     FLAG,
     AfterOption,
@@ -19,15 +20,12 @@ from tickler.cli.options import (
     misused,
     named,
 )
-from tickler.cli.output import agreed, answer, remark, say
+from tickler.cli.output import agreed, answer, remark
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_fires, show_history
-from tickler.errors import FireNotFound
 from tickler.fires import FireState, HistoryPage
 from tickler.observe.phrases import count
-from tickler.tickler import Tickler
 
-NOT_FOUND = 3
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="With --cancel: which.")]
 StateOption = Annotated[FireState, typer.Option(help="Those in this state.")]
@@ -91,32 +89,17 @@ def _show_history(owner: str | None, key: str | None, limit: int, after: str | N
 def _cancel(store: str | None, ids: list[str], yes: bool, by: str, as_json: bool) -> None:
     if not agreed(f"never deliver {count(len(ids), 'fire')}?", yes):
         raise typer.Exit(1)
-    cancelled, refused = on_store(store, lambda tickler: _cancel_each(tickler, ids, by))
-    for id in refused:
-        remark(f"tickler: there is no fire {id} to cancel: see `tickler fires`, or wait if a worker has it right now")
-    if as_json:
-        answer({"cancelled": len(cancelled), "ids": cancelled, "refused": refused})
-    for id in [] if as_json else cancelled:
-        say(f"{id} is cancelled")
-    if refused:
-        raise typer.Exit(NOT_FOUND)
-
-
-async def _cancel_each(tickler: Tickler, ids: list[str], by: str) -> tuple[list[str], list[str]]:
-    """Those that were cancelled, and those that are settled, or that a worker has."""
-    cancelled: list[str] = []
-    refused: list[str] = []
-    for id in ids:
-        try:
-            fire = await tickler.fires.cancel(id, by=by)
-        except FireNotFound:
-            refused.append(id)
-            continue
-        cancelled.append(id)
-        await tickler.audit.note(by, "cancelled", owner=fire.owner, key=fire.key, detail=id)
-    return cancelled, refused
+    do_to_each(store, ids, _CANCEL, by, as_json=as_json)
 
 
 def _tell_of_more(following: str | None, as_json: bool) -> None:
     if following and not as_json:
         remark(f"there are more: --after {following}")
+
+
+_CANCEL = Deed(
+    did="cancelled",
+    do=lambda tickler, id, by: tickler.fires.cancel(id, by=by),
+    done="is cancelled",
+    refused="there is no fire {id} to cancel: see `tickler fires`, or wait if a worker has it right now",
+)

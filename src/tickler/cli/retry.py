@@ -6,15 +6,14 @@ from typing import Annotated
 
 import typer
 
+from tickler.cli.by_hand import Deed, do_to_each
 from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, misused, named
 from tickler.cli.output import agreed, answer, remark, say
 from tickler.cli.session import on_store
-from tickler.errors import FireNotFound
 from tickler.observe.phrases import count, some
 from tickler.tickler import Tickler
 
 PAGE = 1_000  # dead fires that are counted together
-NOT_FOUND = 3
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="Ids, as `tickler fires` shows them.")]
 AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="All that are dead, of an owner or a schedule if named.")]
@@ -36,36 +35,9 @@ def command(
     if ids and (owner or key):
         raise misused("--owner and --key go with --all: ids say it already")
     if ids:
-        _retry_each(store, ids, named(by), as_json)
+        do_to_each(store, ids, _RETRY, named(by), as_json=as_json)
     else:
         _retry_all(store, owner, key, yes, named(by), as_json)
-
-
-def _retry_each(store: str | None, ids: list[str], by: str, as_json: bool) -> None:
-    sent, refused = on_store(store, lambda tickler: _send(tickler, ids, by))
-    for id in refused:
-        remark(f"tickler: there is no dead fire {id}: see `tickler fires --state dead`")
-    if as_json:
-        answer({"retried": len(sent), "ids": sent, "refused": refused})
-    for id in [] if as_json else sent:
-        say(f"{id} is sent again")
-    if refused:
-        raise typer.Exit(NOT_FOUND)
-
-
-async def _send(tickler: Tickler, ids: list[str], by: str) -> tuple[list[str], list[str]]:
-    """Those that were sent again, and those that were not dead."""
-    sent: list[str] = []
-    refused: list[str] = []
-    for id in ids:
-        try:
-            fire = await tickler.fires.retry(id, by=by)
-        except FireNotFound:
-            refused.append(id)
-            continue
-        sent.append(id)
-        await tickler.audit.note(by, "retried", owner=fire.owner, key=fire.key, detail=id)
-    return sent, refused
 
 
 def _retry_all(store: str | None, owner: str | None, key: str | None, yes: bool, by: str, as_json: bool) -> None:
@@ -99,3 +71,11 @@ async def _count(tickler: Tickler, owner: str | None, key: str | None) -> int:
         page = await tickler.fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=page.next)
         found += len(page.items)
     return found
+
+
+_RETRY = Deed(
+    did="retried",
+    do=lambda tickler, id, by: tickler.fires.retry(id, by=by),
+    done="is sent again",
+    refused="there is no dead fire {id}: see `tickler fires --state dead`",
+)
