@@ -26,7 +26,6 @@ from tickler.cli.shown import show_fires, show_history
 from tickler.fires import FireState, HistoryPage
 from tickler.observe.phrases import count
 
-
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="With --cancel: which.")]
 StateOption = Annotated[FireState, typer.Option(help="Those in this state.")]
 HistoryOption = Annotated[
