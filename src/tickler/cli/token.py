@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from tickler.cli.app import NOT_FOUND
 from tickler.cli.moments import read_moment, utc
 from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, misused, named
 from tickler.cli.output import agreed, answer, remark, say, show_table
@@ -17,8 +18,6 @@ from tickler.errors import InvalidWhen
 from tickler.tickler import Tickler
 from tickler.tokens import Scope, Token
 from tickler.when.every import parse_every
-
-NOT_FOUND = 3
 
 
 class ScopeName(StrEnum):

@@ -62,7 +62,7 @@ def routes() -> Litestar:
 
 async def _admitted(request: Request[Any, Any, Any]) -> None:
     check_allowed(who_of(request.scope), request.route_handler.opt)
-    request.scope[ADMITTED] = True  # type: ignore[literal-required]
+    request.scope[ADMITTED] = True  # type: ignore[literal-required]  # a key of ours
     check_bodiless(request)
 
 
