@@ -142,6 +142,18 @@ class SettleContract(FireFixtures):
         assert sorted(fire.id for fire in returned) == sorted(fire.id for fire in claimed.values())
         assert [await fires.get(fire.id) for fire in claimed.values()] == before
 
+    async def test_an_attempt_that_lost_its_lease_is_told_apart_from_the_one_after_it(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        """One worker may have both in its hands, and settle them together."""
+        for then in (done, dead):
+            await schedules.put(schedule())
+            (claimed,) = owed(await worker.claim(hour(1)))
+            (again,) = owed(await worker.lease(hour(1.5)))
+            assert await worker.settle(hour(1.5), done(claimed, hour(1)), then(again, hour(1.5))) == [claimed]
+            assert await listed(fires, "open") == []
+            await schedules.delete("u1", "digest")
+
     async def test_of_two_who_settle_one_fire_at_once_exactly_one_does(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -29,13 +29,15 @@ class Settler:
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, expires_at: int) -> list[Fire]:
         """Entries first: a crash in between leads to an attempt too many, which is told of, and never to one that is not."""
         await remember(self._table, [each.entry for each in settlements if each.entry is not None], expires_at)
+        latest = _latest(each.fire for each in settlements if each.fire is not None)
+        lost = [each.fire for each in settlements if each.fire is not None and each.fire is not latest[each.fire.id]]
+        finished = {each.id for each in settlements if each.delete_schedule}
+        settlements = [each for each in settlements if each.fire is not None and each.fire is latest[each.fire.id]]
         alone = [(each, change) for each in settlements if (change := _change(each, now_ms)) is not None]
         results = await change_leased(self._table, [change for _, change in alone])
         together: defaultdict[Id, list[Settlement]] = defaultdict(list)
-        lost: list[Fire] = []
         for each in settlements:
-            if each.fire is None:
-                continue
+            assert each.fire is not None
             result = results.get(each.fire.id, "together")
             if result == "lost":
                 lost.append(each.fire)
@@ -43,14 +45,14 @@ class Settler:
                 together[each.id].append(each)
         for some in all_of(await in_turns(list(together.values()), lambda some: self._in_turn(some, now_ms))):
             lost += some
-        finished = {each.id for each in settlements if each.delete_schedule}
         all_of(await in_turns(list(finished), self._delete_finished))
         return lost
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        changes = [Change(fire, {"deliver_after": number(until_ms)}) for fire in fires]
+        latest = _latest(fires)
+        changes = [Change(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
-        return [fire for fire in fires if results[fire.id] == "lost"]
+        return [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
 
     async def _in_turn(self, settlements: Sequence[Settlement], now_ms: int) -> list[Fire]:
         """Settlements of one schedule; those fires that are not the caller's any more."""
@@ -87,6 +89,15 @@ class Settler:
                 return
             await pause(attempt)
         raise self._table.contended(id)
+
+
+def _latest(fires: Iterable[Fire]) -> dict[str, Fire]:
+    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain."""
+    latest: dict[str, Fire] = {}
+    for fire in fires:
+        if fire.id not in latest or fire.attempt > latest[fire.id].attempt:
+            latest[fire.id] = fire
+    return latest
 
 
 def _change(settlement: Settlement, now_ms: int) -> Change | None:

@@ -80,9 +80,9 @@ _LEASES = """
 _OF_LEASE = """
         WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
             AND f.worker = lease.worker AND f.attempt = lease.attempt
-        RETURNING f.id
+        RETURNING lease.id, lease.attempt
     )
-    SELECT id FROM lease WHERE id NOT IN (SELECT id FROM changed)
+    SELECT id, attempt FROM lease WHERE (id, attempt) NOT IN (SELECT id, attempt FROM changed)
 """
 # Each answers with those whose lease is not the caller's any more: as a rule none.
 _SETTLE = {
@@ -245,7 +245,7 @@ class PostgresFires:
         if not leases:
             return []
         lost = await self._database.claim(lambda connection: self._settle(connection, "extend", leases))
-        return [fire for fire in fires if fire.id in lost]
+        return [fire for fire in fires if (fire.id, fire.attempt) in lost]
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
@@ -257,14 +257,14 @@ class PostgresFires:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
             await remember(connection, self._database, entries, expires_at)
-            lost: set[str] = set()
+            lost: set[tuple[str, int]] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
                 lost |= await self._settle(connection, then, leases)
             await self._wake(connection, (each.id for _, each in owed if each.then in ("done", "dead")), now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
-            return [fire for fire, _ in owed if fire.id in lost]
+            return [fire for fire, _ in owed if (fire.id, fire.attempt) in lost]
 
         return await self._database.claim(work)
 
@@ -349,9 +349,9 @@ class PostgresFires:
         refused = {row[0] for row in found}
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
-    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[str]:
-        """Ids of the fires that were not leased any more as they were, and are not changed."""
-        return {row[0] for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
+    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, int]]:
+        """Id and attempt of each lease that has ended, and whose fire is not changed."""
+        return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
         changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
