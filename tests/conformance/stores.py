@@ -147,7 +147,7 @@ class OnDynamodb(StoreContract):
         await store.open(create=True)
         yield store
         assert isinstance(store, DynamodbStore)
-        await _empty(store)
+        await empty_table(store)
         await store.close()
 
     async def corrupt(
@@ -178,7 +178,7 @@ class OnDynamodb(StoreContract):
         )
 
 
-async def _empty(store: DynamodbStore) -> None:
+async def empty_table(store: DynamodbStore) -> None:
     """Of all but the settings, which are those of a new table."""
     scan = {"TableName": store.table_name, "ConsistentRead": True, "ProjectionExpression": "pk, sk"}
     page: dict[str, Any] = {"LastEvaluatedKey": None}
