@@ -54,6 +54,14 @@ MUTANTS = [
         "tests/stores/test_sqlite_turns.py::test_one_whose_caller_goes_while_it_is_written_is_undone", "turns",
     ),
     of_store(
+        "sqlite", "commit into a file that was deleted", "self._files.check_before_commit()", "pass",
+        "tests/stores/test_sqlite_open_files.py::test_a_commit_is_refused_at_once_and_not_only_a_second_later", "turns",
+    ),
+    of_store(
+        "sqlite", "read from a file that was deleted", "self._files.check()", "pass",
+        "tests/stores/test_sqlite_open_files.py::test_nothing_is_written_or_read_once_the_file_was_deleted", "turns",
+    ),
+    of_store(
         "postgres", "wait together for one that is held", "await connection.execute(_IMPATIENT)", "pass",
         "tests/stores/test_postgres_gathering.py::test_a_schedule_that_somebody_holds_does_not_hold_up_the_others", "schedules",
     ),

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tickler.callers_thread import on_callers_thread
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+from tickler.stores.sqlite.open_files import OpenFiles
 from tickler.stores.sqlite.turns import Turns
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Connection:
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
         self._turns: Turns | None = None
+        self._files: OpenFiles | None = None
 
     async def open(self, *, may_create: bool = True) -> None:
         if self._thread is not None:
@@ -47,11 +49,12 @@ class Connection:
         except BaseException:
             await self.close()
             raise
-        self._turns = Turns(self._thread, connection, self._meaning)
+        self._turns = Turns(self._thread, connection, self._meaning, self._files)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
         turns, self._turns = self._turns, None
+        self._files = None
         if thread is None:
             return
         if turns is not None:
@@ -71,6 +74,8 @@ class Connection:
 
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
+        if self._files is not None:
+            self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
 
     def _open_turns(self) -> Turns:
@@ -98,6 +103,8 @@ class Connection:
             use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes -wal and -shm, where they are not there yet
+            self._files = None if self.path == ":memory:" else OpenFiles(self.path, self.name)
         except BaseException:
             connection.close()
             raise
@@ -122,6 +129,8 @@ class Connection:
             files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
             if files != {Path(self.path).resolve()}:
                 raise InvalidInput(f"using: is a connection to another database than {self.name}")
+            if self._files is not None:
+                self._files.check_before_commit()
             connection.execute("SAVEPOINT tickler")
             try:
                 connection.execute("DELETE FROM tickler_aside WHERE false")  # waits for the write lock, as a read would not
