@@ -62,6 +62,16 @@ MUTANTS = [
         "tests/stores/test_sqlite_open_files.py::test_nothing_is_written_or_read_once_the_file_was_deleted", "turns",
     ),
     of_store(
+        "sqlite", "give up at once on a full disk", "if not failed or not make_room(self._connection):", "if True:",
+        "tests/stores/test_sqlite_space.py::test_what_fails_for_want_of_room_is_tried_once_more_and_alone", "turns",
+    ),
+    of_store(
+        "sqlite", "let the log keep its size", "PRAGMA journal_size_limit = {wal_bytes}", "PRAGMA journal_size_limit = -1",
+        "tests/stores/test_sqlite_space.py::test_a_log_that_grew_shrinks_to_its_limit", "space",
+    ),
+    Mutant("say nothing of a log that cannot shrink", "observe/doctor.py", "    kept.storage,\n", "",
+           "tests/stores/test_sqlite_space.py::test_the_doctor_names_a_log_that_a_long_reader_keeps_from_shrinking"),
+    of_store(
         "postgres", "wait together for one that is held", "await connection.execute(_IMPATIENT)", "pass",
         "tests/stores/test_postgres_gathering.py::test_a_schedule_that_somebody_holds_does_not_hold_up_the_others", "schedules",
     ),

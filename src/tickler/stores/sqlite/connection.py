@@ -14,16 +14,15 @@ from typing import TypeVar
 from tickler.callers_thread import on_callers_thread
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.sqlite.open_files import OpenFiles
+from tickler.stores.sqlite.space import DEFAULT_LIMITS, Limits, is_full
 from tickler.stores.sqlite.turns import Turns
 
 T = TypeVar("T")
 
 # WAL lets readers and one writer work side by side. FULL, because NORMAL may lose a committed claim on power failure, which
-# would fire twice. The rest halves the cost of a claim among millions of rows; memory is taken only as pages are used.
+# would fire twice. The rest, with the limits, halves the cost of a claim among millions of rows.
 PRAGMAS = (
     "PRAGMA synchronous = FULL",
-    "PRAGMA wal_autocheckpoint = 20000",
-    "PRAGMA cache_size = -262144",
     "PRAGMA mmap_size = 4294967296",
     "PRAGMA temp_store = MEMORY",
 )
@@ -32,9 +31,11 @@ PRAGMAS = (
 class Connection:
     """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
 
-    def __init__(self, path: str, name: str, busy_timeout_s: float) -> None:
+    def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self.name = name  # what people call this store, for messages
+        self._limits = limits
+        self.wal_bytes = 0  # how much the write-ahead log may take, once it is open
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
         self._turns: Turns | None = None
@@ -103,6 +104,7 @@ class Connection:
             use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
+            self.wal_bytes = self._limits.apply(connection, self.path)
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes -wal and -shm, where they are not there yet
             self._files = None if self.path == ":memory:" else OpenFiles(self.path, self.name)
         except BaseException:
@@ -161,6 +163,10 @@ class Connection:
             return StoreUnavailable(
                 f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing was changed: if that is "
                 "your own, pass it as using=; if not, try again, or raise ?timeout="
+            )
+        if is_full(error):
+            return StoreUnavailable(
+                f"{self.name}: the disk is full; nothing was changed: make room on it, or lower ?wal_mb= if the -wal is large"
             )
         if code == sqlite3.SQLITE_NOTADB:
             return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")

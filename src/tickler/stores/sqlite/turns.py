@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tickler.errors import StoreUnavailable
 from tickler.stores.sqlite.open_files import OpenFiles
+from tickler.stores.sqlite.space import is_full, make_room
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Turns:
         while calls := self._next():
             try:
                 _tell(self._read([call for call in calls if not call.writes]))
-                _tell(self._written([call for call in calls if call.writes]))
+                _tell(self._written_with_room([call for call in calls if call.writes]))
             except BaseException as error:  # whatever it is, nobody is left waiting, and the next are served
                 _tell([_Outcome(call, error=RuntimeError(f"a call of the store ended with {error!r}")) for call in calls])
 
@@ -100,6 +101,14 @@ class Turns:
         except StoreUnavailable as error:
             return [_Outcome(call, error=error) for call in calls]
         return [self._outcome(call) for call in calls]
+
+    def _written_with_room(self, calls: Sequence[_Call]) -> list[_Outcome]:
+        """What failed on a full disk is tried once more, where the write-ahead log could be made smaller."""
+        outcomes = self._written(calls)
+        failed = [outcome.call for outcome in outcomes if is_full(outcome.error)]
+        if not failed or not make_room(self._connection):
+            return outcomes
+        return [outcome for outcome in outcomes if not is_full(outcome.error)] + self._written(failed)
 
     def _written(self, calls: Sequence[_Call]) -> list[_Outcome]:
         if not calls:
