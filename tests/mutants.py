@@ -151,6 +151,10 @@ MUTANTS = [
         "dynamodb", "open a second fire over the first", 'condition["fire_nominal"] = None', "pass",
         "tests/stores/test_dynamodb_fires.py::test_a_fire_lies_on_the_head_and_others_of_its_schedule_beside_it", "fire_claim",
     ),
+    of_store(
+        "dynamodb", "claim in the wrong unit", "if reasons and 2 * len(reasons) >= len(items):", "if False:",
+        "tests/stores/test_dynamodb_attached.py::test_the_wrong_unit_is_refused_before_anything_is_written", "units",
+    ),
     Mutant("lease again at most once", "leasing.py", 'if schedule.policy.delivery == "at-most-once":', "if False:",
            "tests/conformance/test_memory.py::TestFires"),
     Mutant("never say that a lease expired", "leasing.py", "if fire.worker is not None:", "if False:",
