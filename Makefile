@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench soak mutants clean
+.PHONY: help run test check format bench soak pythons mutants clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench: $(READY) ## Measure, beside peers and the raw limit
 
 soak: $(READY) ## The long tests: every zone and transition, many processes killed
 	TICKLER_SOAK=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+pythons: $(READY) ## The quick tests on Python 3.12 and 3.13, where they can be had
+	$(BIN)/python tests/pythons.py
 
 mutants: $(READY) ## Break the stores on purpose and see a named test fail each time
 	$(BIN)/python tests/mutants.py

@@ -54,6 +54,24 @@ MUTANTS = [
         "tests/stores/test_sqlite_turns.py::test_one_whose_caller_goes_while_it_is_written_is_undone", "turns",
     ),
     of_store(
+        "sqlite", "commit into a file that was deleted", "self._files.check_before_commit()", "pass",
+        "tests/stores/test_sqlite_open_files.py::test_a_commit_is_refused_at_once_and_not_only_a_second_later", "turns",
+    ),
+    of_store(
+        "sqlite", "read from a file that was deleted", "self._files.check()", "pass",
+        "tests/stores/test_sqlite_open_files.py::test_nothing_is_written_or_read_once_the_file_was_deleted", "turns",
+    ),
+    of_store(
+        "sqlite", "give up at once on a full disk", "if not failed or not make_room(self._connection):", "if True:",
+        "tests/stores/test_sqlite_space.py::test_what_fails_for_want_of_room_is_tried_once_more_and_alone", "turns",
+    ),
+    of_store(
+        "sqlite", "let the log keep its size", "PRAGMA journal_size_limit = {wal_bytes}", "PRAGMA journal_size_limit = -1",
+        "tests/stores/test_sqlite_space.py::test_a_log_that_grew_shrinks_to_its_limit", "space",
+    ),
+    Mutant("say nothing of a log that cannot shrink", "observe/doctor.py", "    kept.storage,\n", "",
+           "tests/stores/test_sqlite_space.py::test_the_doctor_names_a_log_that_a_long_reader_keeps_from_shrinking"),
+    of_store(
         "postgres", "wait together for one that is held", "await connection.execute(_IMPATIENT)", "pass",
         "tests/stores/test_postgres_gathering.py::test_a_schedule_that_somebody_holds_does_not_hold_up_the_others", "schedules",
     ),
@@ -132,6 +150,10 @@ MUTANTS = [
     of_store(
         "dynamodb", "open a second fire over the first", 'condition["fire_nominal"] = None', "pass",
         "tests/stores/test_dynamodb_fires.py::test_a_fire_lies_on_the_head_and_others_of_its_schedule_beside_it", "fire_claim",
+    ),
+    of_store(
+        "dynamodb", "claim in the wrong unit", "if reasons and 2 * len(reasons) >= len(items):", "if False:",
+        "tests/stores/test_dynamodb_attached.py::test_the_wrong_unit_is_refused_before_anything_is_written", "units",
     ),
     Mutant("lease again at most once", "leasing.py", 'if schedule.policy.delivery == "at-most-once":', "if False:",
            "tests/conformance/test_memory.py::TestFires"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -55,6 +55,16 @@ class StoreUrl(msgspec.Struct, frozen=True):
         if not 0 <= seconds <= 3600:
             raise InvalidInput(f"{self.text}: {name}={text!r} is not a number of seconds from 0 to 3600")
         return seconds
+
+    def whole(self, name: str, least: int, most: int) -> int | None:
+        """None where the URL does not say."""
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+        if not least <= number <= most:
+            raise InvalidInput(f"{self.text}: {name}={text!r} is not a whole number from {least} to {most}")
+        return number
 
 
 Form = Literal["sql", "cloudformation", "terraform", "iam"]
@@ -177,6 +187,21 @@ class Store(Protocol):
 
     def definition(self, form: Form) -> str:
         """All of the schema in that form, for those who apply it out of band. `InvalidInput` when it has no such form."""
+
+
+class StorageProblem(msgspec.Struct, frozen=True):
+    """What is wrong with the medium a store lies on, and what mends it."""
+
+    says: str
+    example: str
+    remedy: str
+
+
+@runtime_checkable
+class ChecksStorage(Protocol):
+    """Optional: a store that can tell whether the medium it lies on is well."""
+
+    async def storage_problem(self) -> StorageProblem | None: ...
 
 
 async def no_misfits() -> AsyncIterator[Misfit]:

@@ -17,8 +17,9 @@ from tickler.stores.sqlite import SqliteStore
 async def execute(store: Store, sql: str, *parameters: object) -> None:
     """With `$1` for parameters, and `{schema}.` before tables."""
     if isinstance(store, SqliteStore):
-        text = sql.replace("{schema}.", "").replace("$", "?")
-        await store._connection.write(lambda connection: connection.execute(text, parameters))
+        text = sql.replace("{schema}.", "").replace("$", ":p")
+        named = {f"p{number}": value for number, value in enumerate(parameters, 1)}
+        await store._connection.write(lambda connection: connection.execute(text, named))
     else:
         assert isinstance(store, PostgresStore)
         database = store._database

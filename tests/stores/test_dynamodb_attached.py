@@ -38,6 +38,7 @@ from tickler import (
     parse_when,
 )
 from tickler.stores.dynamodb.sparsity import Sparsity
+from tickler.stores.dynamodb.units import is_misread
 
 REGION = "eu-west-1"
 INDEX = "scheduleStatus-nextRunAt-index"
@@ -603,6 +604,69 @@ async def test_a_fraction_that_others_wrote_is_due_when_next_due_says(products: 
         assert await index.claim_due(at - 1) == []
         (due,) = await index.claim_due(at)
     assert due.next_fire_at == at
+
+
+# The wrong unit.
+
+
+IN_A_MONTH = NOW_MS + 30 * DAY
+
+
+@pytest.mark.parametrize(("unit", "right"), [("ms", "s"), ("s", "ms")])
+async def test_the_wrong_unit_is_refused_before_anything_is_written(products: Products, unit: str, right: str) -> None:
+    for n in range(30):
+        products.put_due(f"p{n}", at=(IN_A_MONTH + n * HOUR) // (1000 if right == "s" else 1))
+    products.put("new", schedule=HOURLY)
+    before = products.items()
+    async with products.index(unit=unit) as index:
+        with pytest.raises(SchemaMismatch, match=f"nothing was written: pass unit='{right}'") as refused:
+            await index.claim_due(NOW_MS)
+        assert refused.value.attribute == "nextRunAt"
+        with pytest.raises(SchemaMismatch, match=f"pass unit='{right}'"):
+            await index.upsert("new", NOW_MS)
+    assert products.items() == before
+    async with products.index(unit=right) as index:
+        assert await index.claim_due(NOW_MS) == []
+        assert await index.upsert("new", NOW_MS) == NOW_MS + HOUR
+
+
+@pytest.mark.parametrize("unit", ["ms", "s"])
+async def test_the_first_item_of_an_index_tells_the_unit_too(products: Products, unit: str) -> None:
+    """It is not in the index yet, and its owner has written when it is due."""
+    products.put("p1", schedule=HOURLY, nextRunAt=number(NOW_MS // (1000 if unit == "ms" else 1)))
+    async with products.index(unit=unit) as index:
+        assert await index.claim_due(NOW_MS) == []
+        with pytest.raises(SchemaMismatch, match="pass unit="):
+            await index.upsert("p1", NOW_MS)
+        products.unset("p1", "nextRunAt")
+        assert await index.upsert("p1", NOW_MS) == NOW_MS + HOUR
+
+
+async def test_one_item_in_the_wrong_unit_is_set_aside_and_holds_up_nobody(
+    products: Products, index: DynamoIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    products.put_due("seconds", at=IN_A_MONTH // 1000)
+    for n in range(3):
+        products.put_due(f"p{n}")
+    assert sorted(keys(await index.claim_due(NOW_MS))) == ["p0", "p1", "p2"]
+    assert "scheduleStatus" not in products.item("seconds")
+    assert products.item("seconds")["nextRunAt"] == number(IN_A_MONTH // 1000)
+    assert "near it in seconds" in products.item("seconds")["ticklerError"]["S"]
+    assert "an item does not fit the others" in caplog.text
+    assert await index.upsert("seconds", NOW_MS) == NOW_MS + HOUR
+
+
+@pytest.mark.parametrize("at", [0, 1, NOW_MS - 19 * 365 * DAY, NOW_MS - 40 * 365 * DAY])
+async def test_an_item_that_is_overdue_by_decades_is_claimed_and_not_taken_for_another_unit(
+    products: Products, index: DynamoIndex, at: int
+) -> None:
+    products.put_due("p1", at=at)
+    assert keys(await index.claim_due(NOW_MS)) == ["p1"]
+
+
+def test_near_1970_milliseconds_are_milliseconds() -> None:
+    assert not is_misread("5000", "ms", 6_000)
+    assert not is_misread("5", "s", 6_000)
 
 
 async def test_a_table_with_a_sort_key_is_told_both(unmade: Products) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from tickler import (
     Tickler,
     connect,
 )
+from tickler.stores import sqlite as sqlite_store
 from tickler.stores.sqlite.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
@@ -288,6 +291,12 @@ async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, othe
     other.execute("ANALYZE")
     (line,) = other.execute(f"EXPLAIN QUERY PLAN {WALK}", (1000, 100))
     assert line[3] == "SEARCH tickler_index USING INTEGER PRIMARY KEY (rowid>?)"
+
+
+def test_no_statement_numbers_its_parameters() -> None:
+    """Python 3.12 warns of a sequence for `?1`, and 3.14 refuses it."""
+    numbered = [file.name for file in Path(sqlite_store.__file__).parent.glob("*.py") if re.search(r"\?\d", file.read_text())]
+    assert numbered == []
 
 
 async def test_a_missing_table_is_named_as_such_with_its_remedy(t: Tickler, other: sqlite3.Connection) -> None:

@@ -28,6 +28,7 @@ QUICK: tuple[Judge, ...] = (
     working.outdated,
     kept.dead,
     kept.unpruned,
+    kept.storage,
 )
 REPAIRS: dict[str, Repair] = {
     "unindexed": mirror.reindex,

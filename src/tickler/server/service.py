@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from litestar import Request
 
+from tickler.deliver.sparingly import Sparingly
 from tickler.observe.metrics import Metrics
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import Who, who_of
@@ -15,6 +17,8 @@ from tickler.server.settings import ServerSettings
 from tickler.server.shared_answers import Shared
 from tickler.server.stats import Stats
 from tickler.tickler import Tickler
+
+log = logging.getLogger("tickler.server")
 
 SERVICE = "tickler.service"  # in an ASGI scope
 
@@ -37,6 +41,7 @@ class Service:
         self.previews = Previews()
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()
+        self.not_ready = Sparingly(log, logging.WARNING, "not ready, %d times more")
 
     async def admits(self, who: Who) -> bool:
         """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""

@@ -1,4 +1,4 @@
-"""What has piled up: rows that do not read, fires that were given up, history that nobody pruned."""
+"""What has piled up: rows that do not read, fires that were given up, history that nobody pruned, logs."""
 
 from __future__ import annotations
 
@@ -69,6 +69,15 @@ def unpruned(standing: Standing) -> Finding | None:
         says=f"the history grows: what should have gone more than {span(PRUNED_AFTER_MS)} ago is still there",
         remedy="`tickler doctor --repair`; a worker that runs prunes all of it by itself, a tick up to 1,000 entries",
         repairable=True,
+    )
+
+
+def storage(standing: Standing) -> Finding | None:
+    problem = standing.storage
+    if problem is None:
+        return None
+    return Finding(
+        check="storage", severity="warning", count=1, says=problem.says, example=problem.example, remedy=problem.remedy
     )
 
 

@@ -12,7 +12,7 @@ from tickler.fires import Due, Fire
 from tickler.index import SetAside
 from tickler.records import RecordStore
 from tickler.reports import KIND as OUTDATED
-from tickler.store import Store
+from tickler.store import ChecksStorage, StorageProblem, Store
 from tickler.when import tzdata_version
 from tickler.workers import WORKING, WorkerReport, workers
 
@@ -46,6 +46,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: Sequence[SetAside]
     dead: Sequence[Fire]
     expired: int  # entries of the history that should have gone
+    storage: StorageProblem | None
 
     @property
     def alive(self) -> list[WorkerReport]:
@@ -74,6 +75,7 @@ async def look(store: Store, clock: Clock) -> Standing:
         set_aside=await store.index.set_aside(most),
         dead=await store.fires.list(state="dead", id=None, owner=None, after=None, limit=most),
         expired=await store.fires.count_expired(now_ms - PRUNED_AFTER_MS, most),
+        storage=await store.storage_problem() if isinstance(store, ChecksStorage) else None,
     )
 
 

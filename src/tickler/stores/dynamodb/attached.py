@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -42,6 +42,7 @@ from tickler.stores.dynamodb.search import Route, Search, SparseIndex
 from tickler.stores.dynamodb.shards import shard_of
 from tickler.stores.dynamodb.sparsity import Sparsity, sparsity_of
 from tickler.stores.dynamodb.table import TRIES, all_of
+from tickler.stores.dynamodb.units import MS_PER, Unit, UnitCheck
 from tickler.when import KINDS, When, parse_when, when_from_json
 
 log = logging.getLogger("tickler.index")
@@ -83,7 +84,8 @@ class DynamoIndex:
     An item is in the index while it has `status`, whose value is `active` (or, with `shards`, `active#0` to `active#N-1`), and
     `next`, a number of milliseconds or seconds. `when` says at which instants it is due: the name of an attribute with an
     expression or a weekly plan in it, read with the zone in the attribute `tz`, or a function of the item that returns a When,
-    or None for an item that has no schedule. No other attribute is ever changed, but for `ticklerError`.
+    or None for an item that has no schedule. No other attribute is ever changed, but for `ticklerError`. Before its first
+    write it looks at a few items: `SchemaMismatch` when they are in another unit than `unit`.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class DynamoIndex:
         status: str = "scheduleStatus",
         next: str = "nextRunAt",
         index: str | None = None,
-        unit: Literal["ms", "s"] = "ms",
+        unit: Unit = "ms",
         tz: str | None = None,
         active: str = "active",
         shards: int | None = None,
@@ -111,7 +113,8 @@ class DynamoIndex:
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._key_types: dict[str, str] = {}
         self._index = SparseIndex(table, index or f"{status}-{next}-index", status, next)
-        self._ms = 1 if unit == "ms" else 1000
+        self._ms = MS_PER[unit]
+        self._unit_check = UnitCheck(self._index, unit)
         self._when_of = when if callable(when) else _reader(when, tz)
         self._active = active
         self._shards = shards
@@ -146,10 +149,13 @@ class DynamoIndex:
         """
         now_ms = to_ms(now_ms, "now_ms")
         wanted = self._key_of(key)
+        await self._unit_check.before_write(self.client, self._partitions(), now_ms)
         for attempt in range(1, TRIES + 1):
             found = await get_many(self.client, self._index.table, [wanted])
             if not found:
                 raise ScheduleNotFound(self._index.table, str(key))
+            if not self._unit_check.is_known and ERROR not in found[0]:
+                self._unit_check.refuse(found, now_ms)
             when = self._read(from_item(found[0]))
             next_at = None if when is None else when.next_after(now_ms)
             if await self._place(wanted, found[0], when, next_at):
@@ -174,6 +180,7 @@ class DynamoIndex:
         """
         now_ms, limit = to_ms(now_ms, "now_ms"), check_limit(limit)
         partitions = self._partitions()
+        await self._unit_check.before_write(self.client, partitions, now_ms)
         until: Attribute = {"N": str(Decimal(now_ms) / self._ms)}
         search = Search(self.client, self._index, until, self._seen, identity=lambda seen: msgspec.json.encode(seen.key))
         search.over(self._route.order(partitions), self._route.width(partitions, limit))
@@ -334,6 +341,8 @@ class DynamoIndex:
         status, next = self._index.partition_key, self._index.sort_key
         condition: Condition = {status: seen.status, next: seen.next}
         try:
+            if (misread := self._unit_check.misread(seen.item, now_ms)) is not None:
+                raise InvalidWhen("when", str(from_item(seen.key)), misread)
             when = self._read(from_item(seen.item))
             if when is None:
                 raise InvalidWhen("when", str(from_item(seen.key)), "there is no schedule, and the item says it is active")

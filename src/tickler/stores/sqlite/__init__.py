@@ -16,6 +16,7 @@ from tickler.store import (
     Misfit,
     Moves,
     Say,
+    StorageProblem,
     StoreUrl,
     Tell,
     no_misfits,
@@ -23,7 +24,7 @@ from tickler.store import (
     silent,
     untold,
 )
-from tickler.stores.sqlite import backup, schema
+from tickler.stores.sqlite import backup, schema, space
 from tickler.stores.sqlite.connection import Connection
 from tickler.stores.sqlite.contents import contents
 from tickler.stores.sqlite.fires import SqliteFires
@@ -32,13 +33,16 @@ from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
 
 BUSY_TIMEOUT_S = 5.0
+MAX_MB = 65_536
 
 log = logging.getLogger("tickler")
 
 
 class SqliteStore:
-    def __init__(self, path: str, *, name: str, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
-        self._connection = Connection(path, name, busy_timeout_s)
+    def __init__(
+        self, path: str, *, name: str, busy_timeout_s: float = BUSY_TIMEOUT_S, limits: space.Limits = space.DEFAULT_LIMITS
+    ) -> None:
+        self._connection = Connection(path, name, busy_timeout_s, limits)
         self.capabilities = Capabilities(
             shared=path != ":memory:", joins_transactions=path != ":memory:", order="total", poll_ms=500
         )
@@ -83,6 +87,10 @@ class SqliteStore:
     def misfits(self) -> AsyncIterator[Misfit]:
         return no_misfits()
 
+    async def storage_problem(self) -> StorageProblem | None:
+        connection = self._connection
+        return await connection.read(lambda raw: space.wal_problem(raw, connection.path, connection.wal_bytes))
+
     async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
         return await backup.back_up(self._connection, file, tell)
 
@@ -96,11 +104,15 @@ class SqliteStore:
 
 
 def open_store(url: StoreUrl) -> SqliteStore:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for one in memory; `?timeout=` seconds for locks."""
-    url.refuse_unknown("timeout")
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for one in memory.
+
+    `?timeout=` seconds for locks; `cache_mb=` of memory for pages, `wal_mb=` of disk for the write-ahead log.
+    """
+    url.refuse_unknown("timeout", "cache_mb", "wal_mb")
     if url.location and not url.location.startswith("/"):
         raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
     if url.location == "/":
         raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
     path = unquote(url.location.removeprefix("/")) or ":memory:"
-    return SqliteStore(path, name=url.text, busy_timeout_s=url.seconds("timeout", BUSY_TIMEOUT_S))
+    limits = space.Limits(cache_mb=url.whole("cache_mb", 1, MAX_MB) or space.CACHE_MB, wal_mb=url.whole("wal_mb", 1, MAX_MB))
+    return SqliteStore(path, name=url.text, busy_timeout_s=url.seconds("timeout", BUSY_TIMEOUT_S), limits=limits)

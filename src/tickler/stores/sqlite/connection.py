@@ -13,16 +13,16 @@ from typing import TypeVar
 
 from tickler.callers_thread import on_callers_thread
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+from tickler.stores.sqlite.open_files import OpenFiles
+from tickler.stores.sqlite.space import DEFAULT_LIMITS, Limits, is_full
 from tickler.stores.sqlite.turns import Turns
 
 T = TypeVar("T")
 
 # WAL lets readers and one writer work side by side. FULL, because NORMAL may lose a committed claim on power failure, which
-# would fire twice. The rest halves the cost of a claim among millions of rows; memory is taken only as pages are used.
+# would fire twice. The rest, with the limits, halves the cost of a claim among millions of rows.
 PRAGMAS = (
     "PRAGMA synchronous = FULL",
-    "PRAGMA wal_autocheckpoint = 20000",
-    "PRAGMA cache_size = -262144",
     "PRAGMA mmap_size = 4294967296",
     "PRAGMA temp_store = MEMORY",
 )
@@ -31,12 +31,15 @@ PRAGMAS = (
 class Connection:
     """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
 
-    def __init__(self, path: str, name: str, busy_timeout_s: float) -> None:
+    def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self.name = name  # what people call this store, for messages
+        self._limits = limits
+        self.wal_bytes = 0  # how much the write-ahead log may take, once it is open
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
         self._turns: Turns | None = None
+        self._files: OpenFiles | None = None
 
     async def open(self, *, may_create: bool = True) -> None:
         if self._thread is not None:
@@ -47,11 +50,12 @@ class Connection:
         except BaseException:
             await self.close()
             raise
-        self._turns = Turns(self._thread, connection, self._meaning)
+        self._turns = Turns(self._thread, connection, self._meaning, self._files)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
         turns, self._turns = self._turns, None
+        self._files = None
         if thread is None:
             return
         if turns is not None:
@@ -71,6 +75,8 @@ class Connection:
 
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
+        if self._files is not None:
+            self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
 
     def _open_turns(self) -> Turns:
@@ -98,6 +104,9 @@ class Connection:
             use_wal(connection)
             for pragma in PRAGMAS:
                 connection.execute(pragma)
+            self.wal_bytes = self._limits.apply(connection, self.path)
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes -wal and -shm, where they are not there yet
+            self._files = None if self.path == ":memory:" else OpenFiles(self.path, self.name)
         except BaseException:
             connection.close()
             raise
@@ -122,6 +131,8 @@ class Connection:
             files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
             if files != {Path(self.path).resolve()}:
                 raise InvalidInput(f"using: is a connection to another database than {self.name}")
+            if self._files is not None:
+                self._files.check_before_commit()
             connection.execute("SAVEPOINT tickler")
             try:
                 connection.execute("DELETE FROM tickler_aside WHERE false")  # waits for the write lock, as a read would not
@@ -152,6 +163,10 @@ class Connection:
             return StoreUnavailable(
                 f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing was changed: if that is "
                 "your own, pass it as using=; if not, try again, or raise ?timeout="
+            )
+        if is_full(error):
+            return StoreUnavailable(
+                f"{self.name}: the disk is full; nothing was changed: make room on it, or lower ?wal_mb= if the -wal is large"
             )
         if code == sqlite3.SQLITE_NOTADB:
             return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")

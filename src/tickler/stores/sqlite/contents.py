@@ -36,12 +36,13 @@ _SCHEDULES = """
     WHERE (s.owner, s.key) > (?, ?) ORDER BY s.owner, s.key LIMIT ?
 """
 _ROWS = """
+    WITH walked (owner, key) AS (VALUES (?, ?))
     SELECT owner, key, when_text, tz, 0, 0, 0, 1, '{}', 'indexed', next_fire_at, ends_at, offset_ms, format, NULL
-    FROM tickler_index WHERE managed = 0 AND (owner, key) > (?1, ?2)
+    FROM tickler_index WHERE managed = 0 AND (owner, key) > (SELECT * FROM walked)
     UNION ALL
     SELECT owner, key, when_text, tz, 0, 0, 0, 1, '{}', state, next_fire_at, ends_at, offset_ms, format, reason
-    FROM tickler_aside WHERE managed = 0 AND state = 'unreadable' AND (owner, key) > (?1, ?2)
-    ORDER BY owner, key LIMIT ?3
+    FROM tickler_aside WHERE managed = 0 AND state = 'unreadable' AND (owner, key) > (SELECT * FROM walked)
+    ORDER BY owner, key LIMIT ?
 """
 _FIRES = f"""
     SELECT f.owner, f.key, f.id, {FIRE} FROM tickler_fires f
@@ -79,8 +80,10 @@ _PUT_FIRE = """
 """
 _PUT_ENTRY = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6
-    WHERE NOT EXISTS (SELECT 1 FROM tickler_history WHERE owner = ?1 AND key = ?2 AND at = ?3 AND entry = ?6)
+    SELECT * FROM (SELECT ? AS owner, ? AS key, ? AS at, ?, ?, ? AS entry) AS new
+    WHERE NOT EXISTS (
+        SELECT 1 FROM tickler_history WHERE owner = new.owner AND key = new.key AND at = new.at AND entry = new.entry
+    )
 """
 
 _encode = msgspec.json.Encoder().encode

@@ -14,14 +14,14 @@ FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.d
 _REMEMBER = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
-           json_extract(value, '$.happened'), ?2, value
-    FROM json_each(?1)
+           json_extract(value, '$.happened'), ?, value
+    FROM json_each(?)
 """
 
 
 def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
-        connection.execute(_REMEMBER, (rows.as_json(entries), expires_at))
+        connection.execute(_REMEMBER, (expires_at, rows.as_json(entries)))
 
 
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:

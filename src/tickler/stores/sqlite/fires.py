@@ -41,8 +41,8 @@ _BUSY = f"""
 """
 _OPEN_SINCE = f"SELECT {FIRE} FROM tickler_fires f WHERE f.deliver_after <= ? {{which}} ORDER BY f.deliver_after LIMIT ?"
 _LEASE = """
-    UPDATE tickler_fires SET attempt = ?4, state = ?5, deliver_after = ?6, worker = ?7, reason = ?8
-    WHERE owner = ?1 AND key = ?2 AND id = ?3
+    UPDATE tickler_fires SET attempt = ?, state = ?, deliver_after = ?, worker = ?, reason = ?
+    WHERE owner = ? AND key = ? AND id = ?
 """
 _OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
 _CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
@@ -56,17 +56,17 @@ _RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ?
 _GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
 _RELEASE = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1 {_OF_LEASE}"
 _WAKE = """
-    UPDATE tickler_fires SET state = 'open', deliver_after = max(?3, nominal_at)
-    WHERE owner = ?1 AND key = ?2 AND state = 'waiting'
-        AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'waiting')
-        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ?1 AND key = ?2 AND state = 'open')
+    UPDATE tickler_fires AS f SET state = 'open', deliver_after = max(?, nominal_at)
+    WHERE owner = ? AND key = ? AND state = 'waiting'
+        AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'waiting')
+        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'open')
 """
 _DELETE_FINISHED = """
-    DELETE FROM tickler_schedules
-    WHERE owner = ?1 AND key = ?2 AND enabled = 1
-        AND EXISTS (SELECT 1 FROM tickler_aside WHERE owner = ?1 AND key = ?2 AND state = 'finished')
-        AND NOT EXISTS (SELECT 1 FROM tickler_index WHERE owner = ?1 AND key = ?2)
-        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ?1 AND key = ?2)
+    DELETE FROM tickler_schedules AS s
+    WHERE owner = ? AND key = ? AND enabled = 1
+        AND EXISTS (SELECT 1 FROM tickler_aside WHERE owner = s.owner AND key = s.key AND state = 'finished')
+        AND NOT EXISTS (SELECT 1 FROM tickler_index WHERE owner = s.owner AND key = s.key)
+        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = s.owner AND key = s.key)
 """
 _HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
 _NEXT_AT = """
@@ -78,12 +78,12 @@ _NEXT_AT = """
 _PEEK = """
     SELECT * FROM (
         SELECT owner, key, next_fire_at AS at, NULL AS id FROM tickler_index
-        WHERE has_target = 1 AND next_fire_at <= ?1 ORDER BY next_fire_at LIMIT ?2
+        WHERE has_target = 1 AND next_fire_at <= ? ORDER BY next_fire_at LIMIT ?
     )
     UNION ALL SELECT * FROM (
-        SELECT owner, key, deliver_after, id FROM tickler_fires WHERE deliver_after <= ?1 ORDER BY deliver_after LIMIT ?2
+        SELECT owner, key, deliver_after, id FROM tickler_fires WHERE deliver_after <= ? ORDER BY deliver_after LIMIT ?
     )
-    ORDER BY at LIMIT ?2
+    ORDER BY at LIMIT ?
 """
 _PRUNE = """
     DELETE FROM tickler_history
@@ -197,7 +197,7 @@ class SqliteFires:
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             if to == "open":
-                connection.execute(_LEASE, (*fire.schedule_id, fire.id, 0, "open", now_ms, None, None))
+                connection.execute(_LEASE, (0, "open", now_ms, None, None, *fire.schedule_id, fire.id))
                 remember(connection, [retried(fire, now_ms, why)], expires_at)
                 return fire
             connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
@@ -222,7 +222,9 @@ class SqliteFires:
         return earliest
 
     async def peek(self, due_by: int, limit: int) -> list[Due]:
-        found = await self._connection.read(lambda connection: connection.execute(_PEEK, (due_by, limit)).fetchall())
+        found = await self._connection.read(
+            lambda connection: connection.execute(_PEEK, (*(due_by, limit) * 2, limit)).fetchall()
+        )
         return [Due(*row) for row in found]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
@@ -300,7 +302,7 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
     connection.executemany(
         _LEASE,
         [
-            (*fire.schedule_id, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason)
+            (fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason, *fire.schedule_id, fire.id)
             for fire in changed
         ],
     )
@@ -311,7 +313,7 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
 def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:
     """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
     if connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
-        connection.executemany(_WAKE, [(*id, now_ms) for id in ids])
+        connection.executemany(_WAKE, [(now_ms, *id) for id in ids])
 
 
 def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:

@@ -53,8 +53,8 @@ _INSERT = """
 """
 _UPDATE = """
     UPDATE tickler_schedules SET
-        when_text = ?3, tz = ?4, enabled = ?5, version = ?6, created_at = ?7, updated_at = ?8, body = ?9
-    WHERE owner = ?1 AND key = ?2
+        when_text = ?, tz = ?, enabled = ?, version = ?, created_at = ?, updated_at = ?, body = ?
+    WHERE owner = ? AND key = ?
 """
 
 
@@ -99,7 +99,7 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) 
     written = [change for change in changes if isinstance(change, Change)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
     connection.executemany(_INSERT, (change.columns() for change in written if change.version == 1))
-    connection.executemany(_UPDATE, (change.columns() for change in written if change.version > 1))
+    connection.executemany(_UPDATE, (_id_last(change.columns()) for change in written if change.version > 1))
     rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
     for new in (True, False):
         entering = [
@@ -109,6 +109,10 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) 
     for removal in removals:
         fire_rows.cancel(connection, *removal)
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
+
+
+def _id_last(columns: tuple[object, ...]) -> tuple[object, ...]:
+    return (*columns[2:], *columns[:2])
 
 
 def _stored(row: tuple[Any, ...]) -> StoredSchedule:

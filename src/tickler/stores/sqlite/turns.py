@@ -15,6 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
+from tickler.errors import StoreUnavailable
+from tickler.stores.sqlite.open_files import OpenFiles
+from tickler.stores.sqlite.space import is_full, make_room
+
 T = TypeVar("T")
 
 MOST_TOGETHER = 64  # all of them hear of it when the last is done
@@ -38,14 +42,19 @@ class _Gone(Exception):
 
 
 class Turns:
-    """`meaning` makes what callers are told of an error of the driver's."""
+    """`meaning` makes what callers are told of an error of the driver's. `files` is None for a database in memory."""
 
     def __init__(
-        self, thread: ThreadPoolExecutor, connection: sqlite3.Connection, meaning: Callable[[Exception], Exception]
+        self,
+        thread: ThreadPoolExecutor,
+        connection: sqlite3.Connection,
+        meaning: Callable[[Exception], Exception],
+        files: OpenFiles | None,
     ) -> None:
         self._thread = thread
         self._connection = connection
         self._meaning = meaning
+        self._files = files
         self._lock = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._serving = False
@@ -74,8 +83,8 @@ class Turns:
     def _serve(self) -> None:
         while calls := self._next():
             try:
-                _tell([self._outcome(call) for call in calls if not call.writes])
-                _tell(self._written([call for call in calls if call.writes]))
+                _tell(self._read([call for call in calls if not call.writes]))
+                _tell(self._written_with_room([call for call in calls if call.writes]))
             except BaseException as error:  # whatever it is, nobody is left waiting, and the next are served
                 _tell([_Outcome(call, error=RuntimeError(f"a call of the store ended with {error!r}")) for call in calls])
 
@@ -84,6 +93,22 @@ class Turns:
             calls = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
             self._serving = bool(calls)
         return calls
+
+    def _read(self, calls: Sequence[_Call]) -> list[_Outcome]:
+        try:
+            if calls and self._files is not None:
+                self._files.check()
+        except StoreUnavailable as error:
+            return [_Outcome(call, error=error) for call in calls]
+        return [self._outcome(call) for call in calls]
+
+    def _written_with_room(self, calls: Sequence[_Call]) -> list[_Outcome]:
+        """What failed on a full disk is tried once more, where the write-ahead log could be made smaller."""
+        outcomes = self._written(calls)
+        failed = [outcome.call for outcome in outcomes if is_full(outcome.error)]
+        if not failed or not make_room(self._connection):
+            return outcomes
+        return [outcome for outcome in outcomes if not is_full(outcome.error)] + self._written(failed)
 
     def _written(self, calls: Sequence[_Call]) -> list[_Outcome]:
         if not calls:
@@ -97,6 +122,8 @@ class Turns:
                 connection.execute("ROLLBACK")  # who has gone since is left out now
                 return self._written(calls)
             if any(outcome.error is None for outcome in outcomes):
+                if self._files is not None:
+                    self._files.check_before_commit()
                 connection.execute("COMMIT")
             elif connection.in_transaction:
                 connection.execute("ROLLBACK")
