@@ -59,7 +59,7 @@ def _range(draw: st.DrawFn, low: int, high: int, names: tuple[str, ...]) -> str:
     ends = [spell(names[end - low]) if named else str(end) for end in (first, last)]
     step = draw(st.integers(1, high))
     forms = [ends[0], "-".join(ends)]
-    if last > first:  # 5-5/10 is read as 5/10: test_cron has it
+    if last > first:  # cronsim reads 5-5/10 as 5/10, and we do not: test_cron has it
         forms.append(f"{'-'.join(ends)}/{step}")
     return draw(st.sampled_from(forms))
 

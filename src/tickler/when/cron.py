@@ -27,9 +27,15 @@ MACROS = {
 }
 LONGEST_EXPRESSION = 256
 
-_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
+_STEPPED_RANGE = re.compile(r"(?<![^ ,])(\w+)-(\w+)/\d+(?![^ ,])")
+_STEPPED_LAST = re.compile(r"\bLW?/\w*")
 _NAMES = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
 _LIKE_AN_INTERVAL = re.compile(r"@?(?:every\s+)?(\d{1,9})\s*(w|d|h|m|s|weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE)
+_VALUES = {
+    name: str(number)
+    for names, first in (("SUN MON TUE WED THU FRI SAT", 0), ("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1))
+    for number, name in enumerate(names.split(), first)
+}
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _RANGES = {
     "second": "0 to 59",
@@ -88,17 +94,24 @@ def canonical(expr: str) -> str:
             known = ", ".join(MACROS)
             raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}; {_interval(expr)}")
         return MACROS[spaced.lower()]
-    named = _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
-    return _RANGE_OF_ONE.sub(r"\1", named)
+    return _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
 
 
 @lru_cache(maxsize=16_384)
 def compile_cron(expr: str) -> CronFields:
     """The compiled form of a canonical expression, shared by everyone who uses it."""
-    fields = CronFields(_parse(expr))
+    sim = _parse(expr)
+    single = _STEPPED_RANGE.sub(_first_of_one, expr)
+    fields = CronFields(sim if single == expr else _parse(single))
     if not fields.has_a_date():
         raise InvalidWhen("day-of-month", expr, "there is no such date in any year")
     return fields
+
+
+def _first_of_one(stepped: re.Match[str]) -> str:
+    """A range of one with a step is that one; cronsim takes it for the first of many."""
+    first, last = (_VALUES.get(end.upper(), end).lstrip("0") for end in stepped.groups())
+    return stepped[1] if first == last else stepped[0]
 
 
 def _interval(expr: str) -> str:
@@ -111,6 +124,9 @@ def _interval(expr: str) -> str:
 def _parse(expr: str) -> CronSim:
     if "?" in expr:
         raise InvalidWhen("expression", expr, "'?' and a year are EventBridge's: write five fields, with '*' for '?'")
+    stepped = _STEPPED_LAST.search(expr)
+    if stepped is not None:
+        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} has nothing to step over: write L or LW alone")
     try:
         return CronSim(expr, datetime(2000, 1, 1))
     except CronSimError as error:
@@ -126,9 +142,17 @@ def _parse(expr: str) -> CronSim:
 def _why_not(expr: str, field: str) -> str:
     parts = expr.split()
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
-    if field == "day-of-month" and re.fullmatch(r"\d+(,\d+)*", text) and all(1 <= int(n) <= 31 for n in text.split(",")):
+    if field == "day-of-month" and _reads_as_cron(" ".join([*parts[:-2], "*", parts[-1]])):
         return f"no month named here has a day {text}"
     return _is_not(text, field)
+
+
+def _reads_as_cron(expr: str) -> bool:
+    try:
+        CronSim(expr, datetime(2000, 1, 1))
+    except CronSimError:
+        return False
+    return True
 
 
 def _is_not(text: str, field: str) -> str:
