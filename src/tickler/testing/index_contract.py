@@ -141,6 +141,15 @@ class ScheduleIndexContract(StoreContract):
         assert await index.count() == 0
         assert await index.set_aside() == []
 
+    async def test_a_cron_with_years_advances_and_leaves_the_index_after_the_last_of_them(self, index: ScheduleIndex) -> None:
+        yearly = row("yearly", 0, Cron("cron(0 9 ? 12 6L 2030,2032)", tz="Asia/Tokyo"))
+        await index.upsert_many([yearly])
+        assert await index.claim_due(NOW_MS) == [yearly]
+        for friday_ms in (1_924_560_000_000, 1_988_064_000_000):  # 27 December 2030 and 31 December 2032, at 9 in Tokyo
+            assert await index.next_due() == friday_ms
+            assert keys(await index.claim_due(friday_ms)) == ["yearly"]
+        assert await index.count() == 0
+
     async def test_a_row_leaves_the_index_after_the_last_instant_within_its_bounds(self, index: ScheduleIndex) -> None:
         await index.upsert_many([row("inclusive", -1, ends_at=NOW_MS + HOUR_MS), row("over", -1, ends_at=NOW_MS + HOUR_MS - 1)])
         assert len(await index.claim_due(NOW_MS)) == 2
