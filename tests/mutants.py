@@ -170,6 +170,13 @@ MUTANTS = [
     of_store("postgres", "let wait for what is being settled", "ORDER BY f.owner, f.key, f.id FOR SHARE OF f", "",
              "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
              "fires"),
+    Mutant("cut ranges of one down before they are validated", "when/cron.py", "    sim = _parse(expr)\n",
+           '    expr = re.sub(r"\\b(\\w+)-\\1/\\d+", r"\\1", expr)\n    sim = _parse(expr)\n',
+           "tests/when/test_croniter.py::test_what_croniter_refuses_is_refused"),
+    Mutant("take EventBridge's weekdays for ours", "when/eventbridge.py", "frozenset(number - 1 for", "frozenset(number % 7 for",
+           "tests/when/test_eventbridge.py"),
+    Mutant("check the unit of what is meant", "index.py", "if any_instant else to_ms", "if False else to_ms",
+           "tests/test_polling_tick.py"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
 ]  # fmt: skip

@@ -123,7 +123,7 @@ async def test_a_line_that_is_refused_is_named_and_the_others_are_put(t: Tickler
             3,
             "past",
             "u1/past would never fire: its only instant, 2001-01-01T00:00:00Z, has passed or lies before its start; "
-            "store it disabled to keep it asleep",
+            "set enabled to false to keep it asleep",
         ),
         (4, "k1", None),
         (5, "k", "hour of '0 25 * * *': '25' is not an hour: write 0 to 23"),

@@ -289,7 +289,7 @@ NO_BOUNDS: list[object] = ["", "soon", "2030-11-20", "2030-11-20T12:00:00", NOW_
         ({"when": {"weekly": {"someday": {"time": "09:00"}}}}, InvalidWhen, "^someday of .* is not a weekday"),
         ({"when": {"weekly": {"mon": {"enabled": True}}}}, InvalidWhen, r"^mon\.enabled of .* nobody reads that"),
         ({"when": {"weekly": {"mon": {}}}}, InvalidWhen, "^mon of .* has no 'time'"),
-        ({"when": {"weekly": {"mon": {"time": "9:00"}}}}, InvalidWhen, "is not a time of day"),
+        ({"when": {"weekly": {"mon": {"time": "9 am"}}}}, InvalidWhen, "is not a time of day"),
         ({"when": {"weekly": {"mon": {"time": 900}}}}, InvalidWhen, "is not a time of day"),
         ({"tz": "Europe/Pariss"}, UnknownTimezone, "did you mean 'Europe/Paris'"),
         ({"tz": ""}, InvalidInput, "tz"),

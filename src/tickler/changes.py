@@ -14,7 +14,7 @@ from tickler.errors import InvalidSchedule, NeverFires
 from tickler.index import IndexRow
 from tickler.schedule import Id, Schedule, State, StoredSchedule
 from tickler.schedule_json import encode_body
-from tickler.when import At, Every, Unreadable, When, iso_utc
+from tickler.when import At, Cron, Every, Unreadable, When, iso_utc
 
 # keep: leave index and set-aside rows as they are, since a worker may be advancing them right now.
 # enter: put `row` into the index. leave: out of it. finish: out of it, remembered as finished.
@@ -269,4 +269,6 @@ def _why_never(schedule: Schedule, nominal_at: int | None) -> str:
         return "every day of its weekly plan is off; a day is on because it has a time"
     if isinstance(when, Unreadable):
         return when.reason
+    if isinstance(when, Cron):
+        return "the years that it names are over, or lie before its start"
     return "no instant is left"

@@ -13,6 +13,7 @@ from tickler.errors import InvalidInput
 # Milliseconds below are 1973 and earlier, above are the year 5138 and later: another unit, not another time.
 EARLIEST_PLAUSIBLE_MS = 100_000_000_000
 LATEST_PLAUSIBLE_MS = 100_000_000_000_000
+FIRST_MS, LAST_MS = -62_104_060_800_000, 253_370_764_800_000  # the years 2 to 9998: in every zone, datetime has a name for them
 
 WARN_OFFSET_MS = 2_000
 MOST_OFFSET_MS = 30_000  # a worker whose machine is further off does not claim
@@ -82,22 +83,39 @@ class ManualClock:
         self._now_ms += round(seconds * 1000)
 
 
-def to_ms(instant: int | datetime, name: str) -> int:
-    """Milliseconds of what a caller passed as `name`; refuses naive datetimes and other units by what they look like."""
-    if isinstance(instant, datetime):
-        ms = datetime_ms(instant, name)
-        if not EARLIEST_PLAUSIBLE_MS <= ms < LATEST_PLAUSIBLE_MS:
-            raise InvalidInput(f"{name}: {instant.isoformat()} lies before 1974 or after 5137: leave it out if it means no bound")
+def to_ms(instant: int | datetime, name: str, *, remedy: str = "") -> int:
+    """Milliseconds of what a caller passed as `name`; refuses naive datetimes and other units by what they look like.
+
+    `remedy` ends the message to who does mean an instant that looks like another unit.
+    """
+    ms = _milliseconds(instant, name)
+    if EARLIEST_PLAUSIBLE_MS <= ms < LATEST_PLAUSIBLE_MS:
         return ms
+    if isinstance(instant, datetime):
+        reason = f"{instant.isoformat()} lies before 1974 or after 5137: leave it out if it means no bound"
+    elif ms < EARLIEST_PLAUSIBLE_MS:
+        looks = "seconds" if ms > 0 else "no time at all"
+        reason = f"{ms} looks like {looks}: pass milliseconds since the epoch (seconds * 1000)"
+    else:
+        reason = f"{ms} looks like micro- or nanoseconds: pass milliseconds since the epoch"
+    raise InvalidInput(f"{name}: {reason}{remedy}")
+
+
+def to_any_ms(instant: int | datetime, name: str) -> int:
+    """The same for who says that the unit is right: any instant of the years 2 to 9998."""
+    ms = _milliseconds(instant, name)
+    if not FIRST_MS <= ms < LAST_MS:
+        raise InvalidInput(f"{name}: {instant} lies outside the years 2 to 9998: pass milliseconds since the epoch")
+    return ms
+
+
+def _milliseconds(instant: int | datetime, name: str) -> int:
+    if isinstance(instant, datetime):
+        return datetime_ms(instant, name)
     if isinstance(instant, bool) or not isinstance(instant, int):
         raise InvalidInput(
             f"{name}: {instant!r} is a {type(instant).__name__}: pass whole milliseconds since the epoch or an aware datetime"
         )
-    if instant < EARLIEST_PLAUSIBLE_MS:
-        looks = "seconds" if instant > 0 else "no time at all"
-        raise InvalidInput(f"{name}: {instant} looks like {looks}: pass milliseconds since the epoch (seconds * 1000)")
-    if instant >= LATEST_PLAUSIBLE_MS:
-        raise InvalidInput(f"{name}: {instant} looks like micro- or nanoseconds: pass milliseconds since the epoch")
     return instant
 
 

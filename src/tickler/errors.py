@@ -80,11 +80,12 @@ class InvalidSchedule(InvalidInput):
 
 
 class NeverFires(InvalidInput):
-    """The schedule would sleep for ever. `reason` says why no instant is left."""
+    """The schedule would sleep for ever. `reason` says why no instant is left; `sentence` is all but the remedy."""
 
     def __init__(self, owner: str, key: str, reason: str, position: int | None = None) -> None:
         place = "" if position is None else f"schedule {position}: "
-        super().__init__(f"{place}{owner}/{key} would never fire: {reason}; store it disabled to keep it asleep")
+        self.sentence = f"{place}{owner}/{key} would never fire: {reason}"
+        super().__init__(f"{self.sentence}; set enabled to false to keep it asleep")
         self.owner = owner
         self.key = key
         self.reason = reason

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from tickler.clock import to_ms
+from tickler.clock import to_any_ms, to_ms
 from tickler.errors import InvalidInput
 from tickler.schedule import Id, check_name, checked_id
 from tickler.when import KINDS, When
@@ -115,23 +115,26 @@ class ScheduleIndex(Protocol):
 
 
 class Index:
-    """What callers use: checks what it is given, then asks the store's index."""
+    """What callers use: checks what it is given, then asks the store's index.
+
+    Instants that look like another unit, such as 1_700_000_000, are refused; `any_instant=True` takes those of any year.
+    """
 
     def __init__(self, store: ScheduleIndex) -> None:
         self._store = store
 
-    async def upsert(self, row: IndexRow, *, using: object = None) -> None:
-        await self.upsert_many([row], using=using)
+    async def upsert(self, row: IndexRow, *, using: object = None, any_instant: bool = False) -> None:
+        await self.upsert_many([row], using=using, any_instant=any_instant)
 
-    async def upsert_many(self, rows: Iterable[IndexRow], *, using: object = None) -> None:
-        checked = [_checked(row, position) for position, row in enumerate(rows)]
+    async def upsert_many(self, rows: Iterable[IndexRow], *, using: object = None, any_instant: bool = False) -> None:
+        checked = [_checked(row, position, any_instant) for position, row in enumerate(rows)]
         if len({(row.owner, row.key) for row in checked}) < len(checked):
             raise InvalidInput("rows: the same owner and key come twice: leave one of them out")
         if checked:
             await self._store.upsert_many(checked, using=using)
 
-    async def claim_due(self, now_ms: int | datetime, limit: int = 100) -> list[IndexRow]:
-        return await self._store.claim_due(to_ms(now_ms, "now_ms"), check_limit(limit))
+    async def claim_due(self, now_ms: int | datetime, limit: int = 100, *, any_instant: bool = False) -> list[IndexRow]:
+        return await self._store.claim_due(_ms(now_ms, "now_ms", any_instant), check_limit(limit))
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         check_name("owner", owner)
@@ -141,9 +144,9 @@ class Index:
     async def next_due(self) -> int | None:
         return await self._store.next_due()
 
-    async def count(self, *, due_by: int | datetime | None = None, most: int | None = None) -> int:
+    async def count(self, *, due_by: int | datetime | None = None, most: int | None = None, any_instant: bool = False) -> int:
         """How many rows there are, or are due by an instant; no further than `most`: it costs what it counts."""
-        until = None if due_by is None else to_ms(due_by, "due_by")
+        until = None if due_by is None else _ms(due_by, "due_by", any_instant)
         return await self._store.count(due_by=until, most=None if most is None else check_limit(most))
 
     async def next_fires(self, owner: str, limit: int = 1000) -> tuple[list[int], bool]:
@@ -201,7 +204,11 @@ def check_limit(limit: object) -> int:
     return limit
 
 
-def _checked(row: object, position: int) -> IndexRow:
+def _ms(instant: int | datetime, name: str, any_instant: bool) -> int:
+    return to_any_ms(instant, name) if any_instant else to_ms(instant, name, remedy="; any_instant=True takes it as it is")
+
+
+def _checked(row: object, position: int, any_instant: bool) -> IndexRow:
     """The row with its instants in milliseconds; refuses what no store could keep or advance."""
     name = f"rows[{position}]"
     if not isinstance(row, IndexRow):
@@ -216,6 +223,6 @@ def _checked(row: object, position: int) -> IndexRow:
         raise InvalidInput(f"{name}.offset_ms: {row.offset_ms!r} is not a number of milliseconds from 0 to {LONGEST_OFFSET_MS}")
     if row.managed is not False:
         raise InvalidInput(f"{name}.managed: only `schedules` writes managed rows: leave it out")
-    next_fire_at = to_ms(row.next_fire_at, f"{name}.next_fire_at")
-    ends_at = None if row.ends_at is None else to_ms(row.ends_at, f"{name}.ends_at")
+    next_fire_at = _ms(row.next_fire_at, f"{name}.next_fire_at", any_instant)
+    ends_at = None if row.ends_at is None else _ms(row.ends_at, f"{name}.ends_at", any_instant)
     return replace(row, next_fire_at=next_fire_at, ends_at=ends_at)

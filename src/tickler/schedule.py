@@ -172,7 +172,7 @@ def _read_when(when: object, tz: object) -> When:
     if isinstance(when, str):
         if tz is not None and not isinstance(tz, str):
             raise InvalidSchedule("tz", f"is a {type(tz).__name__}: pass a zone's name such as 'Europe/Paris'")
-        return parse_when(when, "UTC" if tz is None else tz)
+        return parse_when(when, tz)
     if isinstance(when, timedelta):
         raise InvalidSchedule("when", f"is a timedelta: write Every(seconds={when / timedelta(seconds=1):.15g})")
     if isinstance(when, datetime):

@@ -63,7 +63,7 @@ def schedule_from_json(fields: object) -> Schedule:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
     values: dict[str, Any] = dict(fields)
     tz = values.pop("tz", None)
-    values["when"] = when_from_json(values["when"], "UTC" if tz is None else tz)
+    values["when"] = when_from_json(values["when"], tz)
     if values.get("policy") is not None:
         values["policy"] = policy_from_json(values["policy"])
     for bound in ("starts_at", "ends_at"):

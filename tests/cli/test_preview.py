@@ -39,6 +39,26 @@ def test_an_interval_is_shown_in_the_zone_that_was_asked_for(here: Here) -> None
     ]
 
 
+def test_the_zone_may_stand_in_the_expression(here: Here) -> None:
+    done = here("preview", "CRON_TZ=Asia/Tokyo 0 9 * * *", "--after", "2030-01-01T12:00:00", "-n", "1")
+    assert (done.lines[0], done.lines[-1]) == (
+        "at 09:00 every day, in Asia/Tokyo",
+        "Wed 2030-01-02 09:00:00 +09:00  2030-01-02 00:00:00",
+    )
+    both = here("preview", "TZ=Asia/Tokyo 0 9 * * *", "--tz", "UTC")
+    assert (both.code, "names the zone 'Asia/Tokyo', and tz is 'UTC'" in both.err) == (1, True)
+
+
+def test_an_expression_of_eventbridge_is_read_as_there(here: Here) -> None:
+    done = here("preview", "cron(0 9 ? * 2-6 2030)", "--after", "2030-12-30T12:00:00Z", "--json")
+    assert done.json == {
+        "when": "cron(0 9 ? * 2-6 2030)",
+        "tz": "UTC",
+        "words": "at 09:00 on weekdays, in 2030",
+        "next": [{"at": "2030-12-31T09:00:00+00:00", "marks": []}],
+    }
+
+
 def test_it_answers_in_json(here: Here) -> None:
     answer = here("preview", "@daily", "--tz", "Europe/Paris", "--after", "2026-10-24T22:00:00Z", "-n", "1", "--json").json
     assert answer == {

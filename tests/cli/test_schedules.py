@@ -127,7 +127,9 @@ def test_what_its_spread_adds_is_shown(here: Here, file_url: str) -> None:
         (["@daily", "--target", "example.org"], "target.url: is no http or https address"),
         (["@daily", "--starts-at", "tomorrow"], "starts_at of 'tomorrow': is not a date and time"),
         (["@daily", "--ends-at", "2011-12-30T09:00", "--tz", "Pacific/Apia"], "there is no such date in Pacific/Apia"),
-        (["at(2001-01-01T00:00:00)"], "u1/k would never fire"),
+        (["at(2001-01-01T00:00:00)"], "has passed or lies before its start; to keep it asleep, add it with --paused"),
+        (["2035-01-01 09:00"], "is a date: for one instant write 'at(2035-01-01T09:00)'"),
+        (["TZ=Asia/Tokyo @daily", "--tz", "UTC"], "names the zone 'Asia/Tokyo', and tz is 'UTC'"),
     ],
     ids=lambda value: " ".join(value)[:40].encode("ascii", "replace").decode() if isinstance(value, list) else "",
 )
@@ -136,6 +138,24 @@ def test_what_is_refused_is_one_line_with_the_reason(here: Here, file_url: str, 
     assert (done.code, done.out) == (1, "")
     assert said in done.err
     assert [line for line in done.err.splitlines() if "had no Tickler tables" not in line] == [done.err.splitlines()[-1]]
+
+
+def test_a_when_that_the_shell_took_apart_is_to_be_quoted(here: Here, file_url: str) -> None:
+    for arguments in (
+        ["preview", "0", "9", "*", "*", "*"],
+        ["preview", "*/5", "notes.txt", "setup.py", "--tz", "Europe/Paris"],
+        ["add", "u1", "k", "0", "9", "*", "*", "1-5", "--handler", "h"],
+    ):
+        done = here(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert "WHEN is one argument: quote it, as in '0 9 * * *'" in done.err
+    assert "unexpected extra argument" in here("list", "u1").err
+
+
+def test_bounds_are_read_in_the_zone_that_the_expression_names(here: Here, file_url: str) -> None:
+    done = here("add", "u1", "k", "TZ=Asia/Tokyo @daily", "--handler", "h", "--starts-at", "2035-01-01T00:00:00", "--json")
+    assert (done.code, done.json["tz"]) == (0, "Asia/Tokyo")
+    assert done.json["upcoming"][0]["at"] == "2035-01-01T00:00:00+09:00"
 
 
 def test_two_targets_are_a_mistake_in_the_command(here: Here, file_url: str) -> None:

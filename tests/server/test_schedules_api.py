@@ -378,6 +378,7 @@ async def test_an_expression_can_be_previewed_before_it_is_put(api: Api) -> None
         ("when=no", 422, "when"),
         ("when=", 422, "when"),
         ("when=@daily&tz=No/Where", 422, "tz"),
+        ("when=TZ=Asia/Tokyo+@daily&tz=UTC", 422, "tz"),
         ("when=@daily&n=0", 400, "n"),
         ("when=@daily&n=101", 400, "n"),
         ("when=@daily&after=noon", 422, "after"),
@@ -385,6 +386,20 @@ async def test_an_expression_can_be_previewed_before_it_is_put(api: Api) -> None
     ):
         refused = await api.get(f"/v1/preview?{query}")
         assert (refused.status, refused.field) == (status, field), query
+
+
+async def test_an_expression_of_eventbridge_and_a_zone_within_one_are_read_and_shown(api: Api) -> None:
+    found = (await api.get("/v1/preview?when=CRON_TZ=Asia/Tokyo+cron(0+9+?+*+2-6+2031)&n=1")).json
+    assert found == {
+        "when": "cron(0 9 ? * 2-6 2031)",
+        "tz": "Asia/Tokyo",
+        "words": "at 09:00 on weekdays, in 2031",
+        "next": [{"at": "2031-01-01T09:00:00+09:00", "marks": []}],
+    }
+    put = await api.put(PATH, {**DAILY, "when": "cron(0 9 ? * 2-6 2031)"})
+    assert (put.status, (await api.get(PATH)).json["when"]) == (201, "cron(0 9 ? * 2-6 2031)")
+    over = await api.put(PATH, {**DAILY, "when": "cron(0 9 ? * 2-6 2020)"})
+    assert (over.status, over.field) == (422, "when")
 
 
 async def test_why_looks_at_an_instant_too(api: Api) -> None:

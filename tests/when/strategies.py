@@ -59,7 +59,7 @@ def _range(draw: st.DrawFn, low: int, high: int, names: tuple[str, ...]) -> str:
     ends = [spell(names[end - low]) if named else str(end) for end in (first, last)]
     step = draw(st.integers(1, high))
     forms = [ends[0], "-".join(ends)]
-    if last > first:  # 5-5/10 is read as 5/10: test_cron has it
+    if last > first:  # cronsim reads 5-5/10 as 5/10, and we do not: test_cron has it
         forms.append(f"{'-'.join(ends)}/{step}")
     return draw(st.sampled_from(forms))
 
@@ -92,14 +92,33 @@ def plain_expressions(draw: st.DrawFn) -> str:
     return " ".join((*draw(times), draw(field(1, 28)), draw(field(1, 12)), draw(weekday)))
 
 
+@st.composite
+def eventbridge_expressions(draw: st.DrawFn) -> str:
+    """EventBridge's, with one of the two day fields given, that name a date."""
+    years = draw(st.one_of(st.just("*"), field(2000, 2050)))
+    nearest = st.integers(1, 31).map("{}W".format)
+    day = draw(st.one_of(st.just("*"), field(1, 31), nearest, st.sampled_from(("L", "LW"))))
+    weekday_alone = st.tuples(st.sampled_from(("1", "7", "SUN", "fri")), st.sampled_from(("L", "#1", "#3", "#5"))).map("".join)
+    weekday = draw(st.one_of(st.just("*"), _range(1, 7, CRON_WEEKDAYS).filter(lambda item: "/" not in item), weekday_alone))
+    given = draw(st.sampled_from(((day, "?"), ("?", weekday))))
+    text = " ".join((*draw(times), given[0], draw(field(1, 12, MONTHS)), given[1], years))
+    try:
+        Cron(f"cron({text})")
+    except InvalidWhen as error:
+        assume(error.field != "day-of-month")  # such as 30 February, or 29 February in years that have none
+        raise
+    return f"cron({text})"
+
+
 crons = st.builds(Cron, expressions(), tz=zones)
+eventbridge_crons = st.builds(Cron, eventbridge_expressions(), tz=zones)
 clocks = st.times().map(lambda time: f"{time:%H:%M}" if time.second % 2 else f"{time:%H:%M:%S}")
 plans = st.dictionaries(st.sampled_from(WEEKDAYS), st.one_of(st.none(), clocks, st.lists(clocks, max_size=4)))
 weeklies = st.builds(Weekly, plans, tz=zones)
 moments = st.builds(At, st.datetimes(datetime(1972, 1, 1), datetime(2090, 1, 1)), tz=zones)
 intervals = st.floats(1, 10**7).map(lambda seconds: round(seconds, 3))
 everys = st.builds(Every, seconds=intervals, start=anchors)
-whens: st.SearchStrategy[When] = st.one_of(crons, weeklies, moments, everys)
+whens: st.SearchStrategy[When] = st.one_of(crons, eventbridge_crons, weeklies, moments, everys)
 
 
 @lru_cache
@@ -115,7 +134,8 @@ def changing_times(draw: st.DrawFn) -> tuple[When, int]:
     at = change.at * 1000 + draw(st.integers(-36 * 3_600_000, 36 * 3_600_000))
     wall = datetime.fromtimestamp(change.at + change.before, UTC).replace(tzinfo=None) + draw(st.timedeltas(-DAY, DAY))
     here = st.just(zone)
-    kinds = st.builds(Cron, expressions(), tz=here), st.builds(Weekly, plans, tz=here), st.builds(At, st.just(wall), tz=here)
+    cron = st.one_of(expressions(), eventbridge_expressions())
+    kinds = st.builds(Cron, cron, tz=here), st.builds(Weekly, plans, tz=here), st.builds(At, st.just(wall), tz=here)
     return draw(st.one_of(*kinds)), at
 
 

@@ -47,7 +47,15 @@ def test_an_expression_names_these_instants(expr: str, expected: list[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("expr", "plain"), [("5-5/10 * * * *", "5 * * * *"), ("0 9-9/2 * * *", "0 9 * * *"), ("0 0 * * 0-0/1", "0 0 * * 0")]
+    ("expr", "plain"),
+    [
+        ("5-5/10 * * * *", "5 * * * *"),
+        ("5-05/10 * * * *", "5 * * * *"),
+        ("0 9-9/2 * * *", "0 9 * * *"),
+        ("0 0 * * 0-0/1", "0 0 * * 0"),
+        ("0 0 * * mon-1/2", "0 0 * * 1"),
+        ("0 0 1 12-Dec/3,mar *", "0 0 1 3,12 *"),
+    ],
 )
 def test_a_range_of_one_with_a_step_is_that_one(expr: str, plain: str) -> None:
     assert fires(Cron(expr), "2026-01-15T12:00Z", 3) == fires(Cron(plain), "2026-01-15T12:00Z", 3)
@@ -159,6 +167,11 @@ def test_the_shortest_interval_is_that_of_the_nearest_times_of_day(expr: str, sh
         ("* * * * mon#6", "day-of-week", "'mon#6' is not a day-of-week"),
         ("60 * * * * *", "second", "'60' is not a second"),
         ("*/0 * * * *", "minute", "'*/0' is not a minute"),
+        ("5-5/0 * * * *", "minute", "'5-5/0' is not a minute"),
+        ("5-5/2/15 * * * *", "minute", "'5-5/2/15' is not a minute"),
+        ("0 0 * * 1-1/2#1", "day-of-week", "'1-1/2#1' is not a day-of-week"),
+        ("0 0 * * 0-0/5L", "day-of-week", "'0-0/5L' is not a day-of-week"),
+        ("0 0 L/2 * *", "day-of-month", "write L or LW alone"),
         ("5- * * * *", "minute", "'5-' is not a minute"),
         ("1,,2 * * * *", "minute", "'1,,2' is not a minute"),
         ("\uff10 9 * * *", "minute", "is not a minute"),  # fullwidth digits
@@ -168,7 +181,7 @@ def test_the_shortest_interval_is_that_of_the_nearest_times_of_day(expr: str, sh
         ("0\x00 9 * * *", "minute", "is not a minute"),
         ("0 0 30 2 *", "day-of-month", "no month named here has a day 30"),
         ("0 0 31 2,4,6,9,11 *", "day-of-month", "no month named here has a day 31"),
-        ("0 0 30-31 feb *", "day-of-month", "30-31"),
+        ("0 0 30-31 feb *", "day-of-month", "no month named here has a day 30-31"),
         ("0 0 8-31 * */7#1", "day-of-week", "is not a day-of-week"),
         ("0 0 1 2 */2#5", "day-of-week", "is not a day-of-week"),
         ("@reboot", "expression", "@every"),

@@ -37,6 +37,12 @@ ALPHABET = "0123456789*/-,#LW?@:()+.TZ \t\n\x00\x85\u0130\u0131\u017f\u0665\uff1
         ("cron(0 9 * * 1-5)", Cron("0 9 * * 1-5", tz=TOKYO)),
         ("CRON ( 0 9 * * 1-5 )\n", Cron("0 9 * * 1-5", tz=TOKYO)),
         ("cron(@daily)", Cron("0 0 * * *", tz=TOKYO)),
+        ("cron(0 9 ? * 2-6 *)", Cron("cron(0 9 ? * 2-6 *)", tz=TOKYO)),
+        ("Cron( 0 9 ?  * mon-fri * )", Cron("cron(0 9 ? * MON-FRI *)", tz=TOKYO)),
+        ("CRON_TZ=Asia/Tokyo 0 9 * * tue", Cron("0 9 * * tue", tz=TOKYO)),
+        (" TZ=Asia/Tokyo  @daily", Cron("0 0 * * *", tz=TOKYO)),
+        ("TZ=Asia/Tokyo cron(0 9 ? * 2-6 *)", Cron("cron(0 9 ? * 2-6 *)", tz=TOKYO)),
+        ("weekly(tue 9:00, thu 7:05:03)", Weekly({"tue": "09:00", "thu": "07:05:03"}, tz=TOKYO)),
         ("at(2026-03-15T00:00:00)", At("2026-03-15T00:00:00", tz=TOKYO)),
         ("At(2026-03-15 00:00)", At("2026-03-15T00:00:00", tz=TOKYO)),
         ("rate(5 minutes)", Every(minutes=5)),
@@ -49,6 +55,19 @@ ALPHABET = "0123456789*/-,#LW?@:()+.TZ \t\n\x00\x85\u0130\u0131\u017f\u0665\uff1
 def test_people_write_a_when_in_these_ways(text: str, when: When) -> None:
     assert parse_when(text, tz=TOKYO) == when
     assert when_from_json(text, tz=TOKYO) == when
+
+
+@pytest.mark.parametrize("prefix", ["CRON_TZ", "TZ"])
+def test_a_zone_in_the_text_is_the_zone_and_another_one_beside_it_is_refused(prefix: str) -> None:
+    text = f"{prefix}=Asia/Tokyo 0 9 * * *"
+    assert parse_when(text).tz == when_from_json(text).tz == Cron(text).tz == TOKYO
+    assert Schedule(owner="u1", key="k", when=text).tz == TOKYO
+    for other in ("Europe/Paris", "UTC"):
+        with pytest.raises(InvalidWhen, match=f"names the zone 'Asia/Tokyo', and tz is '{other}'") as caught:
+            parse_when(text, tz=other)
+        assert caught.value.field == "tz"
+    with pytest.raises(UnknownTimezone, match="Asia/Tokio"):
+        parse_when(text.replace("Tokyo", "Tokio"))
 
 
 def test_the_same_text_and_zone_are_computed_once() -> None:
@@ -84,7 +103,11 @@ def test_what_is_not_text_is_refused(text: object) -> None:
         ("whenever", "expression"),
         ("\x00", "expression"),
         ("cron()", "expression"),
-        ("cron(0 12 * * ? *)", "expression"),
+        ("cron(0 12 * * ? *", "expression"),
+        ("cron(0 12 ? * ? *)", "expression"),
+        ("TZ=Asia/Tokyo", "expression"),
+        ("TZ=Asia/Tokyo whenever", "expression"),
+        ("TZ=Asia/Tokyo @every 5m", "tz"),
         ("@reboot", "expression"),
         ("0 0 30 2 *", "day-of-month"),
         ("at()", "moment"),
@@ -121,6 +144,43 @@ def test_who_may_have_meant_an_interval_is_told_how_to_write_one(text: str, offe
     assert f"for an interval write '{offered}'" in caught.value.reason
     assert "parse_when" not in str(caught.value)
     assert isinstance(parse_when(offered), Every)
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("2026-03-15", "at(2026-03-15T00:00:00)"),
+        ("2026-03-15T09:30", "at(2026-03-15T09:30)"),
+        ("2026-03-15 09:30:00+01:00", "at(2026-03-15T09:30:00+01:00)"),
+        ("2026-03-15t09:30:00z", "at(2026-03-15T09:30:00Z)"),
+        ("0 9 ? * 2-6 *", "cron(0 9 ? * 2-6 *)"),
+        ("0 9 1 * ? 2030", "cron(0 9 1 * ? 2030)"),
+    ],
+)
+def test_who_may_have_meant_something_else_is_told_how_to_write_it(text: str, offered: str) -> None:
+    with pytest.raises(InvalidWhen) as caught:
+        parse_when(text)
+    assert f"write '{offered}'" in caught.value.reason
+    parse_when(offered)
+
+
+@pytest.mark.parametrize("text", ["0 9 * * 1 2027", "0 12 25 12 * 2027", "0 9 1 1 * 2027-2030", "0 0 9 1 1 * 2027"])
+def test_a_year_in_plain_cron_is_told_of_seconds_and_of_years(text: str) -> None:
+    with pytest.raises(InvalidWhen, match="six fields begin with seconds, and none of them is a year: set starts_at and ends_at"):
+        parse_when(text)
+
+
+@pytest.mark.parametrize("text", ["0 0 12 ? * 2-6", "0 12 ? * 2-6", "cron(0 0 12 * ? 2-6 *)"])
+def test_a_question_mark_of_other_dialects_is_not_taken_for_a_star(text: str) -> None:
+    with pytest.raises(InvalidWhen, match=r"numbers begin with 0 for Sunday here|EventBridge has six fields"):
+        parse_when(text)
+
+
+@pytest.mark.parametrize("text", ["@every 100ms", "@every 0.5s", "@every 0s"])
+def test_who_asks_for_less_than_a_second_is_told_the_shortest(text: str) -> None:
+    with pytest.raises(InvalidWhen, match="is too short: the shortest is '@every 1s'") as caught:
+        parse_when(text)
+    assert (caught.value.field, caught.value.text) == ("interval", text)
 
 
 @pytest.mark.parametrize(

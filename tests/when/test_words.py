@@ -72,6 +72,12 @@ SAID = {
     "0 0 1 * */2": "at 00:00 on day 1 of the month, if that is a Tuesday, a Thursday, a Saturday or a Sunday",
     "0 0 */10 * 1-5": "at 00:00 on days 1 to 31 in steps of 10 of the month, if that is a weekday",
     "0 9 1-31 * mon": "at 09:00 every day",
+    # EventBridge's.
+    "cron(0 9 ? * 2-6 *)": "at 09:00 on weekdays",
+    "cron(15 10 ? * 6L 2030,2031)": "at 10:15 on the last Friday of the month, in 2030 and 2031",
+    "cron(0 8 1W * ? 2030-2035)": "at 08:00 on the weekday nearest to day 1 of the month, from 2030 to 2035",
+    "cron(0 8 15W 3 ? *)": "at 08:00 on the weekday nearest to day 15 of March",
+    "cron(0 0 1 1 ? 2030/2)": "at 00:00 on 1 January, in 2030 to 2198 in steps of 2",
     # The other kinds.
     "weekly(tue 09:00, thu 09:00)": "at 09:00 on Tuesdays and Thursdays",
     "weekly(tue 09:00, thu 09:00 17:30)": "at 09:00 on Tuesdays; at 09:00 and 17:30 on Thursdays",
@@ -122,7 +128,7 @@ def meaning(named: Named) -> tuple[object, ...]:
     days = None if any_day or one_is_enough else named.days
     of_week = None if any_weekday or one_is_enough else weekdays
     both = named.both if days and of_week else None
-    return named.seconds, named.minutes, named.hours, named.months, days, of_week, both
+    return named.seconds, named.minutes, named.hours, named.months, days, of_week, both, named.nearest, named.years
 
 
 @examples
@@ -137,14 +143,16 @@ def test_an_expression_that_differs_in_one_field_is_said_differently(text: str, 
     except InvalidWhen:
         assume(False)
     one = Cron(text)
-    named, others = (compile_cron(str(cron)).named() for cron in (one, other))
+    named, others = (compile_cron(str(cron)).named for cron in (one, other))
     assert (in_words(one) == in_words(other)) == (meaning(named) == meaning(others))
 
 
 SMALL = ("*", "0", "7", "0,30", "*/5", "*/7", "3/10", "0-10", "1,2,5", "*/30")
 HOURS = ("*", "0", "9", "9,17", "9-17", "*/2", "*/7", "1,2,5", "9-11", "1/6")
-DAYS = ("*", "1", "1-31", "1,15", "*/5", "L", "LW", "1,L", "1-7")
+DAYS = ("*", "1", "1-31", "1,15", "*/5", "L", "LW", "1-7")
+NEAREST = ("1W", "15W", "31W")
 MONTHS = ("*", "1", "1,7", "6-8", "*/3")
+YEARS = ("*", "2030", "2030,2031", "2030-2032", "2030,2032", "2030/2", "2030/3")
 WEEKDAYS = ("*", "1", "0", "1-5", "0,6", "1-4", "*/2", "mon#2", "5L", "mon,5L")
 
 
@@ -152,12 +160,13 @@ WEEKDAYS = ("*", "1", "0", "1-5", "0,6", "1-4", "*/2", "mon#2", "5L", "mon,5L")
     "expressions",
     [
         [f"{second} {minute} {hour} * * *" for second, minute, hour in product(SMALL, SMALL, HOURS)],
-        [f"0 9 {day} {month} {weekday}" for day, month, weekday in product(DAYS, MONTHS, WEEKDAYS)],
+        [f"0 9 {day} {month} {weekday}" for day, month, weekday in product((*DAYS, "1,L"), MONTHS, WEEKDAYS)],
+        [f"cron(0 9 {day} {month} ? {year})" for day, month, year in product((*NEAREST, *DAYS), MONTHS, YEARS)],
     ],
-    ids=["times of day", "days"],
+    ids=["times of day", "days", "EventBridge"],
 )
 def test_no_two_that_differ_are_said_alike(expressions: list[str]) -> None:
     said: dict[str, tuple[object, ...]] = {}
     for text in expressions:
-        named = compile_cron(str(Cron(text))).named()
+        named = compile_cron(str(Cron(text))).named
         assert said.setdefault(in_words(Cron(text)), meaning(named)) == meaning(named), text

@@ -17,6 +17,7 @@ from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.strict_json import read_json
 from tickler.tickler import Tickler
+from tickler.when import when_from_json
 
 SHOWN = 5
 
@@ -52,7 +53,7 @@ def command(
     owner: OwnerArgument,
     key: KeyArgument,
     when: WhenArgument,
-    tz: ZoneOption = "UTC",
+    tz: ZoneOption = None,
     target: TargetOption = None,
     handler: HandlerOption = None,
     payload: PayloadOption = None,
@@ -85,17 +86,19 @@ def command(
         "attempts": attempts,
         "timeout": timeout,
     }
+    given_when = _json("when", when) if when.lstrip().startswith("{") else when
+    zone = tz or when_from_json(given_when).tz
     schedule = schedule_from_json(
         {
             "owner": owner,
             "key": key,
-            "when": _json("when", when) if when.lstrip().startswith("{") else when,
+            "when": given_when,
             "tz": tz,
             "target": _target(target, handler),
             "payload": None if payload is None else _json("payload", payload),
             "policy": _policy(policy, {name: value for name, value in single.items() if value is not None}),
-            "starts_at": None if starts_at is None else read_moment(starts_at, tz, "starts_at"),
-            "ends_at": None if ends_at is None else read_moment(ends_at, tz, "ends_at"),
+            "starts_at": None if starts_at is None else read_moment(starts_at, zone, "starts_at"),
+            "ends_at": None if ends_at is None else read_moment(ends_at, zone, "ends_at"),
             "enabled": not paused,
         }
         | ({} if delete_after is None else {"delete_after": delete_after})

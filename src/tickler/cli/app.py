@@ -17,7 +17,8 @@ from rich.console import Console
 import tickler
 from tickler import cli
 from tickler.cli.options import FLAG
-from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
+from tickler.cli.when_command import class_for
+from tickler.errors import FireNotFound, NeverFires, ScheduleNotFound, TicklerError
 
 REFUSED = 1
 NOT_FOUND = 3
@@ -55,7 +56,7 @@ def gathered() -> typer.Typer:
         module, name = import_module(f"{cli.__name__}.{found.name}"), found.name.removesuffix("_")
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
-            gathering.command(name)(command)
+            gathering.command(name, cls=class_for(command))(command)
         elif isinstance(app, typer.Typer):
             gathering.add_typer(app, name=name)
     return gathering
@@ -79,6 +80,8 @@ def _told(error: TicklerError) -> str:
     """As it is said to who types commands."""
     if isinstance(error, ScheduleNotFound):
         return f"no schedule {error.owner}/{error.key}: see `tickler list --owner {shlex.quote(error.owner)}`"
+    if isinstance(error, NeverFires):
+        return f"{error.sentence}; to keep it asleep, add it with --paused"
     if isinstance(error, FireNotFound):
         return f"there is no dead fire {error.fire_id[:80]}: see `tickler fires --state dead`"
     return str(error)

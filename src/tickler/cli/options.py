@@ -17,7 +17,10 @@ OwnerArgument = Annotated[str, typer.Argument(metavar="OWNER", help="Whose sched
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Its name there.")]
 OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only of this owner.")]
 KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only of this schedule of the owner's.")]
-ZoneOption = Annotated[str, typer.Option("--tz", metavar="ZONE", help="The zone of its wall times, such as Europe/Paris.")]
+ZoneOption = Annotated[
+    str | None,
+    typer.Option("--tz", metavar="ZONE", show_default="UTC", help="The zone of its wall times, such as Europe/Paris."),
+]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MOST_SHOWN, help="How many to show.")]
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on where an earlier answer ended.")]
 JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Answer with one line of JSON, for programs.")]

@@ -23,15 +23,16 @@ AfterTimeOption = Annotated[
 
 def command(
     when: WhenArgument,
-    tz: ZoneOption = "UTC",
+    tz: ZoneOption = None,
     number: NumberOption = 10,
     after: AfterTimeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say in words when something fires, and show the next times, marked where the clock goes forward or back."""
     read = parse_when(when, tz)
-    after_ms = SystemClock().now_ms() if after is None else read_moment(after, tz, "after")
-    upcoming = _there(marked(read, after_ms, number), tz)
+    zone = tz or read.tz
+    after_ms = SystemClock().now_ms() if after is None else read_moment(after, zone, "after")
+    upcoming = _there(marked(read, after_ms, number), zone)
     if as_json:
         answer({"when": str(read), "tz": read.tz, "words": in_words(read), "next": upcoming_json(upcoming)})
         return
@@ -40,7 +41,7 @@ def command(
         say("never again after that time" if after else "never again")
         return
     say("")
-    show_upcoming(upcoming, tz)
+    show_upcoming(upcoming, zone)
 
 
 def _sentence(when: When) -> str:

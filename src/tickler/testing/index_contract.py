@@ -103,6 +103,17 @@ class ScheduleIndexContract(StoreContract):
         assert await index.claim_due(NOW_MS - 1) == []
         assert keys(await index.claim_due(NOW_MS)) == ["a"]
 
+    @pytest.mark.parametrize("now_ms", [-HOUR_MS, 0, 60_000, 250_000_020_000_000])
+    async def test_no_instant_is_too_early_or_too_late(self, index: ScheduleIndex, now_ms: int) -> None:
+        """Down to where other people's suites put theirs: beside the epoch."""
+        minutely = Cron("* * * * *")
+        await index.upsert_many([IndexRow("u1", f"k{n}", minutely, now_ms + n) for n in (-1, 0, 1)])
+        assert await index.next_due() == now_ms - 1
+        assert await index.count(due_by=now_ms) == 2
+        assert [each.next_fire_at for each in await index.claim_due(now_ms)] == [now_ms - 1, now_ms]
+        assert await index.claim_due(now_ms) == []
+        assert sorted(each.next_fire_at - now_ms for page in await walked(index, 2) for each in page) == [1, 60_000, 60_000]
+
     async def test_rows_that_are_not_due_are_not_touched(self, index: ScheduleIndex) -> None:
         await index.upsert_many([row("due", -1), row("later", 1)])
         assert keys(await index.claim_due(NOW_MS)) == ["due"]
@@ -140,6 +151,15 @@ class ScheduleIndexContract(StoreContract):
         assert keys(await index.claim_due(NOW_MS)) == ["once"]
         assert await index.count() == 0
         assert await index.set_aside() == []
+
+    async def test_a_cron_with_years_advances_and_leaves_the_index_after_the_last_of_them(self, index: ScheduleIndex) -> None:
+        yearly = row("yearly", 0, Cron("cron(0 9 ? 12 6L 2030,2032)", tz="Asia/Tokyo"))
+        await index.upsert_many([yearly])
+        assert await index.claim_due(NOW_MS) == [yearly]
+        for friday_ms in (1_924_560_000_000, 1_988_064_000_000):  # 27 December 2030 and 31 December 2032, at 9 in Tokyo
+            assert await index.next_due() == friday_ms
+            assert keys(await index.claim_due(friday_ms)) == ["yearly"]
+        assert await index.count() == 0
 
     async def test_a_row_leaves_the_index_after_the_last_instant_within_its_bounds(self, index: ScheduleIndex) -> None:
         await index.upsert_many([row("inclusive", -1, ends_at=NOW_MS + HOUR_MS), row("over", -1, ends_at=NOW_MS + HOUR_MS - 1)])

@@ -140,10 +140,11 @@ class ScheduleStoreContract(StoreContract):
         [
             (schedule(when=Weekly({"mon": None})), "every day"),
             (schedule(when=At("2020-01-01T00:00:00Z")), "passed"),
+            (schedule(when=Cron("cron(0 9 ? * MON-FRI 2020-2029)")), "years that it names are over"),
             (schedule(ends_at=NOW_MS + HOUR_MS - 1), "ends"),
             (schedule(when=At("2011-12-30T10:00:00", tz="Pacific/Apia")), "does not exist"),
         ],
-        ids=["all days off", "past", "ends before", "skipped date"],
+        ids=["all days off", "past", "years past", "ends before", "skipped date"],
     )
     async def test_a_schedule_that_can_never_fire_is_refused_unless_it_is_disabled(
         self, store: Store, schedules: Schedules, never: Schedule, why: str

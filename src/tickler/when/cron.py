@@ -1,7 +1,7 @@
 """Cron expressions, in cronsim's dialect: five fields or six with seconds, names, L, LW, #, and @daily and friends.
 
 cronsim reads the expression; the instants are computed here, on bit masks, since its own iteration errs inside folds, on
-skipped days and in half-hour gaps (docs/decisions/0002).
+skipped days and in half-hour gaps (docs/decisions/0002). What has a `?` inside `cron(…)` is EventBridge's (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from cronsim import CronSim, CronSimError
 
 from tickler.errors import InvalidWhen
 from tickler.when.calendar import Calendar
-from tickler.when.cron_fields import CronFields
+from tickler.when.cron_fields import CronFields, Named
+from tickler.when.eventbridge import compile_eventbridge
+from tickler.when.hints import cron_hint, interval_hint
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -27,9 +29,16 @@ MACROS = {
 }
 LONGEST_EXPRESSION = 256
 
-_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")  # which cronsim would take for the first of many
+_WRAPPED = re.compile(r"cron\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_ZONED = re.compile(r"(?:CRON_)?TZ=(\S*)\s(.*)", re.DOTALL)
+_STEPPED_RANGE = re.compile(r"(?<![^ ,])(\w+)-(\w+)/\d+(?![^ ,])")
+_STEPPED_LAST = re.compile(r"\bLW?/\w*")
 _NAMES = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
-_LIKE_AN_INTERVAL = re.compile(r"@?(?:every\s+)?(\d{1,9})\s*(w|d|h|m|s|weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE)
+_VALUES = {
+    name: str(number)
+    for names, first in (("SUN MON TUE WED THU FRI SAT", 0), ("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1))
+    for number, name in enumerate(names.split(), first)
+}
 _FIELDS = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
 _RANGES = {
     "second": "0 to 59",
@@ -50,16 +59,17 @@ class Cron(Calendar):
 
     __slots__ = ()
 
-    def __init__(self, expr: str, tz: str = "UTC") -> None:
-        text = canonical(expr)
+    def __init__(self, expr: str, tz: str | None = None) -> None:
+        bare, zone = _zoned(expr, tz)
+        text = canonical(bare)
         try:
             fields = compile_cron(text)
         except InvalidWhen as error:
             reason = error.reason
-            for ours, theirs in zip(text.split(), expr.split(), strict=False):  # quote the text as it was given
+            for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the text as it was given
                 reason = reason.replace(repr(ours), repr(theirs))
             raise InvalidWhen(error.field, expr, reason) from None
-        self._keep(text, tz, fields, running=fields.running)
+        self._keep(text, zone, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
         return compile_cron(self._text).shortest_interval() * 1000
@@ -72,12 +82,15 @@ class Cron(Calendar):
 
 
 def canonical(expr: str) -> str:
-    """Macros written out, single spaces, names in lower case, L and LW in upper: fewer spellings, so more is shared."""
+    """Macros written out, single spaces, names in lower case, L and LW in upper: fewer spellings, so more is shared.
+
+    EventBridge's expressions keep their brackets, and are in upper case, as AWS writes them.
+    """
     if not isinstance(expr, str):
         raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
     if len(expr) > LONGEST_EXPRESSION:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {LONGEST_EXPRESSION} characters")
-    parts = expr.split()  # at spaces of any kind, as they come along when people paste
+    parts = _inside(expr).split()  # at spaces of any kind, as they come along when people paste
     spaced = " ".join(parts)
     if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
@@ -86,37 +99,76 @@ def canonical(expr: str) -> str:
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
-            raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}; {_interval(expr)}")
+            raise InvalidWhen("expression", expr, f"is not a known shorthand: use one of {known}; {interval_hint(expr)}")
         return MACROS[spaced.lower()]
-    named = _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
-    return _RANGE_OF_ONE.sub(r"\1", named)
+    if "?" in spaced and _WRAPPED.fullmatch(expr.strip()):
+        return f"cron({spaced.upper()})"
+    return _NAMES.sub(lambda name: name[0].lower(), spaced.upper())
 
 
 @lru_cache(maxsize=16_384)
 def compile_cron(expr: str) -> CronFields:
     """The compiled form of a canonical expression, shared by everyone who uses it."""
-    fields = CronFields(_parse(expr))
+    fields = compile_eventbridge(_inside(expr)) if expr.startswith("cron(") else _compile_ours(expr)
     if not fields.has_a_date():
-        raise InvalidWhen("day-of-month", expr, "there is no such date in any year")
+        raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names")
     return fields
 
 
-def _interval(expr: str) -> str:
-    """How to write one, for whom it may have been."""
-    like = _LIKE_AN_INTERVAL.fullmatch(expr.strip())
-    amount = "5m" if like is None else like[1] + like[2][0].lower()
-    return f"for an interval write '@every {amount}'"
+def _compile_ours(expr: str) -> CronFields:
+    sim = _parse(expr)
+    single = _STEPPED_RANGE.sub(_first_of_one, expr)
+    if single != expr:
+        sim = _parse(single)
+    named = Named(
+        seconds=frozenset(sim.seconds),
+        minutes=frozenset(sim.minutes),
+        hours=frozenset(sim.hours),
+        days=frozenset(sim.days),
+        months=frozenset(sim.months),
+        weekdays=frozenset(day % 7 if isinstance(day, int) else (day[0] % 7, day[1]) for day in sim.weekdays),
+        both=sim.day_and,
+    )
+    return CronFields(named, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
+
+
+def _zoned(expr: str, tz: str | None) -> tuple[str, str]:
+    """The expression without `CRON_TZ=` or `TZ=` in front of it, and its zone."""
+    prefixed = _ZONED.match(expr.lstrip()) if isinstance(expr, str) and len(expr) <= LONGEST_EXPRESSION else None
+    if prefixed is None:
+        return expr, "UTC" if tz is None else tz
+    zone, bare = prefixed.groups()
+    if bare.lstrip().lower().startswith("@every"):
+        raise InvalidWhen("tz", expr, "an interval has no zone: leave out what stands before '@every'")
+    if tz not in (None, zone):
+        raise InvalidWhen("tz", expr, f"names the zone {zone!r}, and tz is {tz!r}: leave one of them out")
+    return bare, zone
+
+
+def _inside(expr: str) -> str:
+    wrapped = _WRAPPED.fullmatch(expr.strip())
+    return expr if wrapped is None else wrapped[1]
+
+
+def _first_of_one(stepped: re.Match[str]) -> str:
+    """A range of one with a step is that one; cronsim takes it for the first of many."""
+    first, last = (_VALUES.get(end.upper(), end).lstrip("0") for end in stepped.groups())
+    return stepped[1] if first == last else stepped[0]
 
 
 def _parse(expr: str) -> CronSim:
-    if "?" in expr:
-        raise InvalidWhen("expression", expr, "'?' and a year are EventBridge's: write five fields, with '*' for '?'")
+    stepped = _STEPPED_LAST.search(expr)
+    if stepped is not None:
+        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} has nothing to step over: write L or LW alone")
     try:
         return CronSim(expr, datetime(2000, 1, 1))
     except CronSimError as error:
+        hint = cron_hint(expr)
+        if hint is not None:
+            raise InvalidWhen("expression", expr, hint) from None
         field = str(error).removeprefix("Bad ")
         if field not in _FIELDS:
-            reason = f"write five fields, minute hour day month weekday, or six with seconds first; {_interval(expr)}"
+            reason = f"write five fields, minute hour day month weekday, or six with seconds first; {interval_hint(expr)}"
             raise InvalidWhen("expression", expr, reason) from None
         raise InvalidWhen(field, expr, _why_not(expr, field)) from None
     except (AssertionError, ValueError) as error:
@@ -126,9 +178,17 @@ def _parse(expr: str) -> CronSim:
 def _why_not(expr: str, field: str) -> str:
     parts = expr.split()
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
-    if field == "day-of-month" and re.fullmatch(r"\d+(,\d+)*", text) and all(1 <= int(n) <= 31 for n in text.split(",")):
+    if field == "day-of-month" and _reads_as_cron(" ".join([*parts[:-2], "*", parts[-1]])):
         return f"no month named here has a day {text}"
     return _is_not(text, field)
+
+
+def _reads_as_cron(expr: str) -> bool:
+    try:
+        CronSim(expr, datetime(2000, 1, 1))
+    except CronSimError:
+        return False
+    return True
 
 
 def _is_not(text: str, field: str) -> str:

@@ -7,15 +7,17 @@ from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
-from cronsim import CronSim
-
 from tickler.when.zones import DAY
 
-LAST, LAST_WEEKDAY = CronSim.LAST, CronSim.LAST_WEEKDAY  # among days, and beside a weekday
+LAST, LAST_WEEKDAY = -1000, -1001  # among days, and beside a weekday; the same numbers as cronsim's
+EVERY_DAY = frozenset(range(1, 32))
+EVERY_MONTH = frozenset(range(1, 13))
+EVERY_WEEKDAY = frozenset(range(7))
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST_DAY = date(2, 1, 1).toordinal() - _EPOCH_ORDINAL
-_LAST_DAY = date(9998, 12, 31).toordinal() - _EPOCH_ORDINAL
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
+_FIRST_DAY = date(_FIRST_YEAR, 1, 1).toordinal() - _EPOCH_ORDINAL
+_LAST_DAY = date(_LAST_YEAR, 12, 31).toordinal() - _EPOCH_ORDINAL
 _GREGORIAN_CYCLE_MONTHS = 400 * 12
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -30,24 +32,41 @@ class Named(NamedTuple):
     months: frozenset[int]
     weekdays: frozenset[int | tuple[int, int]]
     both: bool  # day and weekday have to match; otherwise one of them is enough
+    nearest: int | None = None  # besides `days`: the weekday, Monday to Friday, that is nearest to this day of the month
+    years: frozenset[int] | None = None  # None: all of them
 
 
 class CronFields:
     """A compiled expression: the wall times it names, as bit masks."""
 
-    __slots__ = ("_any_day", "_hours", "_minutes", "_months", "_seconds", "_shapes", "_sim", "first", "last", "running")
+    __slots__ = (
+        "_any_day",
+        "_hours",
+        "_minutes",
+        "_months",
+        "_seconds",
+        "_shapes",
+        "_years",
+        "first",
+        "last",
+        "named",
+        "running",
+    )
 
-    def __init__(self, sim: CronSim) -> None:
-        self._sim = sim
-        self._seconds = _mask(sim.seconds)
-        self._minutes = _mask(sim.minutes)
-        self._hours = _mask(sim.hours)
-        self._months = _mask(sim.months)
+    def __init__(self, named: Named, *, running: bool) -> None:
+        self.named = named
+        self.running = running
+        self._seconds = _mask(named.seconds)
+        self._minutes = _mask(named.minutes)
+        self._hours = _mask(named.hours)
+        self._months = _mask(named.months)
+        self._years = named.years
         self._shapes: dict[tuple[int, int], int] = {}
-        self.running = sim.parts[1].startswith("*") or sim.parts[2].startswith("*")
         self.first = _lowest(self._hours) * 3600 + _lowest(self._minutes) * 60 + _lowest(self._seconds)
         self.last = _highest(self._hours) * 3600 + _highest(self._minutes) * 60 + _highest(self._seconds)
-        self._any_day = sim.parts[3] == sim.parts[4] == sim.parts[5] == "*"
+        self._any_day = (
+            named.years is None and named.days >= EVERY_DAY and named.months >= EVERY_MONTH and named.weekdays >= EVERY_WEEKDAY
+        )
 
     def next_from(self, wall: int) -> int | None:
         """The first wall time >= `wall` that matches."""
@@ -72,20 +91,6 @@ class CronFields:
         seconds = _members(self._seconds)
         across = apart * 60 + seconds[0] - seconds[-1]  # from a minute's last second to the first of the next that matches
         return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
-
-    def named(self) -> Named:
-        """For who wants to say it in words."""
-        sim = self._sim
-        weekdays = frozenset(day % 7 if isinstance(day, int) else (day[0] % 7, day[1]) for day in sim.weekdays)
-        return Named(
-            seconds=frozenset(sim.seconds),
-            minutes=frozenset(sim.minutes),
-            hours=frozenset(sim.hours),
-            days=frozenset(sim.days),
-            months=frozenset(sim.months),
-            weekdays=weekdays,
-            both=sim.day_and,
-        )
 
     def _time_from(self, second: int) -> int:
         """The first time of day >= `second`; the caller knows that there is one."""
@@ -140,7 +145,10 @@ class CronFields:
         for _ in range(_GREGORIAN_CYCLE_MONTHS):
             first += _length(year, month)
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-            if year > 9998:
+            if self._years is not None and year not in self._years:
+                year, month = min((named for named in self._years if named > year), default=_LAST_YEAR + 1), 1
+                first = date(year, month, 1).toordinal() - _EPOCH_ORDINAL
+            if year > _LAST_YEAR:
                 return None
             days = self._days(year, month, first)
             if days:
@@ -161,9 +169,12 @@ class CronFields:
             return first + _highest(rest) - 1
         for _ in range(_GREGORIAN_CYCLE_MONTHS):
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
-            if year < 2:
-                return None
             first -= _length(year, month)
+            if self._years is not None and year not in self._years:
+                year, month = max((named for named in self._years if named < year), default=_FIRST_YEAR - 1), 12
+                first = date(year, month, 1).toordinal() - _EPOCH_ORDINAL
+            if year < _FIRST_YEAR:
+                return None
             days = self._days(year, month, first)
             if days:
                 return first + _highest(days) - 1
@@ -176,7 +187,7 @@ class CronFields:
 
     def _days(self, year: int, month: int, first_day: int) -> int:
         """The matching days of a month, bit n for day n. `first_day` is its first, in days since the epoch."""
-        if not self._months >> month & 1:
+        if not self._months >> month & 1 or (self._years is not None and year not in self._years):
             return 0
         shape = ((first_day + 3) % 7, _length(year, month))
         days = self._shapes.get(shape)
@@ -186,43 +197,45 @@ class CronFields:
 
     def _days_of_shape(self, weekday: int, length: int) -> int:
         """A month is one of 28 shapes: the weekday it begins on and its length decide which days match."""
-        sim = self._sim
+        days, weekdays = self.named.days, self.named.weekdays
+        last_weekday = _nearest_weekday(length, weekday, length)
+        nearest = None if self.named.nearest is None else _nearest_weekday(self.named.nearest, weekday, length)
         by_number = by_weekday = 0
-        last_weekday = length - max((weekday + length - 1) % 7 - 4, 0)
         for number in range(1, length + 1):
-            iso = (weekday + number - 1) % 7 + 1
             if (
-                number in sim.days
-                or (number == length and sim.LAST in sim.days)
-                or (number == last_weekday and sim.LAST_WEEKDAY in sim.days)
+                number in days
+                or number == nearest
+                or (number == length and LAST in days)
+                or (number == last_weekday and LAST_WEEKDAY in days)
             ):
                 by_number |= 1 << number
-            nth = (number + 6) // 7
-            for name in (iso, iso % 7):  # Sunday is 7 and 0
-                if (
-                    name in sim.weekdays
-                    or (name, nth) in sim.weekdays
-                    or (number + 7 > length and (name, sim.LAST) in sim.weekdays)
-                ):
-                    by_weekday |= 1 << number
-        return by_number & by_weekday if sim.day_and else by_number | by_weekday
+            name, nth = (weekday + number) % 7, (number + 6) // 7
+            if name in weekdays or (name, nth) in weekdays or (number + 7 > length and (name, LAST) in weekdays):
+                by_weekday |= 1 << number
+        return by_number & by_weekday if self.named.both else by_number | by_weekday
 
     def has_a_date(self) -> bool:
         """Whether any year has a day that matches."""
-        return self._any_day or any(
-            self._days_of_shape(weekday, length)
-            for month in range(1, 13)
-            if self._months >> month & 1
-            for length in {_length(2023, month), _length(2024, month)}
-            for weekday in range(7)
-        )
+        return self._day_from(_FIRST_DAY) is not None
+
+
+def _nearest_weekday(number: int, weekday: int, length: int) -> int | None:
+    """The day from Monday to Friday that is nearest to day `number` of a month, within that month."""
+    if number > length:
+        return None
+    match (weekday + number - 1) % 7:
+        case 5:
+            return number - 1 if number > 1 else 3
+        case 6:
+            return number + 1 if number < length else number - 2
+    return number
 
 
 def _length(year: int, month: int) -> int:
     return 29 if month == 2 and isleap(year) else _LENGTHS[month]
 
 
-def _mask(numbers: set[int]) -> int:
+def _mask(numbers: frozenset[int]) -> int:
     return sum(1 << number for number in numbers)
 
 

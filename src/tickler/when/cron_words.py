@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise, product
 
-from tickler.when.cron_fields import LAST, LAST_WEEKDAY, Named
+from tickler.when.cron_fields import EVERY_DAY, EVERY_MONTH, EVERY_WEEKDAY, LAST, LAST_WEEKDAY, Named
 
 MOST_CLOCKS = 4  # times of day that are listed one by one
 SHORTEST_RUN = 3  # numbers in a row that become a range
@@ -30,17 +30,15 @@ MONTHS = (
 _NTH = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", LAST: "last"}
 _EVERY_60 = frozenset(range(60))
 _EVERY_HOUR = frozenset(range(24))
-_EVERY_DAY = frozenset(range(1, 32))
-_EVERY_MONTH = frozenset(range(1, 13))
 _WORKDAYS = frozenset(range(1, 6))
 
 
 def cron_in_words(named: Named) -> str:
-    """Two expressions that name different times of day, days or months are said differently."""
+    """Two expressions that name different times of day, days, months or years are said differently."""
     dates = _dates(named)
     if named.hours == _EVERY_HOUR:  # what goes round the clock need not be said to do so every day
         dates = dates.removeprefix("every day").lstrip()
-    return f"{_times(named)} {dates}".rstrip()
+    return f"{_times(named)} {dates}".rstrip() + _in_years(named.years)
 
 
 # Times of day.
@@ -127,7 +125,7 @@ def _every(step: int, unit: str) -> str:
 
 
 def _dates(named: Named) -> str:
-    every_day, every_weekday = named.days >= _EVERY_DAY, named.weekdays >= frozenset(range(7))
+    every_day, every_weekday = named.days >= EVERY_DAY, named.weekdays >= EVERY_WEEKDAY
     if (every_day and every_weekday) or (not named.both and (every_day or every_weekday)):
         return _within("every day", named.months)
     if every_day:
@@ -141,11 +139,12 @@ def _dates(named: Named) -> str:
 
 def _on_days(named: Named) -> str:
     numbers = sorted(day for day in named.days if day > 0)
-    if len(named.days) == len(numbers) == len(named.months) == 1:
+    if len(named.days) == len(numbers) == len(named.months) == 1 and named.nearest is None:
         return f"on {numbers[0]} {MONTHS[min(named.months) - 1]}"
     parts = [f"day{'' if len(numbers) == 1 else 's'} {_numbers(numbers)}"] if numbers else []
     parts += ["the last day"] if LAST in named.days else []
     parts += ["the last weekday"] if LAST_WEEKDAY in named.days else []
+    parts += [f"the weekday nearest to day {named.nearest}"] if named.nearest is not None else []
     return f"on {listed(parts)} of {_of_months(named.months)}"
 
 
@@ -182,7 +181,7 @@ def _weekdays(named: Named) -> tuple[list[int], list[str]]:
 
 
 def _within(days: str, months: Collection[int]) -> str:
-    if months == _EVERY_MONTH:
+    if months == EVERY_MONTH:
         return days
     ordered = sorted(months)
     if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
@@ -191,12 +190,19 @@ def _within(days: str, months: Collection[int]) -> str:
 
 
 def _of_months(months: Collection[int]) -> str:
-    if months == _EVERY_MONTH:
+    if months == EVERY_MONTH:
         return "the month"
     ordered = sorted(months)
     if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
         return f"each month from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
     return listed([MONTHS[month - 1] for month in ordered])
+
+
+def _in_years(years: Collection[int] | None) -> str:
+    if years is None:
+        return ""
+    run = len(years) >= SHORTEST_RUN and _is_run(years)
+    return f", from {min(years)} to {max(years)}" if run else f", in {_numbers(years)}"
 
 
 # Numbers.

@@ -91,9 +91,9 @@ class Every(When):
         return parse_every, (self._text,)
 
 
-def parse_every(text: str, tz: str = "UTC") -> Every:
+def parse_every(text: str, tz: str | None = None) -> Every:
     """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored. The zone is not needed, but must be one."""
-    load_zone(tz)
+    load_zone("UTC" if tz is None else tz)
     match = _EVERY.fullmatch(text.strip())
     if match is None:
         raise InvalidWhen("interval", text, "write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'")
@@ -102,12 +102,14 @@ def parse_every(text: str, tz: str = "UTC") -> Every:
     if "".join(number + unit for number, unit in parts) != amount:
         raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'")
     seconds = sum(float(number) * _UNITS_MS[unit] for number, unit in parts) / 1000
+    if seconds * 1000 < SHORTEST_MS:
+        raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'")
     return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
 
 
-def parse_rate(body: str, tz: str = "UTC") -> Every:
+def parse_rate(body: str, tz: str | None = None) -> Every:
     """Read what stands between the brackets of `rate(5 minutes)`. The zone is not needed, but must be one."""
-    load_zone(tz)
+    load_zone("UTC" if tz is None else tz)
     match = _RATE.fullmatch(body.strip())
     if match is None:
         raise InvalidWhen("rate", f"rate({body})", "write a number and a unit, such as rate(5 minutes)")

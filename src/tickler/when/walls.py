@@ -13,6 +13,7 @@ from tickler.when.zones import DAY, Zone
 # The calendar repeats within 40 years. What no clock has shown in a hundred (two o'clock on the last Sunday of March, in
 # Berlin, is always in the gap) it will not show.
 PATIENCE = 100 * 366 * DAY
+LONGEST_JUMP = 2 * DAY  # more than any clock has gone back, so that what is over by this much does not come again
 
 
 class Walls(Protocol):
@@ -54,8 +55,10 @@ def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
         span = zone.span(at)
         wall = walls.next_from(at + span.offset)
         if wall is None:
-            return None
-        if wall - span.offset < span.end:
+            latest = walls.last_until(at + span.offset)
+            if latest is None or latest < at + span.offset - LONGEST_JUMP:
+                return None
+        elif wall - span.offset < span.end:
             return wall - span.offset
         at = span.end  # where the clock may go back, so that earlier readings match again
     return None
@@ -68,8 +71,10 @@ def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
         span = zone.span(at)
         wall = walls.last_until(at + span.offset)
         if wall is None:
-            return None
-        if wall - span.offset >= span.start:
+            earliest = walls.next_from(at + span.offset)
+            if earliest is None or earliest > at + span.offset + LONGEST_JUMP:
+                return None
+        elif wall - span.offset >= span.start:
             return wall - span.offset
         at = span.start - 1
     return None

@@ -18,7 +18,7 @@ _FULL_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday
 _NUMBERS = {name: number for names in (WEEKDAYS, _FULL_NAMES) for number, name in enumerate(names)}
 _WEEK = 7 * DAY
 _FIRST_MONDAY = 4 * DAY  # 5 January 1970, the first of the epoch
-_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 
 
 class Weekly(Calendar):
@@ -83,7 +83,7 @@ class _WeeklyTimes:
         return _FIRST_MONDAY + week * _WEEK + self._times[i]
 
 
-def parse_weekly(body: str, tz: str) -> Weekly:
+def parse_weekly(body: str, tz: str | None = None) -> Weekly:
     """Read what stands between the brackets of `weekly(tue 09:00, thu 09:00)`; a day may be named again or have more times."""
     plan: dict[str, list[object]] = {}
     for entry in filter(None, (entry.split() for entry in body.split(","))):
@@ -92,7 +92,7 @@ def parse_weekly(body: str, tz: str) -> Weekly:
             raise InvalidWhen(day, f"weekly({body})", "has no time: write 'tue 09:00'")
         number = _NUMBERS.get(day.lower())
         plan.setdefault(day if number is None else WEEKDAYS[number], []).extend(times)
-    return Weekly(plan, tz=tz)
+    return Weekly(plan, tz="UTC" if tz is None else tz)
 
 
 def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ def in_words(when: When) -> str:
     """What it says, in one sentence without its end."""
     match when:
         case Cron():
-            return cron_in_words(compile_cron(str(when)).named())
+            return cron_in_words(compile_cron(str(when)).named)
         case Weekly():
             return _weekly(when.times)
         case At():

@@ -150,7 +150,7 @@ async def preview(request: Asked) -> Response[bytes]:
     text = query.text("when")
     if text is None:
         raise Refused(400, "is missing: give an expression such as '0 9 * * tue'", "when")
-    when = parse_when(text, tz=query.text("tz") or "UTC")
+    when = parse_when(text, tz=query.text("tz"))
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
     return await _preview(request, when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)

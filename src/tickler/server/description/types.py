@@ -23,7 +23,7 @@ _WhenText = Annotated[
         extra_json_schema={"format": "when"},
     ),
 ]
-_Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+_Clock = Annotated[str, Meta(pattern="^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$")]
 _Zone = Annotated[
     str, Meta(description="such as Europe/Paris; UTC where none is given", extra_json_schema={"format": "time-zone"})
 ]

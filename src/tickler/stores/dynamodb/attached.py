@@ -387,7 +387,7 @@ def _reader(attribute: str, tz_attribute: str | None) -> WhenOf:
         value = item.get(attribute)
         if value is None:
             return None
-        tz = item.get(tz_attribute, "UTC") if tz_attribute is not None else "UTC"
+        tz = (item[tz_attribute] or "") if tz_attribute is not None and tz_attribute in item else None  # NULL is no zone
         if isinstance(value, str):
             return parse_when(value, tz)
         return when_from_json(value if not isinstance(value, Mapping) or "weekly" in value else {"weekly": value}, tz)

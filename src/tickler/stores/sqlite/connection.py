@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from tickler.callers_thread import on_callers_thread
@@ -94,11 +95,12 @@ class Connection:
         return self._translated(lambda: self._opened(may_create))
 
     def _opened(self, may_create: bool) -> sqlite3.Connection:
-        if not may_create and self.path != ":memory:" and not Path(self.path).exists():
-            raise SchemaMissing(self.name)  # without leaving an empty file behind
         folder = Path(self.path).parent
         if self.path != ":memory:" and not folder.is_dir():
-            raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: make it first")
+            remedy = f"make it with `mkdir -p {quote(str(folder))}`"
+            raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: {remedy}")
+        if not may_create and self.path != ":memory:" and not Path(self.path).exists():
+            raise SchemaMissing(self.name)  # without leaving an empty file behind
         connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s, isolation_level=None)
         try:
             use_wal(connection)
