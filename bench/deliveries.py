@@ -22,7 +22,7 @@ from tickler.advance import ROW_FORMAT
 from tickler.cli.collector import spare_the_collector
 from tickler.deliver.envelope import envelope
 from tickler.delivery import Delivery
-from tickler.fires import fire_id
+from tickler.fires import MAX_CLAIM_BYTES, fire_id
 from tickler.stores.postgres import fires as postgres_fires
 from tickler.stores.postgres import index as postgres_index
 from tickler.stores.postgres.database import BEGIN_CLAIM
@@ -210,7 +210,7 @@ async def _claims_on_postgres(ours: str, raw: str, dsn: str) -> Result:
 
     async def claim(now_ms: int) -> int:
         await connection.execute(BEGIN_CLAIM)
-        rows = await connection.fetch(select, now_ms, ROW_FORMAT, BATCH, [])
+        rows = await connection.fetch(select, now_ms, ROW_FORMAT, BATCH, [], MAX_CLAIM_BYTES, True)
         await connection.execute(advance, [row[0] for row in rows], [row[5] + HOUR_MS for row in rows])
         fires = _fires([(row[1], row[2], row[5]) for row in rows], now_ms)
         await connection.fetch(open_, *[list(column) for column in zip(*fires, strict=True)])

@@ -22,6 +22,9 @@ VERY_INSTANT = INDEX + "test_a_row_is_due_at_its_very_instant_and_not_before"
 BAD_ROWS = INDEX + "test_more_bad_rows_than_the_limit_block_nothing"
 MIRROR = "tests/stores/test_{store}.py::test_a_write_whose_mirror_fails_changes_nothing"
 
+CLAIM_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_claim_ends_where_its_bytes_do_and_the_next_goes_on"
+LEASE_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_lease_ends_where_its_bytes_do_and_the_next_goes_on"
+
 WALL_CLOCK = "__import__('time').time_ns() // 1_000_000"
 
 
@@ -179,6 +182,31 @@ MUTANTS = [
            "tests/test_polling_tick.py"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
+    Mutant("decode payloads when they are read", "payload.py", "self._value: object = _NOT_DECODED", "self._value = self._read()",
+           "tests/test_payload.py::test_what_is_only_passed_on_is_never_decoded"),
+    Mutant("decode payloads for an envelope", "deliver/envelope.py", "payload = encodable_payload(delivery)",
+           "payload = delivery.payload",
+           "tests/deliver/test_http.py::test_a_payload_is_sent_as_it_is_stored_without_being_decoded"),
+    of_store("memory", "claim any number of bytes", "left, budget = limit, ByteBudget(max_bytes)",
+             "left, budget = limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
+    of_store("sqlite", "claim any number of bytes", "left, budget = limit, ByteBudget(max_bytes)",
+             "left, budget = limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
+    of_store("postgres", "claim any number of bytes", "WHERE bytes <= $5 OR ($6 AND bytes = octet_length(body))",
+             "WHERE bytes <= $5 OR $6", CLAIM_BYTES, "fires"),
+    of_store("dynamodb", "claim any number of bytes", "due = _within(found, order.max_bytes, taken)", "due = found",
+             CLAIM_BYTES, "fire_claim"),
+    of_store("memory", "lease any number of bytes", "        budget = ByteBudget(max_bytes)\n        fitting",
+             "        budget = ByteBudget(1 << 60)\n        fitting", LEASE_BYTES, "fires"),
+    of_store("sqlite", "lease any number of bytes", "schedules.read_within(ByteBudget(max_bytes)",
+             "schedules.read_within(ByteBudget(1 << 60)", LEASE_BYTES, "fires"),
+    of_store("postgres", "lease any number of bytes", "            budget = ByteBudget(max_bytes)\n",
+             "            budget = ByteBudget(1 << 60)\n", LEASE_BYTES, "fires"),
+    of_store("dynamodb", "lease any number of bytes", "ByteBudget(order.max_bytes), False", "ByteBudget(1 << 60), False",
+             LEASE_BYTES, "fire_lease"),
+    Mutant("hold any number of bytes", "deliver/hands.py", "self.held_bytes += payload_bytes(claim.schedule)", "pass",
+           "tests/deliver/test_payload_memory.py::test_however_many_owners_there_are_a_worker_holds_no_more_than_twice_its_bytes"),
+    Mutant("decode in any number of handlers", "deliver/hands.py", "await self._decoding.enter(owner, size)", "pass",
+           "tests/deliver/test_payload_memory.py::test_handlers_have_no_more_decoded_at_once_than_fits"),
 ]  # fmt: skip
 
 

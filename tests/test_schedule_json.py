@@ -561,3 +561,9 @@ async def test_what_the_caller_does_to_a_payload_later_does_not_reach_the_store(
         listed.payload["c"] = 5
         assert await is_kept(), "after a change to what list returned"
         assert (await t.schedules.put(schedule(payload={"a": [1, {"b": 2}]}))).version == 1
+
+
+def test_a_number_out_of_range_makes_one_body_unreadable_and_raises_nothing_else() -> None:
+    for body in ('{"starts_at":1e999}', '{"unknown":1,"ends_at":1e999}', "[]"):
+        read = stored_schedule("u1", "digest", "0 9 * * *", "UTC", True, 1, 0, 0, body, None, None, None)
+        assert (read.state, read.reason is not None and "does not read" in read.reason) == ("unreadable", True)

@@ -11,7 +11,7 @@ import msgspec
 
 from tickler.errors import InvalidInput, InvalidSchedule, TicklerError
 from tickler.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
-from tickler.schedule_json import schedule_from_json, schedule_to_json
+from tickler.schedule_json import encode_schedule, schedule_from_json
 from tickler.schedules import Schedules
 from tickler.strict_json import read_json
 
@@ -51,7 +51,7 @@ async def import_lines(
     check: Callable[[Schedule], None] = _anything,
     all_or_none: bool = False,
 ) -> AsyncIterator[LineResult]:
-    """Put a schedule a line, as `schedule_to_json` writes them; a result a line, in order, as batches are written.
+    """Put a schedule a line, as `encode_schedule` writes them; a result a line, in order, as batches are written.
 
     The pieces may be of any size, and end anywhere. A line that is refused does not stop the others; blank ones are passed over.
     Where owner and key come again, the later line counts. `check` raises what forbids a schedule. With `all_or_none` all lines
@@ -110,7 +110,7 @@ def _is_torn(schedule: StoredSchedule) -> bool:
 
 
 def _line(schedule: StoredSchedule) -> bytes:
-    return msgspec.json.encode(schedule_to_json(schedule)) + b"\n"
+    return encode_schedule(schedule) + b"\n"
 
 
 # Reading.

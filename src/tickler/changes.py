@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tickler.errors import InvalidSchedule, NeverFires
 from tickler.index import IndexRow
-from tickler.schedule import Id, Schedule, State, StoredSchedule
+from tickler.schedule import Id, Schedule, State, StoredSchedule, declared_fields
 from tickler.schedule_json import encode_body
 from tickler.when import At, Cron, Every, Unreadable, When, iso_utc
 
@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         kept = before if self.move == "keep" else None
         states: dict[Move, State] = {"enter": "active", "leave": "paused", "finish": "finished", "keep": "active"}
         return StoredSchedule(
-            **{name: getattr(self.schedule, name) for name in Schedule.__struct_fields__},
+            **declared_fields(self.schedule),
             version=self.version,
             created_at=self.created_at,
             updated_at=self.updated_at,

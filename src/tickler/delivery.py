@@ -10,6 +10,7 @@ import msgspec
 
 from tickler.clock import to_datetime
 from tickler.fires import Claim, Settlement
+from tickler.payload import decode_on_access
 from tickler.target import Target
 
 # delivered; retry: it may work later; give_up: it will never; gone: nor will any other fire of this schedule
@@ -24,7 +25,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str
     nominal_at: int  # the instant the schedule named, in milliseconds
     attempt: int  # counted from 1
-    payload: object
+    payload: object  # decoded when it is first looked at
     target: Target | None
     timeout_s: float
     started_at: int
@@ -34,6 +35,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def nominal(self) -> datetime:
         """The instant the schedule named."""
         return to_datetime(self.nominal_at)
+
+
+decode_on_access(Delivery)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):

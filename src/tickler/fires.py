@@ -41,6 +41,7 @@ LONGEST_FIRE_ID = 200
 LONGEST_LEASE_MS = 86_400_000
 BY_HAND = "by hand"
 RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by one
+MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 
 
@@ -156,6 +157,7 @@ class FireStore(Protocol):
         expires_at: int,
         except_owners: Collection[str] = (),
         ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         """Take due schedules that have a target, earliest first, until `limit` occurrences fire, and advance them, each as its
         policy says.
@@ -166,6 +168,9 @@ class FireStore(Protocol):
         missed="all" one schedule may give several claims, oldest first; the answer is then longer than `limit` by those of
         the last of them at most. An occurrence whose fire is open already is not claimed again.
         With overlap="wait" only the first of them is returned, and only if none is open; the others wait.
+
+        A claim also ends before the schedule with which those that it took would come to more than `max_bytes`, as they are
+        stored, though it always takes one; those that follow stay due. No payload is decoded until somebody looks at it.
 
         With `ahead_ms`, schedules that come due within that time are taken too, each for the one instant that is its next.
 
@@ -184,13 +189,14 @@ class FireStore(Protocol):
         expires_at: int,
         expired: bool = True,
         except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
 
         A fire that is still leased to somebody has run out of its lease: that is an "expired" entry of the history, with the
         worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
         attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
-        left alone; fires of `except_owners` are passed over.
+        left alone; fires of `except_owners` are passed over. It ends at `max_bytes` of schedules, as `claim` does.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
@@ -291,7 +297,10 @@ class Fires:
         lease_ms: int = 60_000,
         except_owners: Collection[str] = (),
     ) -> list[Claim]:
-        """Take up to `limit` due schedules and advance them, each as its policy says; see `FireStore.claim`."""
+        """Take up to `limit` due schedules and advance them, each as its policy says; see `FireStore.claim`.
+
+        Fewer where they are large: a claim hands out about 4 MB. Claim again until nothing comes.
+        """
         at = to_ms(now_ms, "now_ms")
         _check_lease(worker, lease_ms)
         return await self._store.claim(
@@ -299,7 +308,7 @@ class Fires:
         )
 
     async def lease(self, now_ms: int | datetime, limit: int = 100, *, worker: str, lease_ms: int = 60_000) -> list[Claim]:
-        """Take up to `limit` open fires for their next attempt; see `FireStore.lease`."""
+        """Take up to `limit` open fires for their next attempt, or about 4 MB; see `FireStore.lease`."""
         at = to_ms(now_ms, "now_ms")
         _check_lease(worker, lease_ms)
         return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.payload import decode_on_access, held_payload
 from tickler.policy import DEFAULT_POLICY, Policy
 from tickler.revision import Revision
 from tickler.target import Target, read_target
@@ -110,6 +111,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
         return int.from_bytes(digest) % spread_ms
 
 
+decode_on_access(Schedule)
+
+
 class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """A schedule as the store has it, with what the store knows of it.
 
@@ -139,7 +143,13 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     def declared(self) -> Schedule:
         """Only what the user declared."""
-        return Schedule(**{name: getattr(self, name) for name in Schedule.__struct_fields__})
+        return Schedule(**declared_fields(self))
+
+
+def declared_fields(schedule: Schedule) -> dict[str, Any]:
+    """What the user declared, as `Schedule` takes it; a payload that nobody has looked at stays undecoded."""
+    fields = {name: getattr(schedule, name) for name in Schedule.__struct_fields__ if name != "payload"}
+    return fields | {"payload": held_payload(schedule)}
 
 
 def check_name(field: str, name: object) -> None:

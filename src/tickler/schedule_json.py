@@ -11,6 +11,7 @@ import msgspec
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen
 from tickler.index import IndexRow
+from tickler.payload import RawPayload, encodable_payload, is_untouched
 from tickler.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
@@ -23,12 +24,23 @@ _PLAIN = "use only dicts with text keys, lists, text, finite numbers, True, Fals
 _FIELDS = frozenset(Schedule.__struct_fields__)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def schedule_to_json(schedule: Schedule) -> dict[str, object]:
     """Plain JSON values, defaults left out; `schedule_from_json` reads them back to an equal schedule."""
+    return _to_json(schedule, msgspec.to_builtins(schedule.payload))
+
+
+def encode_schedule(schedule: Schedule) -> bytes:
+    """The same, encoded: a payload that nobody has looked at is passed on as it is."""
+    return _encode(_to_json(schedule, encodable_payload(schedule)))
+
+
+def _to_json(schedule: Schedule, payload: object) -> dict[str, object]:
     fields: dict[str, object] = {"owner": schedule.owner, "key": schedule.key, "when": str(schedule.when), "tz": schedule.tz}
-    fields |= msgspec.to_builtins(_body(schedule))
+    body = _body(schedule, payload)
+    fields |= {name: value if name == "payload" else msgspec.to_builtins(value) for name, value in body.items()}
     for bound in ("starts_at", "ends_at"):
         if (at := getattr(schedule, bound)) is not None:
             fields[bound] = iso_utc(at)
@@ -37,8 +49,17 @@ def schedule_to_json(schedule: Schedule) -> dict[str, object]:
 
 def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
     """The same, the payload always there, and what the store knows of it; those instants are in milliseconds."""
-    fields = schedule_to_json(schedule) | {
-        "payload": schedule.payload,
+    return _stored_to_json(schedule, schedule.payload)
+
+
+def encode_stored(schedule: StoredSchedule) -> bytes:
+    """The same, encoded: a payload that nobody has looked at is passed on as it is."""
+    return _encode(_stored_to_json(schedule, encodable_payload(schedule)))
+
+
+def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, object]:
+    fields = _to_json(schedule, payload) | {
+        "payload": payload,
         "state": schedule.state,
         "next_fire_at": schedule.next_fire_at,
         "version": schedule.version,
@@ -74,14 +95,13 @@ def schedule_from_json(fields: object) -> Schedule:
 
 def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
     """What of a schedule has no column of its own. `InvalidSchedule` when the payload does not survive JSON, or is too large."""
-    body = _body(schedule)
+    payload = encodable_payload(schedule)
+    if payload is not None and not is_untouched(schedule):
+        payload = msgspec.Raw(_encode_payload(payload))
+    body = _body(schedule, payload)
     if paused_because is not None:
         body["paused_because"] = paused_because
-    if not body:
-        return b"{}"
-    if "payload" in body:
-        body["payload"] = msgspec.Raw(_encode_payload(schedule.payload))
-    return _encode(body)
+    return _encode(body) if body else b"{}"
 
 
 def stored_schedule(
@@ -118,7 +138,7 @@ def stored_schedule(
         reason=reason if read.paused_because is None else read.paused_because,
         newer=newer or policy is None,
         target=read.target,
-        payload=read.payload,
+        payload=_undecoded(read.payload),
         policy=policy or DEFAULT_POLICY,
         starts_at=read.starts_at,
         ends_at=read.ends_at,
@@ -141,7 +161,7 @@ def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
         next_fire_at=row.next_fire_at,
         newer=stored.newer,
         target=body.target,
-        payload=body.payload,
+        payload=_undecoded(body.payload),
         policy=stored.policy,
         starts_at=body.starts_at,
         ends_at=body.ends_at,
@@ -174,7 +194,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A body as this version writes it."""
 
     target: HttpTarget | PythonTarget | SqsTarget | LambdaTarget | None = None
-    payload: Any = None
+    payload: msgspec.Raw = msgspec.Raw(b"")
     policy: msgspec.Raw = msgspec.Raw(b"")
     starts_at: int | None = None
     ends_at: int | None = None
@@ -205,9 +225,13 @@ def _read_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
         body = _decode_body(encoded)
         return body, _read_policy(bytes(body.policy)) if body.policy else DEFAULT_POLICY, False
     except (msgspec.ValidationError, InvalidInput):
-        return _read_newer_body(_decode(encoded))
+        return _read_newer_body(encoded)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
+
+
+def _undecoded(payload: msgspec.Raw) -> RawPayload | None:
+    return RawPayload(payload) if len(payload) and (len(payload) != 4 or bytes(payload) != b"null") else None
 
 
 @lru_cache(maxsize=1024)
@@ -216,11 +240,13 @@ def _read_policy(encoded: bytes) -> Policy:
     return policy_from_json(_decode(encoded))
 
 
-def _read_newer_body(fields: object) -> tuple[_Body, Policy | None, bool]:
+def _read_newer_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
     """Field by field: of kinds that others brought, or a newer version."""
-    if not isinstance(fields, dict):
-        raise InvalidSchedule("body", f"is a {type(fields).__name__}, no object: put the schedule again")
-    known: dict[str, Any] = {name: fields[name] for name in _Body.__struct_fields__ if name in fields}
+    try:
+        fields = _decode_fields(encoded)
+        known = {name: _read_field(name, fields[name]) for name in _Body.__struct_fields__ if name in fields}
+    except msgspec.ValidationError as error:
+        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
     newer = len(known) < len(fields)
     for name in _READERS.keys() & known.keys():
         try:
@@ -233,6 +259,10 @@ def _read_newer_body(fields: object) -> tuple[_Body, Policy | None, bool]:
         policy, more = _read_newer_policy(known.pop("policy"))
         newer = newer or more
     return _Body(**known), policy, newer
+
+
+def _read_field(name: str, encoded: msgspec.Raw) -> Any:
+    return encoded if name == "payload" else _decode(encoded)
 
 
 def _read_newer_policy(fields: object) -> tuple[Policy | None, bool]:
@@ -266,12 +296,12 @@ def _stored_when(text: str, tz: str) -> When:
         return Unreadable(text, tz, str(error))
 
 
-def _body(schedule: Schedule) -> dict[str, object]:
+def _body(schedule: Schedule, payload: object) -> dict[str, object]:
     body: dict[str, object] = {}
     if schedule.target is not None:
         body["target"] = schedule.target
-    if schedule.payload is not None:
-        body["payload"] = schedule.payload
+    if payload is not None:
+        body["payload"] = payload
     if schedule.policy is not DEFAULT_POLICY and schedule.policy != DEFAULT_POLICY:
         body["policy"] = policy_to_json(schedule.policy)
     if schedule.starts_at is not None:

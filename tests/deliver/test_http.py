@@ -54,6 +54,7 @@ from tickler.deliver.retry_after import LONGEST_MS, read_retry_after
 from tickler.deliver.targets import http
 from tickler.deliver.targets.http import HttpDeliverer
 from tickler.delivery import Delivery, Outcome
+from tickler.payload import RawPayload
 from tickler.target import HttpTarget
 
 NOW_MS = 1_780_000_000_123
@@ -204,6 +205,18 @@ async def test_a_raw_body_is_the_payload_alone(
     sent = [value for name, value in received.headers.items() if name.lower() == "content-type"]
     assert sent == [content_type]
     assert received.headers["webhook-signature"] == signed(OLD_SECRET, body)
+
+
+async def test_a_payload_is_sent_as_it_is_stored_without_being_decoded(deliverer: HttpDeliverer) -> None:
+    undecodable = RawPayload(msgspec.Raw(b"[1e999]"))
+    async with Sink(answers(200)) as sink:
+        for body in ("json", "raw"):
+            await deliverer.deliver(a_delivery(payload=undecodable), HttpTarget(sink.url, body=body))
+        await deliverer.deliver(a_delivery(payload=RawPayload(msgspec.Raw('"Grüße"'.encode()))), HttpTarget(sink.url, body="raw"))
+    enveloped, raw, text = sink.received
+    assert b'"payload":[1e999]' in enveloped.body
+    assert (raw.body, raw.headers["content-type"]) == (b"[1e999]", "application/json")
+    assert (text.body, text.headers["content-type"]) == ("Grüße".encode(), "text/plain; charset=utf-8")
 
 
 def an_envelope(owner: str) -> dict[str, object]:

@@ -25,3 +25,13 @@ def quick(tickler: Tickler) -> None:
     """The same names, and nothing to do."""
     for name in ("async", "plain"):
         tickler.handler(name)(lambda fire: None)
+
+
+def looking(tickler: Tickler) -> None:
+    """A handler that looks at its payload, and keeps it for a while."""
+
+    @tickler.handler("look")
+    async def look(fire: Delivery) -> str:
+        payload = fire.payload
+        await asyncio.sleep(0.1)
+        return type(payload).__name__

@@ -10,14 +10,14 @@ PREFIX = "under fire: "
 
 
 def fire_lines(reports: Iterable[pytest.TestReport], *, each: bool) -> Iterator[str]:
-    """Counts are summed up over tests; of what ends in "ms" the most counts. None where no such test ran."""
+    """Counts are summed up over tests; of what ends in "ms" or "MB" the most counts. None where no such test ran."""
     total: dict[str, int] = {}
     for report in reports:
         counts = {name.removeprefix(PREFIX): int(number) for name, number in counted(report)}
         if counts and each:
             yield f"  {report.nodeid.rpartition('::')[2]}: {_shown(counts)}"
         for name, number in counts.items():
-            total[name] = max(total.get(name, 0), number) if name.endswith("ms") else total.get(name, 0) + number
+            total[name] = max(total.get(name, 0), number) if name.endswith(("ms", "MB")) else total.get(name, 0) + number
     if total:
         yield f"Under fire: {_shown(total)}"
 

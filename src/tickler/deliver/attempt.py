@@ -17,6 +17,7 @@ from tickler.deliver import retry
 from tickler.deliver.listeners import Listeners
 from tickler.delivery import Deliverer, Delivery, Listener, Outcome, Verdict
 from tickler.fires import LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
+from tickler.payload import fresh_payload
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 
 LONGEST_DETAIL_BYTES = 1_000
@@ -136,7 +137,7 @@ class Attempts:
             key=schedule.key,
             nominal_at=claim.nominal_at,
             attempt=1 if fire is None else fire.attempt,
-            payload=schedule.payload,
+            payload=fresh_payload(schedule),
             target=schedule.target,
             timeout_s=policy_s if timeout_s is None else min(policy_s, timeout_s),
             started_at=self._clock.now_ms(),

@@ -9,6 +9,7 @@ import msgspec
 
 from tickler.clock import to_datetime
 from tickler.delivery import Delivery
+from tickler.payload import encodable_payload
 
 
 class _Data(msgspec.Struct, frozen=True, gc=False):
@@ -36,9 +37,10 @@ _BEFORE_JSON = b"\0 \t\r\n\xef\xbb\xbf"  # spaces and byte order marks
 def envelope(delivery: Delivery) -> bytes:
     """Standard Webhooks' payload of a fire. `timestamp` is its nominal instant, and so is `data.nominal_at`, in milliseconds.
 
-    Attempts of one fire differ in `data.attempt` alone.
+    Attempts of one fire differ in `data.attempt` alone. The payload is the JSON that is stored, without a look at it.
     """
-    data = _Data(delivery.id, delivery.owner, delivery.key, delivery.nominal_at, delivery.attempt, delivery.payload)
+    payload = encodable_payload(delivery)
+    data = _Data(delivery.id, delivery.owner, delivery.key, delivery.nominal_at, delivery.attempt, payload)
     return _encode(_Envelope(TYPE, iso(delivery.nominal_at), data))
 
 

@@ -12,10 +12,12 @@ from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts, host_of
 from tickler.deliver.options import RunOptions
+from tickler.deliver.payload_memory import MAX_HELD_BYTES, DecodingLimit, decoded_bytes
 from tickler.deliver.queue import FairQueue, Lane
 from tickler.deliver.sparingly import Sparingly
 from tickler.delivery import Outcome
 from tickler.fires import Claim, Fire, Settlement
+from tickler.payload import payload_bytes
 
 LEAST_FLUSH_S = 5.0
 EARLY_POLL_S = 0.05
@@ -53,6 +55,8 @@ class Hands:
         self._early: dict[int, tuple[asyncio.TimerHandle, Claim]] = {}
         self._numbers = itertools.count()
         self._in_flight: dict[asyncio.Task[None], Claim] = {}
+        self._decoding = DecodingLimit()
+        self.held_bytes = 0  # of payloads, queued and in flight
         self._dead = Sparingly(log, logging.WARNING, "and %d more were given up")
         self._failed = Sparingly(log, logging.INFO, "and %d more failed")
         self.low_water = 0  # `less` is called when so many are left
@@ -75,6 +79,13 @@ class Hands:
             return self._queue.queued
         return Counter(self._queue.queued) + Counter(claim.schedule.owner for _, claim in self._early.values())
 
+    def held_bytes_of(self) -> Counter[str]:
+        """The same of each owner."""
+        sizes: Counter[str] = Counter()
+        for claim in self._all():
+            sizes[claim.schedule.owner] += payload_bytes(claim.schedule)
+        return sizes
+
     def fires(self) -> list[Fire]:
         """All that are leased to this worker, as far as they are not settled."""
         return [claim.fire for claim in self._all() if claim.fire is not None]
@@ -89,6 +100,8 @@ class Hands:
 
     def room_for_any(self, except_owners: Collection[str] = ()) -> int:
         """How many could be started at once, whoever else they belong to, and wherever they go."""
+        if self.held_bytes >= MAX_HELD_BYTES:
+            return 0
         started = [number for owner, number in self._queue.started_of.items() if owner not in except_owners]
         of_owner = self._options.per_owner - max(started, default=0)
         to_host = self._options.per_host - max(self._queue.started_to.values(), default=0)
@@ -138,6 +151,7 @@ class Hands:
     # Before an attempt.
 
     def _accept(self, claim: Claim) -> None:
+        self.held_bytes += payload_bytes(claim.schedule)
         early_ms = claim.due_at - self._clock.now_ms() if self._options.ahead else 0
         if early_ms > 0:
             number = next(self._numbers)
@@ -167,6 +181,7 @@ class Hands:
             handle.cancel()
         claims = [claim for _, claim in self._queue.drain()] + [claim for _, claim in self._early.values()]
         self._early.clear()
+        self.held_bytes -= sum(payload_bytes(claim.schedule) for claim in claims)
         return claims
 
     def _given_back(self, claim: Claim) -> Settlement:
@@ -195,9 +210,10 @@ class Hands:
         assert task is not None
         while True:
             try:
-                await self._attempt(claim)
+                await self._attempt_in_memory(claim)
             finally:
                 self._queue.done(lane)
+                self._let_payload_go(claim)
             if self.ends_at is not None or len(self._queue) == self.low_water:
                 self._less()
             taken = self._queue.take()
@@ -206,6 +222,26 @@ class Hands:
             lane, claim = taken
             self._in_flight[task] = claim
             self._start()  # one end may make room in two limits
+
+    async def _attempt_in_memory(self, claim: Claim) -> None:
+        """Once there is room for what its target decodes. Until then it has not begun, and its timeout has not either."""
+        owner, size = claim.schedule.owner, decoded_bytes(claim)
+        if not size:
+            return await self._attempt(claim)
+        try:
+            await self._decoding.enter(owner, size)
+        except asyncio.CancelledError:
+            self._acknowledgements.put(self._given_back(claim))
+            raise
+        try:
+            await self._attempt(claim)
+        finally:
+            self._decoding.leave(owner, size)
+
+    def _let_payload_go(self, claim: Claim) -> None:
+        before, self.held_bytes = self.held_bytes, self.held_bytes - payload_bytes(claim.schedule)
+        if self.held_bytes < MAX_HELD_BYTES // 2 <= before:
+            self._less()
 
     async def _attempt(self, claim: Claim) -> None:
         try:

@@ -19,9 +19,10 @@ from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.hands import Hands
 from tickler.deliver.options import RunOptions
+from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import Claim
+from tickler.fires import MAX_CLAIM_BYTES, Claim
 from tickler.schedules import Schedules
 from tickler.store import Store
 
@@ -210,7 +211,7 @@ class Runner:
     async def _round(self, room: int, except_owners: Sequence[str]) -> int:
         """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
-        if not self.may_claim:
+        if not self.may_claim or self._hands.held_bytes >= 2 * MAX_HELD_BYTES:
             return 0
         taken = 0
         loop = asyncio.get_running_loop()
@@ -246,6 +247,7 @@ class Runner:
             expires_at=now_ms + self._kept_ms,
             except_owners=except_owners,
             ahead_ms=self._ahead_ms,
+            max_bytes=self._room_bytes(),
         )
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
@@ -259,20 +261,33 @@ class Runner:
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
             except_owners=except_owners,
+            max_bytes=self._room_bytes(),
         )
 
     def _room(self) -> int:
-        """For how many more to claim; none until a claim is worth it."""
+        """For how many more to claim; none until a claim is worth it, or while the payloads that are held take much memory."""
+        if self._hands.held_bytes >= MAX_HELD_BYTES:
+            return 0
         room = self._options.queued - self._hands.waiting
         return room if room >= max(min(BATCH, self._options.queued // 2), 1) else 0
 
+    def _room_bytes(self) -> int:
+        """For how many bytes of schedules to claim at once."""
+        return min(MAX_CLAIM_BYTES, max(2 * MAX_HELD_BYTES - self._hands.held_bytes, 0))
+
     def _crowded(self) -> list[str]:
-        """Owners that have more than their share waiting, while others may have something due that nobody has seen."""
+        """Owners that have more than their share waiting, or held in bytes, while others may have something due that nobody has
+        seen.
+        """
         waiting = self._hands.waiting_of
         if self._hands.waiting >= 2 * self._options.queued:
             return list(waiting)
         share = max(CROWD, self._options.queued // (len(waiting) + 1))
-        return [owner for owner, number in waiting.items() if number > share]
+        crowded = {owner for owner, number in waiting.items() if number > share}
+        if self._hands.held_bytes >= MAX_HELD_BYTES:
+            sizes = self._hands.held_bytes_of()
+            crowded |= {owner for owner, size in sizes.items() if size > MAX_HELD_BYTES // (len(sizes) + 1)}
+        return list(crowded)
 
     def _vain_s(self) -> float:
         """How long to wait after a round that got nothing although something is due."""

@@ -2,6 +2,7 @@
 
 from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.by_hand_contract import ByHandContract
+from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.history_contract import HistoryContract
@@ -14,6 +15,7 @@ from tickler.testing.settle_contract import SettleContract
 
 class FireStoreContract(
     ClaimContract,
+    ByteBudgetContract,
     BadRowContract,
     MissedContract,
     OverlapContract,

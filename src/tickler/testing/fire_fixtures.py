@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.fires import Claim, Entry, Fire, FireStore, Happened, Rule, Settlement, fire_id
+from tickler.fires import MAX_CLAIM_BYTES, Claim, Entry, Fire, FireStore, Happened, Rule, Settlement, fire_id
 from tickler.policy import Policy
 from tickler.schedule import Id, Schedule, StoredSchedule
 from tickler.schedules import Schedules
@@ -145,25 +145,51 @@ class Worker:
     """One of those who work on the store under test."""
 
     def __init__(self, fires: FireStore, name: str) -> None:
-        self._fires = fires
+        self.fires = fires
         self.name = name
 
     async def claim(
-        self, now_ms: int, limit: int = 100, *, except_owners: Collection[str] = (), ahead_ms: int = 0
+        self,
+        now_ms: int,
+        limit: int = 100,
+        *,
+        except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
-        return await self._fires.claim(
-            now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, except_owners=except_owners, ahead_ms=ahead_ms
+        return await self.fires.claim(
+            now_ms,
+            limit,
+            self.name,
+            LEASE_MS,
+            expires_at=KEPT_UNTIL,
+            except_owners=except_owners,
+            ahead_ms=ahead_ms,
+            max_bytes=max_bytes,
         )
 
     async def lease(
-        self, now_ms: int, limit: int = 100, *, expired: bool = True, except_owners: Collection[str] = ()
+        self,
+        now_ms: int,
+        limit: int = 100,
+        *,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
-        return await self._fires.lease(
-            now_ms, limit, self.name, LEASE_MS, expires_at=KEPT_UNTIL, expired=expired, except_owners=except_owners
+        return await self.fires.lease(
+            now_ms,
+            limit,
+            self.name,
+            LEASE_MS,
+            expires_at=KEPT_UNTIL,
+            expired=expired,
+            except_owners=except_owners,
+            max_bytes=max_bytes,
         )
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:
-        return await self._fires.settle(settlements, now_ms, expires_at=KEPT_UNTIL)
+        return await self.fires.settle(settlements, now_ms, expires_at=KEPT_UNTIL)
 
 
 async def one_in_every_state(schedules: Schedules, worker: Worker) -> dict[str, Fire]:

@@ -26,6 +26,7 @@ from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
 from tickler.delivery import Delivery, Outcome, Verdict
 from tickler.fires import LONGEST_ANSWER_BYTES
+from tickler.payload import encodable_payload
 from tickler.signing import sign
 from tickler.target import REDACTED, HttpTarget
 from tickler.version import VERSION
@@ -52,6 +53,7 @@ VERDICTS: Mapping[int, Verdict] = {
 }
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(str).decode
 _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]+")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]+")
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
@@ -161,9 +163,10 @@ def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
     """What is sent, and its content type."""
     if target.body == "json":
         return envelope(delivery), "application/json"
-    if isinstance(delivery.payload, str):
-        return delivery.payload.encode(), "text/plain; charset=utf-8"
-    return _encode(delivery.payload), "application/json"
+    encoded = _encode(encodable_payload(delivery))
+    if encoded.startswith(b'"'):
+        return _decode(encoded).encode(), "text/plain; charset=utf-8"
+    return encoded, "application/json"
 
 
 def _headers(delivery: Delivery) -> dict[str, str]:

@@ -17,6 +17,7 @@ from tickler.store import Store
 
 PAGE = 1_000
 CHANGED_TOGETHER = 200  # so that nobody waits long for the locks
+READ_TOGETHER = 200  # schedules, each of which may have a payload of 256 KB
 TRIES, PAUSE_S = 10, 0.1
 REPAIR = "`tickler doctor --repair`"
 
@@ -93,7 +94,7 @@ async def drop_orphans(store: Store, clock: Clock, progress: OnProgress) -> tupl
 async def pages(store: Store, state: State) -> AsyncIterator[list[StoredSchedule]]:
     """All schedules in a state, by owner and key."""
     after: Id | None = None
-    while page := await store.schedules.list(owner=None, state=state, after=after, limit=PAGE):
+    while page := await store.schedules.list(owner=None, state=state, after=after, limit=READ_TOGETHER):
         yield page
         after = page[-1].id
 

@@ -12,7 +12,7 @@ from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
-from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules import cursor_after
 from tickler.server.bodies import answered, body_of, empty_body
 from tickler.server.deeds import note
@@ -41,7 +41,7 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     check_target(caller(request), schedule.target)
     stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
     await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
+    return answered(msgspec.Raw(encode_stored(stored)), 201 if is_new else 200, etag(stored))
 
 
 @get(PATH, opt={"scope": "read"})
@@ -51,7 +51,7 @@ async def get_schedule(request: Asked) -> Response[bytes]:
     stored = await schedule_at(request)
     if is_known(request, stored):
         return Response(b"", status_code=304, headers=etag(stored))
-    return answered(stored_to_json(stored), headers=etag(stored))
+    return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))
 
 
 @delete(PATH, opt={"scope": "write"}, status_code=204)
@@ -94,7 +94,7 @@ async def list_schedules(request: Asked) -> Response[bytes]:
             owner=owner, key_prefix=prefix or None, state=state, limit=min(left, READ_TOGETHER), after=after
         )
         for stored in page.items:
-            item = msgspec.Raw(msgspec.json.encode(stored_to_json(stored)))
+            item = msgspec.Raw(encode_stored(stored))
             size += len(item)
             if items and size > MOST_PAGE_BYTES:
                 return answered({"items": items, "next": after})
@@ -214,7 +214,7 @@ async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[Sto
     owner, key = place(request)
     stored = await change(owner, key, version=expected_by(request))
     await note(request, did, owner=owner, key=key)
-    return answered(stored_to_json(stored), headers=etag(stored))
+    return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))
 
 
 def _to_iso(instant: datetime) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
-from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.schedule import Schedule, State, StoredSchedule, declared_fields
 from tickler.schedule_json import schedule_from_json
 from tickler.seal import origin_of
 from tickler.server.deeds import note
@@ -231,7 +231,7 @@ def _moved(before: HttpTarget, url: str) -> HttpTarget:
 
 
 def schedule_with(schedule: Schedule, target: Any) -> Schedule:
-    return Schedule(**{**{name: getattr(schedule, name) for name in Schedule.__struct_fields__}, "target": target})
+    return Schedule(**{**declared_fields(schedule), "target": target})
 
 
 def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.advance import Problem
+from tickler.byte_budget import ByteBudget
 from tickler.dynamo import Condition, Item, Outcome, Statement, execute_many, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
@@ -79,7 +80,9 @@ class FireClaimer:
         self.races_lost = 0
 
     async def claim(self, order: Order, limit: int) -> list[Won]:
-        """Those that were won, with their claims as they are to be delivered; no more of them once they come to `limit`."""
+        """Those that were won, with their claims as they are to be delivered; no more of them once they come to `limit`, or
+        when the next one would be too many bytes.
+        """
         shards = await self._table.shards()
         reader = DueReader(self._table.label)
 
@@ -87,13 +90,19 @@ class FireClaimer:
             row = reader.read(item) if "has_target" in item else None
             if row is None or not row.managed or row.owner in order.except_owners:
                 return None
-            return Due(row, int(item["version"]["N"]), layout.whole_body(item, None))
+            return Due(row, int(item["version"]["N"]), layout.whole_body(item, None), layout.body_bytes(item))
 
         search = Search(self._table.client, self._table.due, number(order.until_ms), read_due, identity=_identity)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         taken: list[Won] = []
+        is_full = False
         try:
-            while (left := limit - _weight(taken)) > 0 and (due := await search.take(self._route.step(left))):
+            while (left := limit - _weight(taken)) > 0 and (found := await search.take(self._route.step(left))):
+                due = _within(found, order.max_bytes, taken)
+                search.untake(found[len(due) :])
+                if not due:
+                    is_full = True
+                    break
                 before = len(taken)
                 untried = await self._try(due, order, left, taken)
                 search.untake(untried)
@@ -105,7 +114,7 @@ class FireClaimer:
             if not taken:
                 raise
             log.warning("a claim got %d of %d schedules and then failed: %s", len(taken), limit, error)  # they are ours
-        self._route.learn(full=_weight(taken) >= limit)
+        self._route.learn(full=is_full or _weight(taken) >= limit)
         return taken
 
     async def give_back(self, taken: Sequence[Won]) -> None:
@@ -268,6 +277,13 @@ def _schedule(each: Won, body: bytes) -> StoredSchedule | InvalidSchedule:
         return active_schedule(each.owed.row, read_body((version, created_at, updated_at, body)))
     except InvalidSchedule as error:
         return error
+
+
+def _within(due: Sequence[Due], max_bytes: int, taken: Sequence[Won]) -> list[Due]:
+    """The first of them whose bodies fit, beside those of what was taken."""
+    budget = ByteBudget(max_bytes)
+    budget.fitting(taken, lambda each: layout.body_bytes(each.head))
+    return budget.fitting(due, lambda each: each.size)
 
 
 def _weight(taken: Sequence[Won]) -> int:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tickler.byte_budget import ByteBudget
 from tickler.dynamo import Item, Outcome, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
@@ -58,33 +59,38 @@ class Leaser:
         search = Search(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
+        budget, is_full = ByteBudget(order.max_bytes), False
         try:
             while len(leased) < limit and (keys := await search.take(self._route.step(limit - len(leased)))):
                 before = len(leased)
-                await self._try(await self._read(keys, order.now_ms, expired), order, leased)
+                found, is_full = await self._read(keys, order.now_ms, expired, budget)
+                await self._try(found, order, leased)
+                if is_full:
+                    break
                 if self._route.met_others(len(keys), len(leased) - before):
                     search.go_elsewhere()
         except Exception as error:
             if not leased:
                 raise
             log.warning("a lease got %d of %d fires and then failed: %s", len(leased), limit, error)  # they are ours
-        self._route.learn(full=len(leased) == limit)
+        self._route.learn(full=is_full or len(leased) == limit)
         return leased
 
-    async def _read(self, keys: Sequence[Item], now_ms: int, expired: bool) -> list[Found]:
-        """As they are: the index may be behind, and shows only a part."""
+    async def _read(self, keys: Sequence[Item], now_ms: int, expired: bool, budget: ByteBudget) -> tuple[list[Found], bool]:
+        """As they are: the index may be behind, and shows only a part. And whether the budget ended before the keys did."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
-        known = await read(self._table, {schedule_of(key) for key in keys})
+        known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
         items: dict[tuple[str, str], Mapping[str, Attribute]] = {place(item): item for item in own}
         items |= {place(each.head): each.head for each in known.values()}
         found: list[Found] = []
         for key in keys:
+            if (schedule := known.get(schedule_of(key))) is not None and schedule.is_left:
+                return found, True
             fire = fire_of(items[place(key)]) if place(key) in items else None
             if fire is None or fire.deliver_after is None or fire.deliver_after > now_ms or (fire.worker and not expired):
                 continue
-            schedule = known.get(Id(fire.owner, fire.key))
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
-        return found
+        return found, False
 
     async def _try(self, found: Sequence[Found], order: Order, leased: list[Claim]) -> None:
         """Lease these fires, as far as nobody else does; add what was won."""

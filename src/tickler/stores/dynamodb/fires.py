@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, retried
+from tickler.fires import BY_HAND, MAX_CLAIM_BYTES, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, retried
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
@@ -44,8 +44,9 @@ class DynamodbFires:
         expires_at: int,
         except_owners: Collection[str] = (),
         ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners))
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners), max_bytes)
         work = asyncio.ensure_future(self.claimer.claim(order, limit))
         try:
             taken = await asyncio.shield(work)
@@ -67,8 +68,9 @@ class DynamodbFires:
         expires_at: int,
         expired: bool = True,
         except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners))
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes)
         work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
         try:
             return sorted(await asyncio.shield(work), key=_order)

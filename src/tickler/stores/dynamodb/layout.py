@@ -31,7 +31,8 @@ from tickler.stores.dynamodb.shards import hash_of, shard_of
 DUE = "due"
 OPEN = "open"
 LISTED = "listed"
-# What a claim reads of a due row. `version`, `policy` and `has_target` are there for claims that open fires.
+# What a claim reads of a due row. `version`, `policy` and `has_target` are there for claims that open fires; the last has the
+# bytes of the schedule's body, so that a claim knows them before it takes the schedule and reads the body.
 PROJECTED = ("when_text", "tz", "ends_at", "offset_ms", "format", "revision", "version", "policy", "has_target")
 # What tells whether a fire may be leased, and which it is.
 OPEN_PROJECTED = ("fire_nominal", "fire_id", "fire_worker")
@@ -235,7 +236,7 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
         "home": text(home),
     }
     if change.has_target:
-        head["has_target"] = {"BOOL": True}
+        head["has_target"] = number(len(change.body))
     keeps: tuple[str, ...] = ()
     if change.move == "keep":
         keeps = (*_IN_INDEX, *_ASIDE, "listed", "offset_ms", "format", "claim")
@@ -302,6 +303,11 @@ def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | No
     if "ends_at" in head:
         fields["ends_at"] = msgspec.Raw(head["ends_at"]["N"].encode())
     return msgspec.json.encode(fields)
+
+
+def body_bytes(item: Mapping[str, Attribute]) -> int:
+    """Of the schedule's whole body, as the head and its entry in `due` have it."""
+    return int(item.get("has_target", {}).get("N", 0))
 
 
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:

@@ -32,6 +32,7 @@ class Due(NamedTuple):
     row: DueRow
     version: int
     body: bytes
+    size: int  # of the whole body, in bytes
 
     @property
     def id(self) -> Id:

@@ -63,7 +63,7 @@ def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | No
         head[name] = number(getattr(raw, name))
     head["enabled"] = {"BOOL": raw.enabled}
     if raw.has_target:
-        head["has_target"] = {"BOOL": True}
+        head["has_target"] = number(len(raw.body.encode()))
     body = _put_body(head, raw)
     layout.check_head(head, layout.CLAIM_BYTES + layout.FIRE_BYTES if raw.has_target else layout.CLAIM_BYTES)
     return head, body

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from tickler.byte_budget import ByteBudget
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
@@ -24,14 +25,26 @@ class Known(NamedTuple):
     body: bytes
     stored: StoredSchedule | None
 
+    @property
+    def is_left(self) -> bool:
+        """It is a schedule, and its body was too large to be read."""
+        return self.stored is None and "version" in self.head
 
-async def read(table: Table, ids: Iterable[Id]) -> dict[Id, Known]:
-    """Heads, and the bodies that belong to them; read again where one was changed in between."""
+
+async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None) -> dict[Id, Known]:
+    """Heads, and the bodies that belong to them; read again where one was changed in between.
+
+    With a budget, bodies are read in the order of `ids` until one does not fit; that schedule and those that follow are left.
+    """
     known: dict[Id, Known] = {}
     left = [id for id in ids if layout.can_exist(id)]
     for attempt in range(1, TRIES + 1):
         found = await get_many(table.client, table.name, [layout.head_key(id) for id in left])
         heads = {layout.id_of(head): head for head in sorted(found, key=layout.place)}
+        if budget is not None:
+            ordered = [(id, heads[id]) for id in left if id in heads]
+            heads = dict(budget.fitting(ordered, lambda each: layout.body_bytes(each[1])))
+            known |= {id: Known(head, b"", None) for id, head in ordered[len(heads) :]}
         apart = {id: layout.body_key(id, head["body_revision"]) for id, head in heads.items() if "body_revision" in head}
         bodies = {layout.place(item): item for item in await get_many(table.client, table.name, list(apart.values()))}
         left = []

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, retried
+from tickler.byte_budget import ByteBudget
+from tickler.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Fire,
+    FireState,
+    Settlement,
+    cancelled,
+    entry_number,
+    retried,
+)
 from tickler.leasing import lease
 from tickler.owed import Batch
 from tickler.reports import say_set_aside
@@ -35,15 +49,17 @@ class MemoryFires:
         expires_at: int,
         except_owners: Collection[str] = (),
         ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         tables = self._tables
         due = self._index.due(now_ms, lambda id: id.owner not in except_owners and self._has_target(id), ahead_ms)
         claimed: list[Claim] = []
-        left = limit
+        left, budget = limit, ByteBudget(max_bytes)
         while left > 0 and due:
-            rows = [(id, *id, *columns(tables.index[id])) for id in due[:left]]
-            batch = Batch(rows, [self._body(id) for id in due[:left]], now_ms, left)
-            due = due[left:] if batch.advance.problems else []
+            taken = budget.fitting(due[:left], self._size)
+            rows = [(id, *id, *columns(tables.index[id])) for id in taken]
+            batch = Batch(rows, [self._body(id) for id in taken], now_ms, left)
+            due = due[len(taken) :] if batch.advance.problems else []
             say_set_aside(batch.advance.problems)
             self._index.apply(batch.advance)
             busy = {Id(fire.owner, fire.key) for fire in tables.fires.values() if fire.state in _NOT_DEAD}
@@ -53,6 +69,7 @@ class MemoryFires:
             tables.remember(opened.entries, expires_at)
             claimed += opened.claimed(new)
             left -= batch.size
+            budget = budget if claimed else ByteBudget(max_bytes)
         return claimed
 
     async def lease(
@@ -65,6 +82,7 @@ class MemoryFires:
         expires_at: int,
         expired: bool = True,
         except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         tables = self._tables
         due = [
@@ -76,7 +94,9 @@ class MemoryFires:
             and fire.owner not in except_owners
         ]
         due.sort(key=lambda fire: fire.deliver_after or 0)
-        found = [(fire, self._schedule(fire)) for fire in due[:limit]]
+        budget = ByteBudget(max_bytes)
+        fitting = takewhile(lambda fire: budget.takes_once(_id(fire), self._size(_id(fire))), due[:limit])
+        found = [(fire, self._schedule(fire)) for fire in fitting]
         result = lease(found, now_ms, worker, lease_ms)
         for fire in [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]:
             tables.fires[fire.id] = fire
@@ -213,6 +233,10 @@ class MemoryFires:
 
     def _schedule(self, fire: Fire) -> StoredSchedule | None:
         return self._schedules.read(_id(fire))
+
+    def _size(self, id: Id) -> int:
+        entry = self._tables.schedules.get(id)
+        return 0 if entry is None else len(entry.body.encode())
 
     def _body(self, id: Id) -> tuple[int, int, int, str]:
         entry = self._tables.schedules[id]

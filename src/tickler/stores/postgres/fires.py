@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 from operator import attrgetter
 from typing import Literal, TypeVar
 
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, fire_of, retried
+from tickler.byte_budget import ByteBudget
+from tickler.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Fire,
+    FireState,
+    Settlement,
+    cancelled,
+    entry_number,
+    fire_of,
+    retried,
+)
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch, Opened
+from tickler.payload import payload_bytes
 from tickler.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.database import Connection, Database
@@ -19,7 +35,8 @@ from tickler.stores.postgres.fire_rows import FIRE, remember
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
 
-# As for claims from the index; each row with its schedule, in the same statement.
+# As for claims from the index; each row with its schedule, in the same statement. Rows whose bodies are too many bytes for one
+# claim are locked for its duration, and neither sent nor changed.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
@@ -29,8 +46,13 @@ SELECT_DUE = """
         LIMIT $3
         FOR UPDATE SKIP LOCKED
     )
-    SELECT due.*, s.version, s.created_at, s.updated_at, s.body
-    FROM due JOIN {schema}.tickler_schedules s ON s.owner = due.owner AND s.key = due.key
+    SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, version, created_at, updated_at, body
+    FROM (
+        SELECT due.*, s.version, s.created_at, s.updated_at, s.body,
+            sum(octet_length(s.body)) OVER (ORDER BY due.next_fire_at ROWS UNBOUNDED PRECEDING) AS bytes
+        FROM due JOIN {schema}.tickler_schedules s ON s.owner = due.owner AND s.key = due.key
+    ) AS sized
+    WHERE bytes <= $5 OR ($6 AND bytes = octet_length(body))
 """
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
 
@@ -55,10 +77,13 @@ _BUSY = """
     ORDER BY f.owner, f.key, f.id FOR SHARE OF f
 """
 _OPEN_SINCE = f"""
-    SELECT {FIRE} FROM {{schema}}.tickler_fires f
+    SELECT {FIRE}, (
+        SELECT octet_length(s.body) FROM {{schema}}.tickler_schedules s WHERE s.owner = f.owner AND s.key = f.key
+    ) AS bytes
+    FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
     ORDER BY f.deliver_after LIMIT $2
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF f SKIP LOCKED
 """
 _LEASE = """
     UPDATE {schema}.tickler_fires f SET
@@ -194,14 +219,16 @@ class PostgresFires:
         expires_at: int,
         except_owners: Collection[str] = (),
         ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         sql = self._database.sql
 
         async def work(connection: Connection) -> list[Claim]:
             claimed: list[Claim] = []
-            left = limit
+            left, bytes_left = limit, max_bytes
             while left > 0:
-                due = await connection.fetch(sql(SELECT_DUE), now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners))
+                order = (now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners), bytes_left, not claimed)
+                due = await connection.fetch(sql(SELECT_DUE), *order)
                 batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 await self._index.apply(connection, batch.advance)
                 opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
@@ -210,6 +237,7 @@ class PostgresFires:
                 left -= batch.size
                 if not batch.advance.problems:
                     break
+                bytes_left = max_bytes - sum(payload_bytes(claim.schedule) for claim in claimed)
             if left > 0 and await connection.fetchval(sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
                 await self._index.report_outdated(connection, now_ms)
             return claimed
@@ -226,10 +254,13 @@ class PostgresFires:
         expires_at: int,
         expired: bool = True,
         except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         async def work(connection: Connection) -> list[Claim]:
+            budget = ByteBudget(max_bytes)
             found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired, list(except_owners))
-            due = [fire_of(row) for row in found]
+            sized = ((fire_of(row[:-1]), row[-1] or 0) for row in found)
+            due = [fire for fire, size in takewhile(lambda each: budget.takes_once(each[0].schedule_id, each[1]), sized)]
             if not due:
                 return []
             stored = await schedules.read(connection, self._database, sorted({fire.schedule_id for fire in due}))

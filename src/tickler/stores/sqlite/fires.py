@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 from operator import attrgetter
 from typing import Literal
 
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.fires import BY_HAND, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, entry_number, fire_of, retried
+from tickler.byte_budget import ByteBudget
+from tickler.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Fire,
+    FireState,
+    Settlement,
+    cancelled,
+    entry_number,
+    fire_of,
+    retried,
+)
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch
 from tickler.schedule import Id
@@ -21,7 +36,7 @@ from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
     SELECT i.id, i.owner, i.key, i.when_text, i.tz, i.next_fire_at, i.ends_at, i.offset_ms, i.managed,
-           s.version, s.created_at, s.updated_at, s.body
+           s.version, s.created_at, s.updated_at, CAST(s.body AS BLOB)
     FROM tickler_index i CROSS JOIN tickler_schedules s ON s.owner = i.owner AND s.key = i.key
     WHERE i.has_target = 1 AND i.next_fire_at <= ? AND i.format <= ?
     {others}
@@ -111,15 +126,16 @@ class SqliteFires:
         expires_at: int,
         except_owners: Collection[str] = (),
         ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         query = SELECT_DUE.format(others=_OTHER_OWNERS.format("i") if except_owners else "")
         others = [rows.as_json(list(except_owners))] if except_owners else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             claimed: list[Claim] = []
-            left = limit
+            left, budget = limit, ByteBudget(max_bytes)
             while left > 0:
-                due = connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left)).fetchall()
+                due = rows.within(budget, connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left)))
                 batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 apply(connection, batch.advance)
                 busy = _busy(connection, batch.exclusive)
@@ -129,6 +145,7 @@ class SqliteFires:
                 left -= batch.size
                 if not batch.advance.problems:
                     break
+                budget = budget if claimed else ByteBudget(max_bytes)
             if left > 0 and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
                 self._index.report_outdated(connection, now_ms)
             return claimed
@@ -145,6 +162,7 @@ class SqliteFires:
         expires_at: int,
         expired: bool = True,
         except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         which = [_OTHER_OWNERS.format("f")] if except_owners else []
         which += [] if expired else ["AND f.worker IS NULL"]
@@ -155,8 +173,10 @@ class SqliteFires:
             due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
             if not due:
                 return []
-            stored = schedules.read(connection, list({fire.schedule_id for fire in due}))
-            result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), now_ms, worker, lease_ms)
+            ids = list(dict.fromkeys(fire.schedule_id for fire in due))
+            stored, left = schedules.read_within(ByteBudget(max_bytes), connection, ids)
+            taken = takewhile(lambda fire: fire.schedule_id not in left, due)
+            result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), now_ms, worker, lease_ms)
             _apply_leases(connection, result, now_ms)
             remember(connection, result.entries, expires_at)
             return result.claims

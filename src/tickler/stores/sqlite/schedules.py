@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from typing import Any
 
+from tickler.byte_budget import ByteBudget
 from tickler.changes import Change, Removal
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedule_json import stored_schedule
@@ -14,9 +16,10 @@ from tickler.stores.sqlite import fire_rows, rows
 from tickler.stores.sqlite.connection import Connection
 
 _COLUMNS = """
-    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
+    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, CAST(s.body AS BLOB) AS body,
            i.next_fire_at, a.state, a.reason
 """
+_BODY = 8  # among the columns
 _INDEX_AND_ASIDE = """
     LEFT JOIN tickler_index i ON i.owner = s.owner AND i.key = s.key
     LEFT JOIN tickler_aside a ON a.owner = s.owner AND a.key = s.key
@@ -91,6 +94,18 @@ class SqliteSchedules:
 def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
     found = connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),)).fetchall()
     return {schedule.id: schedule for schedule in map(_stored, found)}
+
+
+def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequence[Id]) -> tuple[Stored, Collection[Id]]:
+    """Schedules in the order of their ids, until their bodies do not fit; and the ids that were not looked for after that."""
+    stored: dict[Id, StoredSchedule] = {}
+    with closing(connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),))) as cursor:
+        for row in cursor:
+            if not budget.takes(len(row[_BODY])):
+                return stored, set(ids[ids.index(Id(row[0], row[1])) :])
+            schedule = _stored(row)
+            stored[schedule.id] = schedule
+    return stored, ()
 
 
 def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:

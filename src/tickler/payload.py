@@ -1,0 +1,109 @@
+"""A payload as the JSON that a store keeps: decoded only when somebody looks at it.
+
+A few bytes of JSON can become fifty times as many in Python, so a payload that is only passed on is never decoded.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tickler.errors import InvalidSchedule
+
+_decode = msgspec.json.Decoder().decode
+_NOT_DECODED = object()
+
+
+class RawPayload:
+    """JSON in the place of a value. It equals what it decodes to, and decodes once."""
+
+    __slots__ = ("_value", "json")
+
+    def __init__(self, json: msgspec.Raw) -> None:
+        self.json = json
+        self._value: object = _NOT_DECODED
+
+    def decoded(self) -> object:
+        """The same object each time, so that a change to it is seen by whoever looks again."""
+        if self._value is _NOT_DECODED:
+            self._value = self._read()
+        return self._value
+
+    def encodable(self) -> object:
+        """What an encoder writes: the JSON as it is, unless somebody has looked at the value and may have changed it."""
+        return self.json if self._value is _NOT_DECODED else self._value
+
+    def _read(self) -> object:
+        try:
+            return _decode(self.json)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise InvalidSchedule("payload", f"does not read: {error}: put the schedule again") from None
+
+    def __eq__(self, other: object) -> bool:
+        """Compares without keeping what it decodes."""
+        if isinstance(other, RawPayload):
+            if _NOT_DECODED is self._value is other._value and bytes(self.json) == bytes(other.json):
+                return True
+            other = other._peek()
+        return self._peek() == other
+
+    def __hash__(self) -> int:
+        return hash(self._peek())
+
+    def __repr__(self) -> str:
+        return repr(self._peek())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RawPayload, (msgspec.Raw(msgspec.json.encode(self.encodable())),)
+
+    def _peek(self) -> object:
+        return self._read() if self._value is _NOT_DECODED else self._value
+
+
+class LazyPayload:
+    """Stands before the field `payload` of a struct, which may hold a `RawPayload`, and shows what it decodes to."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._held = kind.__dict__["payload"].__get__
+
+    def __get__(self, struct: msgspec.Struct | None, kind: type | None = None) -> object:
+        if struct is None:
+            return self
+        held = self._held(struct)
+        return held.decoded() if type(held) is RawPayload else held
+
+    def held(self, struct: msgspec.Struct) -> object:
+        return self._held(struct)
+
+
+def decode_on_access(kind: type[msgspec.Struct]) -> None:
+    """Make `payload` of this struct, and of those derived from it, show the value of a `RawPayload` that it holds."""
+    kind.payload = LazyPayload(kind)  # type: ignore[attr-defined]  # every struct that is given here has that field
+
+
+def held_payload(struct: msgspec.Struct) -> object:
+    """What the field holds: a `RawPayload`, or the value itself."""
+    return type(struct).payload.held(struct)  # type: ignore[attr-defined]
+
+
+def encodable_payload(struct: msgspec.Struct) -> object:
+    """What an encoder takes for the payload, without decoding it."""
+    held = held_payload(struct)
+    return held.encodable() if type(held) is RawPayload else held
+
+
+def is_untouched(struct: msgspec.Struct) -> bool:
+    """Whether the payload is still the JSON that a store gave, which was checked when it was put."""
+    held = held_payload(struct)
+    return type(held) is RawPayload and held.encodable() is held.json
+
+
+def fresh_payload(struct: msgspec.Struct) -> object:
+    """What another struct may hold, whose value is its own."""
+    held = held_payload(struct)
+    return RawPayload(held.json) if type(held) is RawPayload else held
+
+
+def payload_bytes(struct: msgspec.Struct) -> int:
+    """How much memory a payload takes that came from a store, as long as nobody looks at it; 0 for any other."""
+    held = held_payload(struct)
+    return len(held.json) if type(held) is RawPayload else 0
