@@ -148,6 +148,13 @@ MUTANTS = [
     of_store("postgres", "let wait for what is being settled", "ORDER BY f.owner, f.key, f.id FOR SHARE OF f", "",
              "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
              "fires"),
+    Mutant("count no connections", "server/entrance/connection_limit.py",
+           "if self._all.count >= self.limits.total and not self._make_room(self._all):", "if False:",
+           "tests/server/test_connections.py::"
+           "test_a_service_with_few_files_answers_while_more_idle_connections_knock"),
+    Mutant("accept all that knock at once", "server/entrance/wire.py", "backlog=limits.burst,", "backlog=2048,",
+           "tests/server/test_connections.py::"
+           "test_a_service_with_few_files_answers_while_more_idle_connections_knock"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
 ]  # fmt: skip
