@@ -149,6 +149,13 @@ async def test_one_address_has_so_many_connections_unless_it_is_a_proxy(t: Tickl
         assert not any(reader.at_eof() for reader in idle)
 
 
+async def test_what_is_answered_leaves_room_for_probes(t: Tickler) -> None:
+    async with serving(t, ServerSettings(max_connections=2)) as api, api.session.get(api.url("/v1/live")):
+        assert (await api("GET", "/v1/stats", check=False)).status == 503
+        for path in ("/health/live", "/health/ready"):
+            assert await answers(api.port, path)
+
+
 async def test_a_connection_is_refused_while_all_others_are_answered(t: Tickler) -> None:
     async with serving(t, ServerSettings(max_connections=1)) as api, api.session.get(api.url("/v1/live")):
         status, problem = first(await api.bytes_for(b""))

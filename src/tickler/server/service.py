@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Request
 
 from tickler.observe.metrics import Metrics
+from tickler.server.entrance.rates import failure_rates
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import Who, who_of
 from tickler.server.live import Live
@@ -34,6 +35,7 @@ class Service:
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
+        self.failures = failure_rates()  # of whoever shows wrong tokens
         self.previews = Previews()
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()
