@@ -155,6 +155,21 @@ MUTANTS = [
     Mutant("accept all that knock at once", "server/entrance/wire.py", "backlog=limits.burst,", "backlog=2048,",
            "tests/server/test_connections.py::"
            "test_a_service_with_few_files_answers_while_more_idle_connections_knock"),
+    Mutant("read lines of all imports in one go", "bulk.py", "        await turns.next()\n", "",
+           "tests/server/test_busy_tenants.py::test_others_are_answered_while_many_import_what_takes_long_to_read"),
+    Mutant("let all imports have their turns at once", "pacing.py", "        async with self._one_at_a_time:\n            await",
+           "        if True:\n            await", "tests/test_bulk.py::test_one_of_many_imports_has_its_turn_at_a_time"),
+    Mutant("look for the zone that was meant, line by line", "bulk.py", "        _check_zone(fields)\n", "",
+           "tests/test_bulk.py::test_nobody_looks_for_the_zone_that_was_meant"),
+    Mutant("take many imports of one token", "server/entrance/door.py", "MAX_IMPORTS = 1 ", "MAX_IMPORTS = 25 ",
+           "tests/server/test_busy_tenants.py::test_a_token_has_one_import_at_once"),
+    Mutant("compare a payload before its length is looked at", "schedule_json.py",
+           "    if len(encoded) > LARGEST_PAYLOAD_BYTES:",
+           "    _decode(encoded)\n    if len(encoded) > LARGEST_PAYLOAD_BYTES:",
+           "tests/test_schedule_json.py::test_a_payload_that_is_too_large_is_refused_before_it_is_compared"),
+    Mutant("read long bodies while all others wait", "server/bodies.py", "if size <= LONG_BODY:", "if True:",
+           "tests/server/test_busy_tenants.py::"
+           "test_long_bodies_of_one_caller_are_read_one_by_one_and_hold_up_no_other"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
 ]  # fmt: skip

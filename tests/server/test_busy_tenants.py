@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from server.served import Api, serving
 from server.test_hostile import request
-from tickler import Tickler
+from tickler import Tickler, bulk, pacing
+from tickler.schedule_json import MAX_SIGNS, read_schedule_json
+from tickler.server import bodies
 from tickler.server.entrance import door
 
 HANG_S = 20
+IMPORT = "/v1/schedules:import"
+JSON = {"content-type": "application/json"}
+LONG = b'{"when": "@daily", "payload": "' + b"x" * bodies.LONG_BODY + b'"}'
 
 
 async def two_tokens(t: Tickler, api: Api) -> tuple[Api, Api]:
@@ -77,3 +85,72 @@ async def test_the_bodies_of_one_token_hold_so_many_bytes_together(t: Tickler, m
         await until(greedy, "PUT", path, body, 200)
         alone = json.dumps({"when": "@daily", "payload": "x" * 2_000}).encode()
         assert (await greedy("PUT", path, alone, headers={"content-type": "application/json"})).status == 200
+
+
+async def test_others_are_answered_while_many_import_what_takes_long_to_read(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line at a time, whoever sent it: so between two answers few are read, however many imports there are."""
+    monkeypatch.setattr(pacing, "TURN_S", 0)
+    tokens = [(await t.tokens.create(["write"]))[1] for _ in range(10)]
+    lines = b"".join(
+        json.dumps({"owner": "u1", "key": "k", "when": "@daily", "tz": f"Nowhere/{number}"}).encode() + b"\n"
+        for number in range(200)
+    )
+    count, counts = 0, [0]
+    read = bulk._read
+
+    def counted(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return read(*args)
+
+    monkeypatch.setattr(bulk, "_read", counted)
+    async with serving(t) as api:
+        imports = [asyncio.create_task(api.bearing(text)("POST", IMPORT, lines)) for text in tokens]
+        while not all(each.done() for each in imports):
+            assert (await api.get("/health/live")).status == 200
+            counts.append(count)
+        for each in imports:
+            assert [line["error"][:4] for line in (await each).lines] == ["tz o"] * 200
+    assert count == 2_000
+    assert max(later - sooner for sooner, later in pairwise(counts)) < 500
+
+
+async def test_long_bodies_of_one_caller_are_read_one_by_one_and_hold_up_no_other(
+    t: Tickler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, is_first = threading.Event(), threading.Lock()
+    reading: list[str] = []
+
+    def slowly(body: bytes) -> Any:
+        reading.append(threading.current_thread().name)
+        assert not is_first.acquire(blocking=False) or go_on.wait(HANG_S)
+        return read_schedule_json(body)
+
+    async with serving(t) as api:
+        greedy, other = await two_tokens(t, api)
+        monkeypatch.setattr(bodies, "read_schedule_json", slowly)
+        many = [asyncio.create_task(greedy("PUT", f"/v1/schedules/u1/{n}", LONG, headers=JSON)) for n in range(5)]
+        try:
+            await asyncio.sleep(0.1)
+            assert (await other("PUT", "/v1/schedules/u2/long", LONG, headers=JSON)).status == 201
+            assert len(reading) == 2, "one of each"
+            assert (await greedy.put("/v1/schedules/u1/short", {"when": "@daily"})).status == 201
+            assert not any(each.done() for each in many)
+        finally:
+            go_on.set()
+        assert [(await each).status for each in many] == [201] * 5
+    on_threads = [name for name in reading if name.startswith("tickler-reading")]
+    assert (len(reading), len(on_threads)) == (7, 6), "the short one is read at once"
+
+
+async def test_what_has_more_in_it_than_a_schedule_can_is_refused_unread(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(data: bytes) -> Any:
+        raise AssertionError("read")
+
+    monkeypatch.setattr("tickler.schedule_json.read_json", never)
+    body = b'{"owner": "u1", "key": "k", "when": "@daily", "payload": [' + b"[]," * (MAX_SIGNS // 3) + b"[]]}"
+    async with serving(t) as api:
+        refused = await api("PUT", "/v1/schedules/u1/k", body, headers=JSON)
+        says = "has more in it than fits into a payload of 262144 bytes: store a reference"
+        assert (refused.status, refused.json["detail"]) == (400, f"the body {says}")
+        assert (await api("POST", IMPORT, body)).lines == [{"line": 1, "error": says}]

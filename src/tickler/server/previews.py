@@ -1,4 +1,4 @@
-"""Where the next instants of an expression are looked for, which can take seconds: on threads that nobody else needs."""
+"""Threads for what takes long to work out, such as the next instants of an expression: nobody else needs them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Previews:
     """One at a time for each caller, so that many of one do not hold up those of another."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "tickler-preview")
+    def __init__(self, name: str) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, name)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def work_out(self, caller: str, work: Callable[[], T]) -> T:

@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Request
 
 from tickler.observe.metrics import Metrics
+from tickler.pacing import Pace
 from tickler.server.entrance.rates import failure_rates
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import Who, who_of
@@ -36,7 +37,9 @@ class Service:
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
         self.failures = failure_rates()  # of whoever shows wrong tokens
-        self.previews = Previews()
+        self.previews = Previews("tickler-preview")
+        self.reading = Previews("tickler-reading")  # of long bodies
+        self.pace = Pace()  # of imports
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()
 
