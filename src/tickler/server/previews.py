@@ -8,16 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-THREADS = 2
-
 T = TypeVar("T")
 
 
 class Previews:
     """One at a time for each caller, so that many of one do not hold up those of another."""
 
-    def __init__(self, name: str) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, name)
+    def __init__(self, name: str, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, name)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def work_out(self, caller: str, work: Callable[[], T]) -> T:

@@ -37,8 +37,8 @@ class Service:
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
         self.failures = failure_rates()  # of whoever shows wrong tokens
-        self.previews = Previews("tickler-preview")
-        self.reading = Previews("tickler-reading")  # of long bodies
+        self.previews = Previews("tickler-preview", threads=2)
+        self.reading = Previews("tickler-reading", threads=1)  # of long bodies; a second would take its time from the loop
         self.pace = Pace()  # of imports
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()
