@@ -36,7 +36,7 @@ async def serve(app: Any) -> None:
     sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
     sys.stdout.flush()
     spare_the_collector()  # as `tickler serve` does
-    await uvicorn.Server(uvicorn_config(app)).serve([listening])
+    await uvicorn.Server(uvicorn_config(app, ServerSettings())).serve([listening])
 
 
 asyncio.run(main(sys.argv[1]))

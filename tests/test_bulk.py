@@ -6,8 +6,10 @@ import asyncio
 import json
 import sqlite3
 import tracemalloc
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -33,10 +35,15 @@ from tickler import (
     bulk,
     connect,
     new_key,
+    pacing,
 )
-from tickler.bulk import LONGEST_LINE, LineResult, export_lines, import_lines
+from tickler.bulk import LONG_LINE, LONGEST_LINE, LineResult, export_lines, import_lines
+from tickler.pacing import Pace
 from tickler.schedule_json import schedule_to_json
 from tickler.schedules import Schedules
+from tickler.when import zones
+
+T = TypeVar("T")
 
 NOW_MS = 1_893_456_000_000  # 2030-01-01T00:00:00Z
 DAILY = {"owner": "u1", "key": "k", "when": "@daily"}
@@ -282,8 +289,13 @@ async def test_a_thousand_are_written_at_once(memory: Tickler) -> None:
 
 
 async def test_fewer_are_written_at_once_when_they_are_large(memory: Tickler) -> None:
-    large = [{**DAILY, "key": str(number), "payload": "x" * 250_000} for number in range(64)]
-    assert await sizes(memory, lines(*large)) == [31, 31, 2]
+    large = [{**DAILY, "key": str(number), "payload": "x" * 250_000} for number in range(16)]
+    assert await sizes(memory, lines(*large)) == [7, 7, 2]
+
+
+async def test_fewer_are_written_at_once_when_no_two_fire_together(memory: Tickler) -> None:
+    many = [{**DAILY, "key": str(number), "when": f"{number % 60} {number // 60} * * *"} for number in range(500)]
+    assert await sizes(memory, lines(*many)) == [200, 200, 100]
 
 
 @pytest.mark.parametrize(("bad", "most"), [({500}, 4), (set(range(0, 1000, 100)), 45), (set(range(1000)), 1020), (set(), 1)])
@@ -353,7 +365,8 @@ async def test_what_was_written_has_its_result_when_the_store_goes_away_in_the_m
     assert {schedule.key for schedule in await declared(memory)} == {"0", "1", "2", "3"}
 
 
-async def test_others_have_their_turn_while_lines_are_read(memory: Tickler) -> None:
+async def test_others_have_their_turn_while_lines_are_read(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "TURN_S", 0)  # so long a line takes in any case
     turns = 0
 
     async def take_turns() -> None:
@@ -365,7 +378,55 @@ async def test_others_have_their_turn_while_lines_are_read(memory: Tickler) -> N
     others = asyncio.create_task(take_turns())
     await imported(memory, lines(*[{**DAILY, "when": "no"}] * 900))
     others.cancel()
-    assert turns >= 8
+    assert turns >= 890
+
+
+async def test_one_of_many_imports_has_its_turn_at_a_time(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "TURN_S", 0)
+    pace, turn, read_in = Pace(), 0, Counter[int]()
+
+    async def take_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    others = asyncio.create_task(take_turns())
+
+    def refuse(schedule: Schedule) -> None:
+        read_in[turn] += 1
+        raise InvalidSchedule("owner", "is not yours")
+
+    data = lines(*[DAILY] * 20)
+    await asyncio.gather(*(imported(memory, data, check=refuse, pace=pace) for _ in range(10)))
+    others.cancel()
+    assert (read_in.total(), max(read_in.values())) == (200, 1)
+
+
+async def test_long_lines_are_read_aside(memory: Tickler) -> None:
+    aside: list[object] = []
+
+    async def elsewhere(work: Callable[[], T], /) -> T:
+        aside.append(work)
+        return await asyncio.to_thread(work)
+
+    data = lines({**DAILY, "payload": "x" * LONG_LINE}, {**DAILY, "key": "short"}, {**DAILY, "tz": "x" * LONG_LINE})
+    results = await imported(memory, data, aside=elsewhere)
+    assert [result.error is None for result in results] == [True, True, False]
+    assert len(aside) == 2
+
+
+async def test_nobody_looks_for_the_zone_that_was_meant(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single put says which; to find it out for each of many lines takes minutes."""
+
+    def never(*args: object) -> str:
+        raise AssertionError("looked for a near name")
+
+    monkeypatch.setattr(zones, "_suggestion", never)
+    (result,) = await imported(memory, lines({**DAILY, "tz": "Europe/Pariss"}))
+    assert result.error is not None
+    assert result.error.startswith("tz of 'Europe/Pariss': no such zone in this machine's time zone database")
+    assert result.error.endswith("use an IANA name such as 'Europe/Paris'")
 
 
 async def test_what_would_be_torn_is_left_out_by_name_or_stops_the_export(sqlite_url: str) -> None:

@@ -15,12 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tickler import schedule_json
 from tickler.clock import ManualClock
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen, UnknownTimezone
 from tickler.policy import Policy
 from tickler.schedule import Schedule, State, StoredSchedule
-from tickler.schedule_json import LARGEST_PAYLOAD_BYTES, encode_body, schedule_from_json, schedule_to_json, stored_schedule
+from tickler.schedule_json import (
+    LARGEST_PAYLOAD_BYTES,
+    encode_body,
+    read_schedule_json,
+    schedule_from_json,
+    schedule_to_json,
+    stored_schedule,
+)
 from tickler.target import HttpTarget, PythonTarget
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
 
@@ -480,6 +488,29 @@ def test_what_is_not_plain_json_is_refused(payload: object) -> None:
     with pytest.raises(InvalidSchedule, match=r"^payload: is not (plain )?JSON") as refused:
         encode_body(schedule(payload=payload))
     assert refused.value.field == "payload"
+
+
+def test_a_payload_that_is_too_large_is_refused_before_it_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: object) -> object:
+        raise AssertionError("took its time")
+
+    monkeypatch.setattr(schedule_json, "_decode", never)
+    monkeypatch.setattr(schedule_json, "_depth", never)
+    with pytest.raises(InvalidSchedule, match="has 300001 bytes as JSON: 262144 are allowed"):
+        encode_body(schedule(payload=[[]] * 100_000))
+
+
+@pytest.mark.parametrize(
+    ("payload", "depth"), [([], 1), ([[], {}], 2), ({"[[[": ["]", "\\", '"[']}, 2), (['\\"[[', {"a": [{}]}], 4), ("[[", 0)]
+)
+def test_the_depth_of_a_payload_is_that_of_its_brackets(payload: object, depth: int) -> None:
+    assert schedule_json._depth(msgspec.json.encode(payload)) == depth
+
+
+def test_what_is_as_large_as_a_payload_may_be_is_read_also_with_blanks_and_escapes() -> None:
+    spaced = b"[" + b" [ ] ," * 80_000 + b" 1 ]"
+    assert len(read_schedule_json(spaced)) == 80_001
+    assert read_schedule_json(b'"' + b"\\u0041" * 200_000 + b'"') == "A" * 200_000
 
 
 @pytest.mark.parametrize("depth", [10_000, 100_000])

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from tickler.errors import InvalidInput, InvalidSchedule, TicklerError
+from tickler.pacing import Aside, Pace, in_place
 from tickler.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
-from tickler.schedule_json import encode_schedule, schedule_from_json
+from tickler.schedule_json import encode_schedule, read_schedule_json, schedule_from_json
 from tickler.schedules import Schedules
-from tickler.strict_json import read_json
+from tickler.when import When, load_zone
 
 LONGEST_LINE = 1_000_000
-LINES_A_TURN = 100  # that are read before others have their turn
+LONG_LINE = 32_768  # what is longer may take longer to read than a turn lasts
 BATCH = 1_000  # lines that are written together
-LARGEST_BATCH_BYTES = 8_000_000
+LARGEST_BATCH_BYTES = 2_000_000
+MAX_BATCH_WHENS = 200  # expressions among them: the next fire of each is worked out within one write
 PAGE = 200  # schedules that are read together: each may have a payload of 256 KB
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -40,6 +42,14 @@ class _Entry(NamedTuple):
     schedule: Schedule | None
 
 
+class _Reading(NamedTuple):
+    """How lines are read: what may be put, how the loop is shared, and where long lines are read."""
+
+    check: Callable[[Schedule], None]
+    pace: Pace
+    aside: Aside
+
+
 def _anything(schedule: Schedule) -> None:
     """Every schedule may be put."""
 
@@ -50,32 +60,39 @@ async def import_lines(
     *,
     check: Callable[[Schedule], None] = _anything,
     all_or_none: bool = False,
+    pace: Pace | None = None,
+    aside: Aside = in_place,
 ) -> AsyncIterator[LineResult]:
     """Put a schedule a line, as `encode_schedule` writes them; a result a line, in order, as batches are written.
 
     The pieces may be of any size, and end anywhere. A line that is refused does not stop the others; blank ones are passed over.
     Where owner and key come again, the later line counts. `check` raises what forbids a schedule. With `all_or_none` all lines
-    are held in memory and put at once, or none is: only those that are refused have a result then.
+    are held in memory and put at once, or none is: only those that are refused have a result then. Imports with the same `pace`
+    take turns; `aside` reads long lines.
     """
-    entries = _entries(pieces, check)
+    pace = pace or Pace()
+    entries = _entries(pieces, _Reading(check, pace, aside))
     if all_or_none:
         for result in await _put_all_or_none(schedules, [entry async for entry, _ in entries]):
             yield result
         return
     batch: list[_Entry] = []
     ids: set[Id] = set()
+    whens: set[When] = set()
     held = 0
     async for entry, size in entries:
-        id = None if entry.schedule is None else entry.schedule.id
-        if len(batch) >= BATCH or held + size > LARGEST_BATCH_BYTES or id in ids:
-            async for result in _put(schedules, batch):
+        schedule = entry.schedule
+        is_full = len(batch) >= BATCH or len(whens) >= MAX_BATCH_WHENS or held + size > LARGEST_BATCH_BYTES
+        if is_full or (schedule is not None and schedule.id in ids):
+            async for result in _put(schedules, batch, pace):
                 yield result
-            batch, ids, held = [], set(), 0
+            batch, ids, whens, held = [], set(), set(), 0
         batch.append(entry)
         held += size
-        if id is not None:
-            ids.add(id)
-    async for result in _put(schedules, batch):
+        if schedule is not None:
+            ids.add(schedule.id)
+            whens.add(schedule.when)
+    async for result in _put(schedules, batch, pace):
         yield result
 
 
@@ -116,17 +133,18 @@ def _line(schedule: StoredSchedule) -> bytes:
 # Reading.
 
 
-async def _entries(pieces: AsyncIterable[bytes], check: Callable[[Schedule], None]) -> AsyncIterator[tuple[_Entry, int]]:
+async def _entries(pieces: AsyncIterable[bytes], reading: _Reading) -> AsyncIterator[tuple[_Entry, int]]:
     """Each line, read, and its size."""
+    turns = reading.pace.turns()
     number = 0
     async for line in _lines(pieces):
         number += 1
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)
-        if number % LINES_A_TURN == 0:
-            await asyncio.sleep(0)
+        await turns.next()
         if not line.isspace() and line:
-            yield _read(number, line, check), len(line)
+            read = partial(_read, number, line, reading.check)
+            yield await reading.aside(read) if len(line) > LONG_LINE else read(), len(line)
 
 
 async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -153,7 +171,8 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
         return _Entry(LineResult(line=number, error=reason), None)
     fields: object = None
     try:
-        fields = read_json(line)
+        fields = read_schedule_json(line)
+        _check_zone(fields)
         schedule = schedule_from_json(fields)
         check(schedule)
     except TicklerError as error:
@@ -161,6 +180,12 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
     except RecursionError:
         return _Entry(_refused(number, fields, "is nested too deep: flatten it"), None)
     return _Entry(LineResult(line=number, owner=schedule.owner, key=schedule.key), schedule)
+
+
+def _check_zone(fields: object) -> None:
+    """Before anybody looks for a zone that was meant, which takes a hundred times as long."""
+    if isinstance(fields, dict) and isinstance(zone := fields.get("tz"), str):
+        load_zone(zone, suggest=False)
 
 
 def _refused(number: int, fields: object, reason: str) -> LineResult:
@@ -173,7 +198,7 @@ def _refused(number: int, fields: object, reason: str) -> LineResult:
 # Writing.
 
 
-async def _put(schedules: Schedules, batch: Sequence[_Entry]) -> AsyncIterator[LineResult]:
+async def _put(schedules: Schedules, batch: Sequence[_Entry], pace: Pace) -> AsyncIterator[LineResult]:
     """All of a batch but those that are refused, in as few writes as that takes; results in order, as they are written.
 
     What stands before the first that is refused is put without it; how many are tried together follows from how often that
@@ -186,7 +211,8 @@ async def _put(schedules: Schedules, batch: Sequence[_Entry]) -> AsyncIterator[L
     while waiting:
         some, waiting = waiting[:together], waiting[together:]
         try:
-            await schedules.put_many(schedule for _, schedule in some)
+            async with pace.writing:
+                await schedules.put_many(schedule for _, schedule in some)
         except InvalidInput as error:
             place = _place(error, len(some))
             if place is not None:

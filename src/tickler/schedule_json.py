@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -14,13 +16,18 @@ from tickler.index import IndexRow
 from tickler.payload import RawPayload, encodable_payload, is_untouched
 from tickler.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
+from tickler.strict_json import read_json
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
 from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 MOST_LEVELS = 100
+MAX_SIGNS = LARGEST_PAYLOAD_BYTES + 65_536  # of JSON, in a whole schedule
 _PLAIN = "use only dicts with text keys, lists, text, finite numbers, True, False and None"
 
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_OPENS = bytes.maketrans(b"[{]}", b"\1\1\0\0")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _FIELDS = frozenset(Schedule.__struct_fields__)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -67,6 +74,17 @@ def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, obje
         "updated_at": schedule.updated_at,
     }
     return fields if schedule.reason is None else fields | {"reason": schedule.reason}
+
+
+def read_schedule_json(data: bytes) -> Any:
+    """JSON that may be a schedule; `InvalidInput` where it does not read.
+
+    Blanks and escapes aside, JSON is no shorter when it is stored. What has more brackets, quotes, commas and colons in it than
+    a schedule can have is refused before anybody takes the time to read it.
+    """
+    if len(data) > MAX_SIGNS and len(data) - len(data.translate(None, b'[]{}",:')) > MAX_SIGNS:
+        raise InvalidInput(f"has more in it than fits into a payload of {LARGEST_PAYLOAD_BYTES} bytes: store a reference")
+    return read_json(data)
 
 
 def schedule_from_json(fields: object) -> Schedule:
@@ -313,26 +331,29 @@ def _body(schedule: Schedule, payload: object) -> dict[str, object]:
     return body
 
 
-def _shallow(value: object, levels: int) -> bool:
-    if isinstance(value, dict | list):
-        parts = value.values() if isinstance(value, dict) else value
-        return levels > 0 and all(_shallow(part, levels - 1) for part in parts)
-    return True
+def _depth(encoded: bytes) -> int:
+    """How deep JSON is nested. It takes as long as it is long: a payload may have a hundred thousand parts."""
+    brackets = _STRING.sub(b"", encoded).translate(_OPENS, _NO_BRACKETS)
+    return max(accumulate(map((-1, 1).__getitem__, brackets)), default=0)
 
 
 def _encode_payload(payload: object) -> bytes:
+    """Its length is looked at first, and all that takes long after that."""
     try:
         encoded = _encode(payload)
-        survives = _decode(encoded) == payload
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
-    openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
-    if openings > MOST_LEVELS and not _shallow(payload, MOST_LEVELS):
-        raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")
-    if not survives:
-        raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN}")
     if len(encoded) > LARGEST_PAYLOAD_BYTES:
         raise InvalidSchedule(
             "payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference"
         )
+    openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
+    if openings > MOST_LEVELS and _depth(encoded) > MOST_LEVELS:
+        raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")
+    try:
+        survives = _decode(encoded) == payload
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
+    if not survives:
+        raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN}")
     return encoded

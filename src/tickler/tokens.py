@@ -28,7 +28,7 @@ CLOSED = ("server", "closed")  # the record that outlives all tokens: whether on
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 MOST_LISTED = 1_000
 LONGEST_TOKEN_NAME = 100
-REMEMBERED_MS = 5_000  # so long a token that was revoked elsewhere may still be taken
+REMEMBERED_MS = 2_500  # so long a token that was revoked elsewhere may still be taken; a stream looks every two seconds
 NONE_REMEMBERED_MS = 1_000  # so long the first token of a store, made elsewhere, may not be asked for yet
 MOST_REMEMBERED = 10_000
 
@@ -47,7 +47,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tokens:
-    """Makes, lists, checks and revokes tokens. What was checked is remembered for five seconds."""
+    """Makes, lists, checks and revokes tokens. What was checked is remembered for a few seconds."""
 
     def __init__(self, records: RecordStore, clock: Clock) -> None:
         self._records = records

@@ -59,6 +59,9 @@ def test_a_port_that_is_taken_is_refused_with_both_ways_to_name_another(here: He
         ("TICKLER_MAX_BODY", "1.5", "a whole number of bytes, at least 1"),
         ("TICKLER_BODY_S", "soon", "a number of seconds greater than 0"),
         ("TICKLER_SECURE_COOKIE", "perhaps", "true or false"),
+        ("TICKLER_MAX_CONNECTIONS", "0", "a whole number, at least 1"),
+        ("TICKLER_MAX_ADDRESS_CONNECTIONS", "many", "a whole number, at least 1"),
+        ("TICKLER_PROXIES", "proxy.example", "addresses or networks such as 10.0.0.0/8, separated by commas"),
     ],
 )
 def test_a_variable_that_does_not_fit_is_named_with_what_it_wants(

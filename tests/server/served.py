@@ -120,7 +120,8 @@ async def serving(
     tickler: Tickler, settings: ServerSettings | None = None, *, protocol: type[asyncio.Protocol] = PROTOCOLS[0], app: Any = None
 ) -> AsyncIterator[Api]:
     """uvicorn without its main loop, which takes a tenth of a second to start and to stop."""
-    config = uvicorn_config(app or make_app(tickler, settings or ServerSettings(port=0)), protocol)
+    settings = settings or ServerSettings(port=0)
+    config = uvicorn_config(app or make_app(tickler, settings), settings, protocol)
     config.load()
     state = ServerState()
     made: Any = config.http_protocol_class

@@ -13,7 +13,7 @@ import pytest
 
 from server.served import NDJSON, Api, serving
 from tickler import PartlyWritten, Schedule, StoreUnavailable, Tickler, connect
-from tickler.server.entrance import door
+from tickler.server.entrance import incoming
 from tickler.server.settings import ServerSettings
 from tickler.server.spooled import SpooledResponse
 
@@ -143,7 +143,7 @@ async def test_what_was_put_stays_put_when_a_client_goes_away(t: Tickler, api: A
 
 
 async def test_a_stream_that_stops_is_given_up_with_a_last_line(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "IDLE_S", 0.1)
+    monkeypatch.setattr(incoming, "IDLE_S", 0.1)
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     body = b"".join(line(f"k{n}") for n in range(1_001))
     writer.write(f"POST {IMPORT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n".encode() + body)

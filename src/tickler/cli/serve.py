@@ -112,13 +112,11 @@ async def _follow(live: Live, tickler: Tickler) -> None:
 def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: bool) -> uvicorn.Server:
     """Imported only now: the other commands do without it."""
     try:
-        import uvicorn
-
         from tickler.server.app import make_app
-        from tickler.server.entrance.wire import uvicorn_config
+        from tickler.server.entrance.wire import ServiceServer, uvicorn_config
     except ImportError as error:
         raise InvalidInput(f"{error.name} is not installed: `pip install 'tickler[server]'`") from None
-    server = uvicorn.Server(uvicorn_config(make_app(tickler, settings, runs_here=runs, live=live)))
+    server = ServiceServer(uvicorn_config(make_app(tickler, settings, runs_here=runs, live=live), settings))
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # they are listened to here
     return server
 

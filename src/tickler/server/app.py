@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from tickler.server.api import bulk, fires, schedules, system
 from tickler.server.bodies import check_bodiless
 from tickler.server.entrance.door import Door
 from tickler.server.entrance.idempotency import Once
-from tickler.server.entrance.rates import Rates
+from tickler.server.entrance.rates import Rates, loop_time
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import ADMITTED, check_allowed, who_of
 from tickler.server.live import Live
@@ -44,7 +43,7 @@ def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = Fa
         await app(scope, receive, send)
 
     once = Once(handled, tickler.store.records, tickler.clock)
-    return Door(once, settings, tickler.tokens, sessions, Rates(settings.rate, lambda: asyncio.get_running_loop().time()))
+    return Door(once, settings, tickler.tokens, sessions, Rates(settings.rate, loop_time), service.failures)
 
 
 @cache

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Response
 
 from tickler.errors import InvalidInput
+from tickler.schedule_json import read_schedule_json
 from tickler.server.problems import Refused
-from tickler.server.service import Asked
-from tickler.strict_json import read_json
+from tickler.server.service import Asked, caller, service_of
 
 JSON = "application/json"
+LONG_BODY = 32_768  # what is longer may take so long to read that others would notice
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -28,15 +32,28 @@ def check_bodiless(request: Asked) -> None:
         raise Refused(400, "nobody reads the body of a GET: leave it out")
 
 
-async def body_of(request: Asked) -> Any:
-    """The JSON that was sent."""
+async def body_of(request: Asked, read: Callable[[Any], Any] = lambda value: value) -> Any:
+    """The JSON that was sent, or what `read` makes of it: it is called where others do not wait."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON and not kind.endswith("+json"):
         raise Refused(415, "send JSON, with `content-type: application/json`", "content-type")
+    body = await request.body()
+    return await read_aside(request, len(body), partial(_read, body, read))
+
+
+async def read_aside(request: Asked, size: int, read: Callable[[], T]) -> T:
+    """What is long is read on a thread, one at a time for each caller."""
+    if size <= LONG_BODY:
+        return read()
+    return await service_of(request).reading.work_out(caller(request).token_id or "", read)
+
+
+def _read(body: bytes, read: Callable[[Any], Any]) -> Any:
     try:
-        return read_json(await request.body())
+        value = read_schedule_json(body)
     except InvalidInput as error:
         raise Refused(400, f"the body {error}") from None
+    return read(value)
 
 
 async def empty_body(request: Asked) -> None:

@@ -103,13 +103,16 @@ class Live:
 
 
 async def events_of(queue: Waiting, owner: str | None, pulse_s: float) -> AsyncIterator[Event | None]:
-    """Those of an owner or of all, as they happen, until the end; None now and then, also while nothing happens."""
+    """Those of an owner or of all, as they happen, until the end; None every `pulse_s` seconds, whatever happens."""
+    loop = asyncio.get_running_loop()
+    pulse_at = loop.time() + pulse_s
     while True:
         try:
-            async with asyncio.timeout(pulse_s):
+            async with asyncio.timeout_at(pulse_at):
                 event = await queue.get()
         except TimeoutError:
             yield None
+            pulse_at = loop.time() + pulse_s
             continue
         if event is None:
             return

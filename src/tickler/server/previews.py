@@ -1,4 +1,4 @@
-"""Where the next instants of an expression are looked for, which can take seconds: on threads that nobody else needs."""
+"""Threads for what takes long to work out, such as the next instants of an expression: nobody else needs them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-THREADS = 2
-
 T = TypeVar("T")
 
 
 class Previews:
     """One at a time for each caller, so that many of one do not hold up those of another."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "tickler-preview")
+    def __init__(self, name: str, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, name)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def work_out(self, caller: str, work: Callable[[], T]) -> T:

@@ -9,6 +9,8 @@ from litestar import Request
 
 from tickler.deliver.sparingly import Sparingly
 from tickler.observe.metrics import Metrics
+from tickler.pacing import Pace
+from tickler.server.entrance.rates import failure_rates
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import Who, who_of
 from tickler.server.live import Live
@@ -38,7 +40,10 @@ class Service:
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
-        self.previews = Previews()
+        self.failures = failure_rates()  # of whoever shows wrong tokens
+        self.previews = Previews("tickler-preview", threads=2)
+        self.reading = Previews("tickler-reading", threads=1)  # of long bodies; a second would take its time from the loop
+        self.pace = Pace()  # of imports
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()
         self.not_ready = Sparingly(log, logging.WARNING, "not ready, %d times more")

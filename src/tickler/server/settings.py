@@ -19,6 +19,9 @@ WANTED = {
     "max_body": "a whole number of bytes, at least 1",
     "body_s": "a number of seconds greater than 0",
     "secure_cookie": "true or false",
+    "max_connections": "a whole number, at least 1",
+    "max_address_connections": "a whole number, at least 1",
+    "proxies": "addresses or networks such as 10.0.0.0/8, separated by commas",
 }
 
 
@@ -32,6 +35,14 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_body: Annotated[int, Meta(ge=1)] = 1_048_576  # bytes; an import is a stream, and each of its lines may be as long
     body_s: Annotated[float, Meta(gt=0)] = 20.0  # for a request to arrive in
     secure_cookie: bool = False  # set it where the page is reached by https
+    max_connections: Annotated[int, Meta(ge=1)] | None = None  # open at once; None: half of the files that may be open
+    max_address_connections: Annotated[int, Meta(ge=1)] | None = None  # of them, from one address; None: a quarter
+    # Addresses and networks of reverse proxies: their X-Forwarded-For is believed, and they connect as often as they like.
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+
+    def __post_init__(self) -> None:
+        for text in self.proxies:
+            ipaddress.ip_network(text)  # its ValueError becomes a ValidationError
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **flags: object) -> Self:
@@ -40,8 +51,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             name: environ[f"TICKLER_{name.upper()}"] for name in cls.__struct_fields__ if f"TICKLER_{name.upper()}" in environ
         }
         values: dict[str, object] = {**given, **{name: value for name, value in flags.items() if value is not None}}
-        if isinstance(values.get("hosts"), str):
-            values["hosts"] = [name.strip() for name in str(values["hosts"]).split(",") if name.strip()]
+        for name in ("hosts", "proxies"):
+            if isinstance(values.get(name), str):
+                values[name] = [each.strip() for each in str(values[name]).split(",") if each.strip()]
         try:
             settings = msgspec.convert(values, cls, strict=False)
         except msgspec.ValidationError as error:
@@ -55,7 +67,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             try:
                 msgspec.convert({name: value}, cls, strict=False)
             except msgspec.ValidationError:
-                where = f"TICKLER_{name.upper()}: {str(value)[:80]!r} is not {WANTED.get(name, 'what it wants')}"
+                said = ",".join(value) if isinstance(value, list) else str(value)
+                where = f"TICKLER_{name.upper()}: {said[:80]!r} is not {WANTED.get(name, 'what it wants')}"
                 return InvalidInput(f"{where}: change it, or leave it out; see the settings table in the docs")
         return InvalidInput(f"the service's settings do not fit: {reason}: see the settings table in the docs")
 

@@ -27,6 +27,7 @@ DAY = 86_400
 LONGEST_NAME = 100
 
 _NOT_A_PLACE = frozenset({"localtime", "posixrules"})
+_EXAMPLE = "use an IANA name such as 'Europe/Paris'"
 
 # Spans are found in windows of 2**25 seconds (388 days), one at a time, as they are asked for. The zone is probed every
 # three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
@@ -135,34 +136,45 @@ class Zone:
         return offset.days * DAY + offset.seconds
 
 
-def load_zone(name: str) -> Zone:
-    """The zone of that name, shared. `UnknownTimezone` when this machine has none."""
+def load_zone(name: str, *, suggest: bool = True) -> Zone:
+    """The zone of that name, shared. `UnknownTimezone` when this machine has none; it says which one may be meant if asked to."""
     if not isinstance(name, str):
         raise UnknownTimezone(str(name)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
     if len(name) > LONGEST_NAME:
         raise UnknownTimezone(name[:40] + "…", "is too long for a zone: use an IANA name such as 'Europe/Paris'")
     if name in _NOT_A_PLACE or name.startswith("right/"):
         raise UnknownTimezone(name, "is not the same on every machine: name the zone, such as 'Europe/Paris'")
-    return _load_zone(name)
+    try:
+        return _load_zone(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise UnknownTimezone(name, _unknown(name, zoneinfo.TZPATH) if suggest else _not_here(zoneinfo.TZPATH)) from None
 
 
 @lru_cache(maxsize=1024)
 def _load_zone(name: str) -> Zone:
-    try:
-        return Zone(zoneinfo.ZoneInfo(name))
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise UnknownTimezone(name, _unknown(name)) from None
+    return Zone(zoneinfo.ZoneInfo(name))
 
 
-def _unknown(name: str) -> str:
-    known = zoneinfo.available_timezones()
-    if not known:
+@lru_cache(maxsize=256)
+def _unknown(name: str, path: tuple[str, ...]) -> str:
+    known = _known_zones(path)
+    return _not_here(path, _suggestion(name, known)) if known else _not_here(path)
+
+
+@lru_cache(maxsize=1)
+def _known_zones(path: tuple[str, ...]) -> frozenset[str]:
+    """Those that are found there. To list them takes milliseconds."""
+    return frozenset(zoneinfo.available_timezones() - _NOT_A_PLACE)
+
+
+@lru_cache(maxsize=64)
+def _not_here(path: tuple[str, ...], hint: str = _EXAMPLE) -> str:
+    if not _known_zones(path):
         return "this machine has no time zone database: install the tzdata package"
-    hint = _suggestion(name, known - _NOT_A_PLACE)
     return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
 
 
-def _suggestion(name: str, known: set[str]) -> str:
+def _suggestion(name: str, known: frozenset[str]) -> str:
     """A near name, or the place of that name; an abbreviation stands for several zones, so none is guessed for one."""
     by_lower = {zone.lower(): zone for zone in known} | {"z": "UTC"}
     if name.lower() in by_lower:
@@ -173,7 +185,7 @@ def _suggestion(name: str, known: set[str]) -> str:
     wanted = name.lower().replace(" ", "_")
     near = difflib.get_close_matches(wanted, by_lower, n=1)
     found = by_place.get(wanted) or (by_lower[near[0]] if near else None)
-    return f"did you mean {found!r}?" if found else "use an IANA name such as 'Europe/Paris'"
+    return f"did you mean {found!r}?" if found else _EXAMPLE
 
 
 def tzdata_version() -> str:

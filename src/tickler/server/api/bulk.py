@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -54,12 +55,18 @@ HANDLERS = [import_schedules, export_schedules]
 
 async def _imported(request: Asked) -> AsyncIterator[bytes]:
     """What was put stays put, whatever happens to the rest."""
-    tickler, who = service_of(request).tickler, caller(request)
+    service, who = service_of(request), caller(request)
     put = refused = line = 0
     touched = Touched()
     failure: TicklerError | None = None
     try:
-        async for result in import_lines(tickler.schedules, _pieces(request), check=lambda schedule: _check(who, schedule)):
+        async for result in import_lines(
+            service.tickler.schedules,
+            _pieces(request),
+            check=lambda schedule: _check(who, schedule),
+            pace=service.pace,
+            aside=partial(service.reading.work_out, who.token_id or ""),
+        ):
             put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
             if result.error is None and result.owner is not None:
                 touched.add(result.owner)

@@ -37,7 +37,7 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     """Make or replace one. With `If-Match` only if it is at that version, with `If-None-Match: *` only if there is none."""
     Query(request)
     owner, key = place(request)
-    schedule = _declared(await body_of(request), owner, key)
+    schedule: Schedule = await body_of(request, lambda fields: _declared(fields, owner, key))
     check_target(caller(request), schedule.target)
     stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
     await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")

@@ -64,7 +64,7 @@ _PROBLEMS = {
     415: "JSON is needed",
     421: "it was asked for by a name that it does not have",
     422: "it fits, but cannot be: no such zone, an expression that does not read, a schedule that never fires",
-    429: "too many requests",
+    429: "too much at once, such as a second import, or too often: `retry-after` says when to come back",
     431: "the headers are too long",
     503: "the store does not answer",
 }

@@ -6,10 +6,8 @@ with what goes out.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -17,7 +15,11 @@ from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from tickler.server.entrance.rates import Rates
+from tickler.server.entrance.addresses import address_of
+from tickler.server.entrance.byte_limit import ByteLimit, HeldBytes
+from tickler.server.entrance.connection_limit import connection_limits, file_limit
+from tickler.server.entrance.incoming import BodyLimits, Incoming, too_long
+from tickler.server.entrance.rates import Rates, too_many_failures
 from tickler.server.entrance.room import Room
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import KEY, LOCAL, NOBODY, Who, of_token
@@ -28,17 +30,25 @@ from tickler.tokens import Tokens
 MOST_REQUESTS = 1_000  # at once; more are told to come back
 MOST_OF_ONE = 100  # of those, with one token, or without any
 MOST_STREAMS = 10  # of those, that never end, of one browser or program
+MAX_OF_ADDRESS = 50  # of those without a token, from one address
+MAX_SIGN_INS = 100  # beside those: their bodies are read before anybody knows who sends them
+MAX_ADDRESS_SIGN_INS = 10
+MAX_IMPORTS = 1  # with one token
+MAX_HELD_BYTES = 8 * 1024 * 1024  # of the bodies of requests with one token
+MAX_SIGN_IN_BYTES = 16_384
+SIGN_IN_TIMEOUT_S = 5.0
 MOST_QUERY_BYTES = 8_192
 MOST_PATH_BYTES = 8_192
 MOST_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
 LIVE = "/v1/live"  # which never ends
 TICK = "/v1/tick"  # the one GET that does something: no HEAD, and none that another site makes a browser send
-IDLE_S = 10.0  # the longest pause within a stream
+SIGN_IN = ("/login", "/logout")  # what reads a body from whoever sends one
 PROBES = "/health/"  # asked by whatever name, by whoever watches over the process
 OPEN = (PROBES, "/static/")  # the same for everybody: nobody looks who asks, so they answer without the store
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_ONCE = frozenset({b"host", b"authorization", b"origin", b"content-type"})  # a second one could be read by another than the first
 _KEPT_ESCAPE = re.compile(rb"%(2[fF]|25)")
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _HEADERS = [
@@ -58,15 +68,22 @@ _HEADERS = [
 class Door:
     """An ASGI app around another."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, tokens: Tokens, sessions: Sessions, rates: Rates) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, tokens: Tokens, sessions: Sessions, rates: Rates, failures: Rates
+    ) -> None:
         self._app = app
         self._settings = settings
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
+        self._failures = failures
         self._inside = 0
+        self._most_requests = connection_limits(file_limit(), settings.max_connections).requests
         self._room = Room()
         self._streams = Room()
+        self._imports = Room()
+        self._sign_ins = Room()
+        self._bytes = ByteLimit()
         self._names = {name.lower() for name in settings.hosts}
         if settings.is_local:
             self._names |= {"localhost", "127.0.0.1", "[::1]"}
@@ -81,7 +98,7 @@ class Door:
         if scope["path"].startswith(PROBES):
             await self._pass(scope, receive, send)
             return
-        if self._inside >= MOST_REQUESTS:
+        if self._inside >= min(MOST_REQUESTS, self._most_requests):
             await _refuse(_Outgoing(send, scope), Refused(503, "too much is asked at once: come back in a moment"))
             return
         self._inside += 1
@@ -94,11 +111,11 @@ class Door:
         going = _Outgoing(send, scope)
         try:
             await self._admit(scope)
-            has_body = scope["method"] not in _SAFE
-            coming = _Incoming(receive, self._settings, streamed=scope["path"] == STREAMED, has_body=has_body)
-            if scope["method"] == "HEAD" and scope["path"] != TICK:
-                scope = {**scope, "method": "GET"}  # a copy: whoever writes the answer has to know what was asked
-            with self._bounded(scope):
+            with ExitStack() as limits:
+                held = self._take_room(scope, limits)
+                coming = self._incoming(scope, receive, held)
+                if scope["method"] == "HEAD" and scope["path"] != TICK:
+                    scope = {**scope, "method": "GET"}  # a copy: whoever writes the answer has to know what was asked
                 await self._app(scope, coming, going)
         except Exception as error:
             if going.begun:
@@ -107,6 +124,7 @@ class Door:
 
     async def _admit(self, scope: Any) -> None:
         _check_lengths(scope)
+        _check_once(scope)
         headers = {name: value.decode("latin-1") for name, value in reversed(scope["headers"])}
         if b"%" in scope.get("raw_path", b""):
             scope["path"] = _path(scope["raw_path"])
@@ -115,7 +133,7 @@ class Door:
         if not scope["path"].startswith(PROBES):
             self._check_host(headers.get(b"host", ""))
         self._check_body(headers, scope)
-        who = NOBODY if scope["path"].startswith(OPEN) else await self._who(headers)
+        who = NOBODY if scope["path"].startswith(OPEN) else await self._who(headers, scope)
         if not _is_same_site(headers, scope):
             raise Refused(403, "another site made a browser send this: open the page itself, or send no Origin")
         scope[KEY] = who
@@ -123,13 +141,34 @@ class Door:
         if wait_s:
             raise Refused(429, "this token asks too often: slow down", headers={"retry-after": str(int(wait_s) + 1)})
 
-    def _bounded(self, scope: Any) -> AbstractContextManager[None]:
+    def _take_room(self, scope: Any, limits: ExitStack) -> HeldBytes | None:
         """One caller does not take the room of all; this machine, where no token is needed, is not one of many."""
         who, path = scope[KEY], scope["path"]
         if who is LOCAL or path.startswith(OPEN):
-            return nullcontext()
-        room = self._room.take(who.token_id or "", MOST_OF_ONE, "requests")
-        return _both(room, self._streams.take(who.asking, MOST_STREAMS, "streams")) if path == LIVE else room
+            return None
+        if who is NOBODY:
+            address = address_of(scope)
+            if _signs_in(scope):
+                limits.enter_context(self._sign_ins.take(address, MAX_ADDRESS_SIGN_INS, "sign-ins from one address"))
+                limits.enter_context(self._room.take("signing in", MAX_SIGN_INS, "sign-ins"))
+            else:
+                limits.enter_context(self._room.take(f"from {address}", MAX_OF_ADDRESS, "requests from one address"))
+                limits.enter_context(self._room.take("", MOST_OF_ONE, "requests without a token"))
+            return None
+        limits.enter_context(self._room.take(who.token_id, MOST_OF_ONE, "requests"))
+        if path == LIVE:
+            limits.enter_context(self._streams.take(who.asking, MOST_STREAMS, "streams"))
+        if path == STREAMED:
+            limits.enter_context(self._imports.take(who.token_id, MAX_IMPORTS, "import with one token"))
+        return limits.enter_context(self._bytes.hold(who.token_id, MAX_HELD_BYTES))
+
+    def _incoming(self, scope: Any, receive: Receive, held: HeldBytes | None) -> Incoming:
+        limits = BodyLimits(self._settings.max_body, self._settings.body_s)
+        if scope["path"] == STREAMED:
+            limits = BodyLimits(None, None)
+        elif _signs_in(scope):
+            limits = BodyLimits(min(self._settings.max_body, MAX_SIGN_IN_BYTES), min(self._settings.body_s, SIGN_IN_TIMEOUT_S))
+        return Incoming(receive, limits, held, announced=_announced(scope), has_body=scope["method"] not in _SAFE)
 
     def _check_host(self, host: str) -> None:
         """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
@@ -142,14 +181,16 @@ class Door:
         if b"content-length" in headers and b"transfer-encoding" in headers:
             raise Refused(400, "the request has two lengths: leave one of them out", headers={"connection": "close"})
         if scope["path"] != STREAMED and length.isdecimal() and int(length[:20]) > self._settings.max_body:
-            raise _too_long(self._settings.max_body)
+            raise too_long(self._settings.max_body)
 
-    async def _who(self, headers: dict[bytes, str]) -> Who:
+    async def _who(self, headers: dict[bytes, str], scope: Any) -> Who:
         authorization = headers.get(b"authorization")
         if authorization is not None:
             kind, _, text = authorization.partition(" ")
             token = await self._tokens.check(text.strip()) if kind.lower() == "bearer" else None
             if token is None:
+                if wait_s := self._failures.take(address_of(scope)):  # only now: a right token is never refused for wrong ones
+                    raise too_many_failures(wait_s)
                 raise Refused(
                     401,
                     "this token is not valid: it may have been revoked",
@@ -162,41 +203,6 @@ class Door:
             token = await self._tokens.get(session.token_id)
             return NOBODY if token is None else of_token(token, session)
         return NOBODY
-
-
-class _Incoming:
-    """What comes in, bounded in size and time."""
-
-    def __init__(self, receive: Receive, settings: ServerSettings, *, streamed: bool, has_body: bool) -> None:
-        self._receive = receive
-        self._has_body = has_body
-        self._left = None if streamed else settings.max_body
-        self._most = settings.max_body
-        self._left_s = settings.body_s
-        self._streamed = streamed
-        self._ended = False
-
-    async def __call__(self) -> Any:
-        if self._ended:
-            return await self._receive()  # until it goes away
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            async with asyncio.timeout(IDLE_S if self._streamed else max(self._left_s, 0)):
-                message = await self._receive()
-        except TimeoutError:
-            raise Refused(408, "the request did not arrive in time: send it at once") from None
-        self._left_s -= loop.time() - began
-        if message["type"] != "http.request":
-            if self._has_body:
-                raise Refused(400, "the request ended before its body was there")
-            return message
-        self._ended = not message.get("more_body", False)
-        if self._left is not None:
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise _too_long(self._most)
-        return message
 
 
 class _Outgoing:
@@ -225,14 +231,21 @@ class _Outgoing:
         return (name, b", ".join(sorted([*methods, b"HEAD"]))) if b"GET" in methods else (name, value)
 
 
-@contextmanager
-def _both(first: AbstractContextManager[None], second: AbstractContextManager[None]) -> Iterator[None]:
-    with first, second:
-        yield
+def _signs_in(scope: Any) -> bool:
+    return scope["path"] in SIGN_IN and scope["method"] == "POST"
 
 
-def _too_long(most: int) -> Refused:
-    return Refused(413, f"the body is longer than {most} bytes: send less, or import it")
+def _announced(scope: Any) -> int:
+    """How long the body says it is; checked before to be a length that is allowed."""
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length) if length.isdigit() else 0
+
+
+def _check_once(scope: Any) -> None:
+    named = [name for name, _ in scope["headers"] if name in _ONCE]
+    if len(named) > len(set(named)):
+        twice = next(name for name in named if named.count(name) > 1).decode()
+        raise Refused(400, f"the header {twice} comes twice: send one", twice, headers={"connection": "close"})
 
 
 def _check_lengths(scope: Any) -> None:

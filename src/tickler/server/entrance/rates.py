@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
+from tickler.server.problems import Refused
+
 MOST_CALLERS = 10_000
+MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 
 
 class Rates:
     """`take` gives 0 where a request may go on, or else the seconds until the next one may."""
 
-    def __init__(self, per_second: float, clock_s: Callable[[], float]) -> None:
+    def __init__(self, per_second: float, clock_s: Callable[[], float], most: float | None = None) -> None:
+        """`most` at once; where it is not given, as many as come in two seconds."""
         self._per_second = per_second
-        self._most = max(2 * per_second, 1.0)
+        self._most = max(2 * per_second, 1.0) if most is None else most
         self._clock_s = clock_s
         self._buckets: dict[str, tuple[float, float]] = {}  # by caller: what was left, and when
 
@@ -27,3 +32,18 @@ class Rates:
             return (1 - left) / self._per_second
         self._buckets[caller] = (left - 1, now)
         return 0.0
+
+
+def loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def failure_rates() -> Rates:
+    """By address: how often it may show a wrong token."""
+    return Rates(MAX_FAILURES_A_MINUTE / 60, loop_time, MAX_FAILURES_A_MINUTE)
+
+
+def too_many_failures(wait_s: float) -> Refused:
+    return Refused(
+        429, "this address sends too many wrong tokens: check the token, and wait", headers={"retry-after": str(int(wait_s) + 1)}
+    )

@@ -19,7 +19,7 @@ class Room:
     def take(self, caller: str, most: int, what: str) -> Iterator[None]:
         """For as long as one of `what` goes on; 429 where the caller has `most` of them."""
         if self._taken[caller] >= most:
-            raise Refused(429, f"{most} {what} at once are enough: wait until one has ended", headers={"retry-after": "1"})
+            raise Refused(429, f"at most {most} {what} at once: wait until one has ended", headers={"retry-after": "1"})
         self._taken[caller] += 1
         try:
             yield

@@ -23,7 +23,7 @@ from tickler.server.settings import ServerSettings
 COOKIE = "tickler_session"
 LASTS_S = 12 * 3600
 KIND = "server"
-REMEMBERED_MS = 5_000  # so long a session that was signed out elsewhere may still be taken
+REMEMBERED_MS = 2_500  # so long a session that was signed out elsewhere may still be taken; a stream looks every two seconds
 MOST_REMEMBERED = 10_000
 
 _VALUE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{32})\.(\d{1,12})\.([0-9a-f]{64})")
@@ -70,7 +70,7 @@ class Sessions:
         return None
 
     async def goes_on(self, session: Session) -> bool:
-        """Whether its time is not over and nobody has signed out of it. What was found is remembered for five seconds."""
+        """Whether its time is not over and nobody has signed out of it. What was found is remembered for a few seconds."""
         now_ms = self._clock.now_ms()
         if session.until_s * 1000 <= now_ms:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,11 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tickler.deliver.sparingly import Sparingly
+from tickler.server.entrance.addresses import caller_address, is_within, networks_of
+from tickler.server.entrance.connection_limit import ConnectionLimit, connection_limits, file_limit
 from tickler.server.problems import MEDIA_TYPE, Refused, problem_of
+from tickler.server.settings import ServerSettings
 
 HEAD_S = 10.0  # for the head of a request to arrive in
 LINGER_S = 2.0  # for what is refused to be sent to its end
@@ -20,6 +25,9 @@ MOST_LEFT_OVER_BYTES = (
     64 * 1024 * 1024
 )  # of a body that was answered before it was there: thrown away, so that the answer is read
 GOODBYE_S = 2  # for answers that are on their way when it stops
+QUEUED_CONNECTIONS = 2_048  # that the system holds until they are accepted
+
+log = logging.getLogger("tickler.server")
 
 if TYPE_CHECKING:
     _Protocol = H11Protocol
@@ -27,11 +35,35 @@ else:
     _Protocol = object
 
 
-class _Bounded(_Protocol):
-    """Beside one of uvicorn's protocols: bounds in size and time what that waits for."""
+class ServiceConfig(uvicorn.Config):
+    """How the service is served, and what its connections share."""
 
+    def __init__(self, app: Any, settings: ServerSettings, protocol: type[asyncio.Protocol]) -> None:
+        limits = connection_limits(file_limit(), settings.max_connections, settings.max_address_connections)
+        self.connection_limit = ConnectionLimit(limits)
+        self.proxies = networks_of(settings.proxies)
+        self.crowded = Sparingly(log, logging.WARNING, "%d more connections were closed or refused to keep within the limits")
+        super().__init__(
+            app,
+            http=protocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            backlog=limits.burst,  # so many are accepted before the first of them is counted
+            forwarded_allow_ips=list(settings.proxies),
+            timeout_graceful_shutdown=GOODBYE_S,
+        )
+
+
+class _Bounded(_Protocol):
+    """Beside one of uvicorn's protocols: bounds in number, size and time what that waits for."""
+
+    config: ServiceConfig
     _received = 0
     _refused = False
+    _answered: Any = None  # the request that is answered now; `cycle` may be one that waits behind it
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
     _stalled_timer: asyncio.TimerHandle | None = None
@@ -40,8 +72,14 @@ class _Bounded(_Protocol):
         super().connection_made(transport)
         _send_at_once(transport)
         self._await_head()
+        if not self.config.connection_limit.add(self, self._counted_address()):
+            self.config.crowded.say("refused a connection from %s: all that may be open are in use", self._peer)
+            self._refused = True
+            transport.write(_answer(503, "too many connections are open: close some, or come back in a moment"))
+            transport.close()  # at once: it is one more than may be open
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.config.connection_limit.remove(self)
         self._head_came()
         self._goes_on()
         super().connection_lost(exc)
@@ -57,6 +95,7 @@ class _Bounded(_Protocol):
             return
         if self.cycle is not None and not self.cycle.response_complete:
             self._head_came()
+            self.config.connection_limit.answering(self)
             return
         self._await_head()
         self._head_bytes += len(data)
@@ -72,8 +111,27 @@ class _Bounded(_Protocol):
         self._goes_on()
         super().resume_writing()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self.config.connection_limit.idle(self)
+
+    def give_way(self) -> None:
+        self.config.crowded.say("closed an idle connection from %s for another: as many are open as may be", self._peer)
+        self.transport.abort()
+
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, "this is no HTTP request: nothing could be read of it")
+
+    @property
+    def _peer(self) -> str:
+        return self.client[0] if self.client else "an unknown address"
+
+    def _counted_address(self) -> str | None:
+        """None for a proxy, which connects for many."""
+        if self.client is None or is_within(self.client[0], self.config.proxies):
+            return None
+        return caller_address(self.client[0])
 
     def _await_head(self) -> None:
         if self._head_timer is None:
@@ -104,8 +162,12 @@ class _Bounded(_Protocol):
         """Unless an answer is on its way already. What still comes is thrown away for a while: whoever sends reads only then."""
         self._refused = True
         self._head_came()
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        cycle = self._answered or self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(_answer(status, detail))
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True  # for whoever works on it: nothing more is read or written
+            cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._head_timer = self.loop.call_later(LINGER_S, self.transport.close)
@@ -124,21 +186,25 @@ else:
     class BoundedHttpTools(_Bounded, HttpToolsProtocol):  # type: ignore[misc]  # both have what is used here
         """The faster one."""
 
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self._answered = cycle
+            super()._start_asgi_task(cycle, app)
+
     PROTOCOLS = (BoundedHttpTools, BoundedH11)
 
 
-def uvicorn_config(app: Any, protocol: type[asyncio.Protocol] = PROTOCOLS[0]) -> uvicorn.Config:
+class ServiceServer(uvicorn.Server):
+    """Accepts a few connections at a time, while the system holds many more for it."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(QUEUED_CONNECTIONS)
+
+
+def uvicorn_config(app: Any, settings: ServerSettings, protocol: type[asyncio.Protocol] = PROTOCOLS[0]) -> uvicorn.Config:
     """How the service is served."""
-    return uvicorn.Config(
-        app,
-        http=protocol,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=GOODBYE_S,
-    )
+    return ServiceConfig(app, settings, protocol)
 
 
 def _send_at_once(transport: asyncio.Transport) -> None:

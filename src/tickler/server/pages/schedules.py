@@ -13,8 +13,9 @@ from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule, declared_fields
-from tickler.schedule_json import schedule_from_json
+from tickler.schedule_json import read_schedule_json, schedule_from_json
 from tickler.seal import origin_of
+from tickler.server.bodies import read_aside
 from tickler.server.deeds import note
 from tickler.server.entrance.who import Who
 from tickler.server.etags import read_revision, revision_text
@@ -107,7 +108,8 @@ def may_edit(who: Who, target: Target | None) -> bool:
 async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
     service, who = service_of(request), caller(request)
     try:
-        schedule = _declared(fields, stored)
+        size = sum(len(text) for text in fields.values())
+        schedule = await read_aside(request, size, lambda: _declared(fields, stored))
         if not who.may_see(schedule.owner):
             raise Refused(422, "is not yours: this session is bound to another owner", "owner")
         check_target(who, schedule.target)
@@ -196,7 +198,7 @@ def _declared(fields: Mapping[str, str], stored: StoredSchedule | None) -> Sched
         declared[name] = fields.get(name, "").strip() or None
     if text := fields.get("payload", "").strip():
         try:
-            declared["payload"] = read_json(text.encode(errors="surrogatepass"))
+            declared["payload"] = read_schedule_json(text.encode(errors="surrogatepass"))
         except InvalidInput as error:
             raise Refused(422, f"the payload {error}", "payload") from None
     if stored is not None and stored.delete_after != isinstance(stored.when, At):

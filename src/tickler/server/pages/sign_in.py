@@ -6,6 +6,8 @@ from typing import Any
 
 from litestar import Response, get, post
 
+from tickler.server.entrance.addresses import address_of
+from tickler.server.entrance.rates import too_many_failures
 from tickler.server.pages.page import form_of, inside, page, see
 from tickler.server.service import Asked, caller, service_of
 
@@ -22,6 +24,8 @@ async def sign_in(request: Asked) -> Response[Any]:
     following = inside(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
+        if wait_s := service.failures.take(address_of(request.scope)):
+            raise too_many_failures(wait_s)
         return await page(request, "login", "", 401, next=following, error="this token is not valid: it may have been revoked")
     await _end_session(request)  # the browser forgets its cookie now
     answer = see(following, "in")
