@@ -283,5 +283,7 @@ class _Waking:
     async def get(self, id: Id) -> StoredSchedule | None:
         return await self._store.get(id)
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
-        return await self._store.list(owner=owner, state=state, after=after, limit=limit)
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
+        return await self._store.list(owner=owner, state=state, after=after, limit=limit, failing=failing)

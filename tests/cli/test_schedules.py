@@ -165,7 +165,7 @@ def test_list_shows_columns_that_are_as_wide_as_they_have_to_be(here: Here, thre
     done = here("list")
     assert (done.code, done.err) == (0, "")
     assert done.lines == [
-        "owner  key  when                      zone          state   due (UTC)",
+        "owner  key  when                      zone          state   due (UTC)            last result (UTC)",
         "u1     a    at(2035-01-01T09:00:00)   Europe/Paris  active  2035-01-01 08:00:00",
         "u1     b/c  0 9 * * tue               UTC           paused",
         "u2     a    at(2035-01-01T09:00:00Z)  UTC           active  2035-01-01 09:00:00",

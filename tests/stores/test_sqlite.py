@@ -22,6 +22,7 @@ from tickler import (
     Tickler,
     connect,
 )
+from tickler.stores.sqlite.fire_rows import FAILING
 from tickler.stores.sqlite.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
@@ -288,6 +289,18 @@ async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, othe
     other.execute("ANALYZE")
     (line,) = other.execute(f"EXPLAIN QUERY PLAN {WALK}", (1000, 100))
     assert line[3] == "SEARCH tickler_index USING INTEGER PRIMARY KEY (rowid>?)"
+
+
+async def test_failing_schedules_are_found_by_their_dead_fires_alone(t: Tickler, other: sqlite3.Connection) -> None:
+    for query in (
+        FAILING,
+        "SELECT * FROM tickler_fires WHERE state = 'dead' AND state <> 'open' ORDER BY nominal_at, id LIMIT 9",
+    ):
+        (line,) = other.execute(f"EXPLAIN QUERY PLAN {query}")
+        assert "INDEX tickler_fires_held (state=?)" in line[3]
+    of_all = f"SELECT 1 FROM tickler_schedules s WHERE (s.owner, s.key) IN ({FAILING}) ORDER BY s.owner, s.key"
+    plan = [line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {of_all}")]
+    assert plan[0].startswith("SEARCH s USING"), "they are looked up, and not all of them looked at"
 
 
 async def test_a_missing_table_is_named_as_such_with_its_remedy(t: Tickler, other: sqlite3.Connection) -> None:

@@ -4,6 +4,7 @@ from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
+from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
 from tickler.testing.lifecycle_contract import LifecycleContract
@@ -22,6 +23,7 @@ class FireStoreContract(
     ByHandContract,
     LifecycleContract,
     HistoryContract,
+    HealthContract,
     ContentsContract,
 ):
     """What everything that keeps fires must do. See `StoreContract` for what to give it."""

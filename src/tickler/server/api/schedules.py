@@ -11,6 +11,7 @@ from litestar import Response, delete, get, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
+from tickler.fires import health_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
 from tickler.schedules import cursor_after
@@ -46,12 +47,14 @@ async def put_schedule(request: Asked) -> Response[bytes]:
 
 @get(PATH, opt={"scope": "read"})
 async def get_schedule(request: Asked) -> Response[bytes]:
-    """One, as it is stored."""
+    """One, as it is stored, and how its fires fare."""
     Query(request)
     stored = await schedule_at(request)
-    if is_known(request, stored):
-        return Response(b"", status_code=304, headers=etag(stored))
-    return answered(stored_to_json(stored), headers=etag(stored))
+    health = (await service_of(request).tickler.fires.health([stored.id]))[stored.id]
+    headers = etag(stored, health)
+    if is_known(request, headers["etag"]):
+        return Response(b"", status_code=304, headers=headers)
+    return answered(stored_to_json(stored) | health_to_json(health), headers=headers)
 
 
 @delete(PATH, opt={"scope": "write"}, status_code=204)
@@ -74,7 +77,7 @@ async def options_of_schedule(request: Asked) -> Response[None]:
 @get("/v1/schedules", opt={"scope": "read"})
 async def list_schedules(request: Asked) -> Response[bytes]:
     """By owner and key, a page at a time: of as many as are asked for, or fewer that are about 4 MB."""
-    query = Query(request, "owner", "key_prefix", "state", "limit", "after")
+    query = Query(request, "owner", "key_prefix", "state", "failing", "limit", "after")
     states: tuple[State, ...] = get_args(State)
     prefix = query.text("key_prefix")
     try:
@@ -86,15 +89,18 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     state = query.one_of("state", states)
     if state == "unindexed" and caller(request).owner is not None:
         raise Refused(422, "to find those, all are compared with the index: whoever operates the service may ask", "state")
+    failing = query.one_of("failing", ("true", "false")) == "true"
     left, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    tickler = service_of(request).tickler
     items: list[msgspec.Raw] = []
     size = 0
     while True:
-        page = await service_of(request).tickler.schedules.list(
-            owner=owner, key_prefix=prefix or None, state=state, limit=min(left, READ_TOGETHER), after=after
+        page = await tickler.schedules.list(
+            owner=owner, key_prefix=prefix or None, state=state, failing=failing, limit=min(left, READ_TOGETHER), after=after
         )
+        health = await tickler.fires.health(stored.id for stored in page.items)
         for stored in page.items:
-            item = msgspec.Raw(msgspec.json.encode(stored_to_json(stored)))
+            item = msgspec.Raw(msgspec.json.encode(stored_to_json(stored) | health_to_json(health[stored.id])))
             size += len(item)
             if items and size > MOST_PAGE_BYTES:
                 return answered({"items": items, "next": after})

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tickler.clock import EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS
+from tickler.fires import Happened
 from tickler.policy import Delivery, Missed, Overlap
 from tickler.schedule import State
 
@@ -136,10 +137,24 @@ class StoredScheduleBody(msgspec.Struct):
     reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class LastResult(msgspec.Struct):
+    """What happened last to a fire of a schedule, and when: the newest entry of its history."""
+
+    result: Happened
+    at: _Ms
+
+
+class ScheduleWithHealth(StoredScheduleBody, kw_only=True):
+    """A schedule as it is stored, and how its fires fare. It is failing while a fire of its is dead."""
+
+    failing: bool
+    last: LastResult | None
+
+
 class SchedulePage(msgspec.Struct):
     """Some schedules, and the cursor for the following ones."""
 
-    items: list[StoredScheduleBody]
+    items: list[ScheduleWithHealth]
     next: str | None
 
 
