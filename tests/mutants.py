@@ -44,6 +44,9 @@ MUTANTS = [
                  "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead", "schedules")
         for store in ("memory", "sqlite", "postgres", "dynamodb")
     ),
+    Mutant("guard: look up localhost before its network is checked", "deliver/guard.py",
+           "if _LOCALHOST.fullmatch(host) and", "if False and",
+           "tests/deliver/test_guard.py::test_a_refusal_of_an_address_inside_names_the_one_variable_that_is_needed"),
     Mutant("why: say what is dead last", "observe/why.py", "    if not dead:\n        return stands", "    return stands",
            "tests/observe/test_why.py::"
            "test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when_others_were_delivered_since"),

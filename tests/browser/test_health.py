@@ -98,3 +98,18 @@ async def test_the_page_of_a_schedule_does_not_go_on_saying_when_it_fires_next(
     await visitor.open(path(owner, "digest"))
     async with visitor.page.expect_response(lambda answer: answer.request.resource_type == "fetch"):
         await visitor.page.clock.fast_forward(61_000)
+
+
+async def test_a_target_that_would_be_refused_is_warned_of_in_the_form_and_on_its_page(
+    visitor: Visitor, service: Service, owner: str
+) -> None:
+    await visitor.open("/new-schedule")
+    await visitor.fill(owner=owner, key="hook", kind="http", to="http://127.0.0.1:8000/hook")
+    needed = "set TICKLER_ALLOW_NETWORKS=127.0.0.0/8 where the worker runs"
+    await visitor.sees(needed, visitor.page.locator("#to-warning"))
+    await visitor.look()
+    await visitor.fill(to="https://example.org/hook")
+    await visitor.page.locator("#to-warning:empty").wait_for(state="attached")
+    await visitor.fill(to="http://localhost:8000/hook")
+    await visitor.press("Make it")
+    await visitor.sees(needed, visitor.page.locator(".warning"))

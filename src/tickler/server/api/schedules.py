@@ -40,9 +40,11 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     owner, key = place(request)
     schedule = _declared(await body_of(request), owner, key)
     check_target(caller(request), schedule.target)
-    stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    tickler = service_of(request).tickler
+    stored, is_new = await tickler.schedules.write(schedule, version=expected_by(request))
     await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
+    warnings = tickler.warnings(stored.target)
+    return answered(stored_to_json(stored) | ({"warnings": warnings} if warnings else {}), 201 if is_new else 200, etag(stored))
 
 
 @get(PATH, opt={"scope": "read"})
@@ -151,15 +153,16 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
 
 @get("/v1/preview", opt={"scope": "read"})
 async def preview(request: Asked) -> Response[bytes]:
-    """The next instants of an expression that is not stored."""
-    query = Query(request, "when", "tz", "n", "after")
+    """The next instants of an expression that is not stored; and what there is to say of a target."""
+    query = Query(request, "when", "tz", "n", "after", "target")
     text = query.text("when")
     if text is None:
         raise Refused(400, "is missing: give an expression such as '0 9 * * tue'", "when")
     when = parse_when(text, tz=query.text("tz") or "UTC")
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
-    return await _preview(request, when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)
+    count, start = query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after
+    return await _preview(request, when, count, start, target=query.text("target"))
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
@@ -196,12 +199,16 @@ HANDLERS = [
 ]
 
 
-async def _preview(request: Asked, when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
+async def _preview(
+    request: Asked, when: When, count: int, after: int, until: int | None = None, target: str | None = None
+) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     previews, asking = service_of(request).previews, caller(request).token_id or ""
     following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
     instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
-    return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
+    found = {"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants}
+    warnings = service_of(request).tickler.warnings(target)
+    return answered(found | {"warnings": warnings} if warnings else found)
 
 
 def _declared(fields: object, owner: str, key: str) -> Schedule:

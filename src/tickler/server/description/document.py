@@ -38,6 +38,7 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "after_instant": ("after", _INSTANT),
     "when": ("when", {"type": "string", "minLength": 1, "maxLength": 4_096, "format": "when"}),
     "tz": ("tz", {"type": "string", "default": "UTC", "format": "time-zone"}),
+    "target": ("target", {"type": "string", "maxLength": 2_048, "description": "a URL that fires are to go to"}),
     "budget_ms": ("budget_ms", {"type": "integer", "minimum": 1, "maximum": 300_000, "default": 50_000}),
     "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
 }

@@ -66,7 +66,7 @@ ROUTES = (
     Route("get", f"{_SCHEDULE}/fires", "historyOfSchedule",
           "What happened to its fires", HistoryPage, query=_PAGED, refuses=(422,)),
     Route("get", "/v1/preview", "preview",
-          "The next instants of an expression", Preview, query=("when", "tz", "n", "after_instant"), refuses=(422,)),
+          "The next instants of an expression", Preview, query=("when", "tz", "n", "after_instant", "target"), refuses=(422,)),
     Route("post", "/v1/schedules:import", "importSchedules", "Put a schedule a line", NDJSON, body=NDJSON),
     Route("get", "/v1/schedules:export", "exportSchedules", "Every schedule a line", NDJSON, query=("owner",), refuses=(422,)),
     Route("get", "/v1/fires", "listFires",

@@ -30,6 +30,7 @@ _Zone = Annotated[
 ]
 _Url = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
 _Seconds = Annotated[float, Meta(ge=0, le=31_622_400)]
+_Warnings = Annotated[list[str], Meta(description="why a worker with the settings of the service would not deliver it")]
 _Ms = Annotated[int, Meta(description="milliseconds since the epoch, UTC")]
 
 
@@ -135,6 +136,7 @@ class StoredScheduleBody(msgspec.Struct):
     ends_at: str | msgspec.UnsetType = msgspec.UNSET
     delete_after: bool | msgspec.UnsetType = msgspec.UNSET
     reason: str | msgspec.UnsetType = msgspec.UNSET
+    warnings: _Warnings | msgspec.UnsetType = msgspec.UNSET
 
 
 class LastResult(msgspec.Struct):
@@ -172,6 +174,7 @@ class Preview(msgspec.Struct):
     tz: str
     words: str
     next: list[PreviewedInstant]
+    warnings: _Warnings | msgspec.UnsetType = msgspec.UNSET
 
 
 class Retried(msgspec.Struct):

@@ -49,6 +49,7 @@ async def schedule(request: Asked) -> Response[str]:
     return await page(
         request, "schedule", "schedules",
         owner=owner, key=key, stored=stored, history=history, health=health,
+        warnings=[] if stored is None else tickler.warnings(stored.target),
         may_edit=stored is not None and may_edit(caller(request), stored.target),
         fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
