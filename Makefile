@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -10,10 +11,16 @@ READY  := $(VENV)/.ready
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml constraints.txt
+# What runs: the service and its demo.
+$(RUN): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON): install Python 3.11 or later, or say make PYTHON=…"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: say make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[server]'
+	@touch $@
+
+# And what tests and checks it, in the same environment. Groups need a recent pip.
+$(READY): $(RUN)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
 	@touch $@
@@ -36,7 +43,7 @@ parts: $(READY)
 	        && dpkg-deb -x prometheus_*.deb prometheus && rm prometheus_*.deb && ln -sf ../prometheus/usr/bin/promtool bin/promtool; \
 	} >/dev/null 2>&1 || echo "there is no promtool: the tests of the alerts are SKIPPED (apt-get install prometheus)"
 
-run: $(READY) ## Start the service on SQLite, with thousands of made-up schedules to look at
+run: $(RUN) ## Start the service on SQLite, with thousands of made-up schedules to look at
 	@$(BIN)/tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too

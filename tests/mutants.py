@@ -41,6 +41,18 @@ def of_store(store: str, name: str, old: str, new: str, test: str, module: str =
 
 
 MUTANTS = [
+    *(
+        of_store(store, "list what is sound among what is failing", "if failing:", "if False:",
+                 f"tests/conformance/test_{store}.py::TestFires::"
+                 "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead", "schedules")
+        for store in ("memory", "sqlite", "postgres", "dynamodb")
+    ),
+    Mutant("guard: look up localhost before its network is checked", "deliver/guard.py",
+           "if _LOCALHOST.fullmatch(host) and", "if False and",
+           "tests/deliver/test_guard.py::test_a_refusal_of_an_address_inside_names_the_one_variable_that_is_needed"),
+    Mutant("why: say what is dead last", "observe/why.py", "    if not dead:\n        return stands", "    return stands",
+           "tests/observe/test_why.py::"
+           "test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when_others_were_delivered_since"),
     of_store("memory", "skip the advance", "self._tables.index[moved].next_fire_at = next_fire_at", "pass", NOTHING_LEFT),
     of_store("sqlite", "skip the advance", "connection.executemany(ADVANCE", "_ = (ADVANCE", NOTHING_LEFT),
     of_store("postgres", "skip the advance", "if result.moved:", "if False:", NOTHING_LEFT),

@@ -125,6 +125,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return self.at - self.nominal_at
 
 
+class Health(msgspec.Struct, frozen=True, gc=False):
+    """How the fires of a schedule fare: what happened last, and whether one of them is dead, which makes it *failing*."""
+
+    last: Entry | None = None
+    failing: bool = False
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """What became of an attempt: what to remember of it, and what to do with the fire.
 
@@ -226,6 +233,11 @@ class FireStore(Protocol):
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         """Entries of a schedule, the latest first, each with the name that, with its `at`, is the cursor for what lies before."""
+
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        """Of each of `ids` its newest entry, and whether a fire of its is dead. Costs a few look-ups an id, however long its
+        history is.
+        """
 
     async def next_at(self) -> int | None:
         """The earliest instant at which `claim` or `lease` would find something, or None."""
@@ -370,6 +382,10 @@ class Fires:
         following = _place(items[-1][1].at, items[-1][0]) if len(found) > limit else None
         return HistoryPage([entry for _, entry in items], following)
 
+    async def health(self, ids: Iterable[Id]) -> dict[Id, Health]:
+        """How the fires of some schedules fare: of each its last result, and whether one is dead. For a page of a list."""
+        return await self._store.health([checked_id(*id) for id in ids])
+
     async def list(
         self,
         *,
@@ -445,6 +461,12 @@ def fire_id(owner: str, key: str, nominal_at: int, *, triggered: bool = False) -
     """The same for every attempt, and for every worker that meets the occurrence."""
     identity = f"{owner}\0{key}\0{nominal_at}{chr(0) if triggered else ''}".encode()
     return f"fire_{hashlib.blake2b(identity, digest_size=16, person=b'tickler-fire').hexdigest()}"
+
+
+def health_to_json(health: Health) -> dict[str, object]:
+    """As it stands beside a schedule in JSON."""
+    last = health.last
+    return {"failing": health.failing, "last": None if last is None else {"result": last.happened, "at": last.at}}
 
 
 def cancelled(fire: Fire, at: int, why: str) -> Entry:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -59,9 +60,9 @@ def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
     return _stored_to_json(schedule, schedule.payload)
 
 
-def encode_stored(schedule: StoredSchedule) -> bytes:
-    """The same, encoded: a payload that nobody has looked at is passed on as it is."""
-    return _encode(_stored_to_json(schedule, encodable_payload(schedule)))
+def encode_stored(schedule: StoredSchedule, more: Mapping[str, object] = MappingProxyType({})) -> bytes:
+    """The same with `more` fields, encoded: a payload that nobody has looked at is passed on as it is."""
+    return _encode(_stored_to_json(schedule, encodable_payload(schedule)) | dict(more))
 
 
 def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, object]:

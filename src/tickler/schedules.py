@@ -45,8 +45,13 @@ class ScheduleStore(Protocol):
 
     async def get(self, id: Id) -> StoredSchedule | None: ...
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
-        """Schedules after `after`, ordered by owner and key as UTF-8 bytes."""
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
+        """Schedules after `after`, ordered by owner and key as UTF-8 bytes; with `failing`, those that have a dead fire.
+
+        Those are found by way of the dead fires: what is sound costs nothing.
+        """
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -222,12 +227,13 @@ class Schedules:
         owner: str | None = None,
         key_prefix: str | None = None,
         state: State | None = None,
+        failing: bool = False,
         limit: int = 100,
         after: str | None = None,
     ) -> Page:
         """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`.
 
-        With `key_prefix`, those of the owner whose keys begin so.
+        With `key_prefix`, those of the owner whose keys begin so; with `failing`, those that have a dead fire.
         """
         if owner is not None:
             check_name("owner", owner)
@@ -239,9 +245,10 @@ class Schedules:
         if key_prefix is not None:
             if owner is None:
                 raise InvalidInput("key_prefix: goes with owner: name whose keys they are")
-            found: Sequence[StoredSchedule] = await self._with_prefix(checked_id(owner, key_prefix), state, start, limit + 1)
+            with_prefix = self._failing_with_prefix if failing else self._with_prefix
+            found: Sequence[StoredSchedule] = await with_prefix(checked_id(owner, key_prefix), state, start, limit + 1)
         else:
-            found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1)
+            found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1, failing=failing)
         items = [*found[:limit]]
         return Page(items, cursor_after(items[-1].id) if len(found) > limit else None)
 
@@ -253,6 +260,19 @@ class Schedules:
         start = prefix if after is None or after.key < prefix.key else after
         found += await self._store.list(owner=prefix.owner, state=state, after=start, limit=limit)
         return [each for each in found[:limit] if each.key.startswith(prefix.key)]
+
+    async def _failing_with_prefix(
+        self, prefix: Id, state: State | None, after: Id | None, limit: int
+    ) -> Sequence[StoredSchedule]:
+        """From all of the owner's that fail, which are few."""
+        found: list[StoredSchedule] = []
+        while len(found) < limit:
+            page = await self._store.list(owner=prefix.owner, state=state, after=after, limit=MOST_LISTED, failing=True)
+            found += [each for each in page if each.key.startswith(prefix.key)]
+            if len(page) < MOST_LISTED:
+                break
+            after = page[-1].id
+        return found[:limit]
 
     def _put(
         self, declared: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False

@@ -15,6 +15,7 @@ from tickler.deliver.attempt import Attempts, OnDispatch
 from tickler.deliver.deliverers import Wrap, own_deliverers, wrapped
 from tickler.deliver.options import RunOptions
 from tickler.deliver.runner import Summary
+from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
 from tickler.delivery import Deliverer, Listener
@@ -32,7 +33,7 @@ from tickler.schedules import Decide, Schedules, ScheduleStore
 from tickler.seal import Sealer
 from tickler.secrets import Secrets
 from tickler.store import Capabilities, Store
-from tickler.target import PythonTarget, Target
+from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.tokens import Tokens
 from tickler.when import tzdata_version
 from tickler.workers import WorkerReport, workers
@@ -155,6 +156,15 @@ class Tickler:
         if repair:
             self._wake()
         return diagnosis
+
+    def warnings(self, target: Target | str | None) -> list[str]:
+        """Why a worker with the settings of this process would not deliver to a target, as far as its URL tells.
+
+        For whoever puts a schedule: the settings of the worker that delivers it decide.
+        """
+        if HttpTarget in self._deliverers:  # a deliverer of the caller's own, who knows
+            return []
+        return target_warnings(target, self._settings.environ, self._settings.allow_networks)
 
     def handler(self, name: str) -> Callable[[H], H]:
         """Register a function for `PythonTarget(name)`: `@t.handler("digest")`. It gets the delivery; plain ones run on a thread.
@@ -283,5 +293,7 @@ class _Waking:
     async def get(self, id: Id) -> StoredSchedule | None:
         return await self._store.get(id)
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
-        return await self._store.list(owner=owner, state=state, after=after, limit=limit)
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
+        return await self._store.list(owner=owner, state=state, after=after, limit=limit, failing=failing)

@@ -53,7 +53,7 @@ async def test_what_would_take_a_look_at_everything_is_left_to_the_doctor(visito
     assert await visitor.open("/schedules?state=unindexed") == 422
     await visitor.sees("let the doctor do so")
     states = await visitor.page.locator("[name=state] option").all_inner_texts()
-    assert states == ["any", "active", "paused", "finished", "unreadable"]
+    assert states == ["any", "failing", "active", "paused", "finished", "unreadable"]
 
 
 async def test_a_long_list_comes_in_pages_that_keep_the_filter(visitor: Visitor, service: Service, owner: str) -> None:
@@ -352,7 +352,8 @@ async def test_a_change_made_meanwhile_is_not_overwritten(visitor: Visitor, serv
     await service.put(owner, "digest", payload={"by": "another"})
     await visitor.fill(payload='{"by": "me"}')
     await visitor.press("Save")
-    await visitor.sees("was changed meanwhile", visitor.page.locator("#key-error"))
+    await visitor.sees("Somebody else has changed this schedule meanwhile")
+    assert await visitor.page.locator("[aria-invalid]").count() == 0, "no field of it is at fault"
     assert (await service.get(owner, "digest"))["payload"] == {"by": "another"}
     await visitor.open(f"{path(owner, 'digest')}/edit")
     await visitor.fill(payload='{"by": "me"}')

@@ -65,8 +65,10 @@ class Visitor:
         return answer.status
 
     async def go(self, part: str) -> None:
-        """To one of the parts that every page names."""
-        await self.follow(part, self.page.get_by_role("navigation"))
+        """To one of the parts that every page names; beside one of them may stand a count."""
+        links = self.page.get_by_role("navigation").get_by_role("link", name=re.compile(rf"^{part}( \d+\+?)?$"))
+        async with self._leaving():
+            await links.click()
 
     async def follow(self, name: str, within: Locator | None = None) -> None:
         async with self._leaving():

@@ -19,6 +19,7 @@ import pytest
 import tickler
 from dynamodb_server import DynamodbServer
 from tickler import Cron, DynamoIndex, IndexRow
+from tickler.observe.doctor import SHOWN
 from tickler.observe.scan import Scan
 
 from .test_migrate import run_tickler
@@ -236,7 +237,7 @@ async def test_a_dynamodb_store_of_ticklers_has_nothing_that_no_index_finds(dyna
         await t.schedules.put(tickler.Schedule(owner="u1", key="paused", when=Cron("0 * * * *"), enabled=False))
     for scan in ([], ["--scan"]):
         done = run_tickler("doctor", *scan, "--store", dynamodb_url, folder=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is wrong\n", "")
+        assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "nothing is wrong", "")
 
 
 def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is_not(table: OldTable, tmp_path: Path) -> None:
@@ -277,14 +278,19 @@ async def with_rows_set_aside(folder: Path, number: int) -> None:
 def test_a_healthy_store_has_nothing_wrong(tmp_path: Path, scan: list[str]) -> None:
     run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
     done = run_tickler("doctor", *scan, "--store", "sqlite:///t.db", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is wrong\n", "")
+    *passed, last = done.stdout.splitlines()
+    assert (done.returncode, last, done.stderr) == (0, "nothing is wrong", "")
+    checks = [] if scan else [line.split()[1] for line in passed if line.startswith("ok ")]
+    assert checks == ([] if scan else list(SHOWN)), "all of them are named"
 
 
 async def test_what_is_wrong_is_a_line_with_its_example_and_its_remedy_however_narrow_the_terminal_is(tmp_path: Path) -> None:
     await with_rows_set_aside(tmp_path, 3)
     done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path, COLUMNS="20")
     assert (done.returncode, done.stderr) == (1, "")
-    header, line = done.stdout.splitlines()
+    header, line, *passed = done.stdout.splitlines()
+    assert {each.split()[0] for each in passed} == {"ok"}
+    assert "set-aside" not in "".join(passed)
     assert header.lower().split() == ["severity", "check", "count", "says", "example", "remedy"]
     assert line.split()[:4] == ["warning", "set-aside", "3", "3"]
     assert "u1/bad000: 'nonsense' in UTC does not read: " in line
@@ -298,6 +304,7 @@ async def test_on_a_terminal_it_is_a_table_with_colours(tmp_path: Path) -> None:
     assert "\x1b[33mwarning" in done.stdout
     assert "such as u1/bad000: 'nonsense' in UTC" in done.stdout
     assert "→ put it again" in done.stdout
+    assert "\x1b[32m✓ ok" in done.stdout
 
 
 async def unindexed(folder: Path, number: int) -> None:
@@ -316,14 +323,15 @@ async def test_a_repair_mends_and_says_so_and_then_nothing_is_wrong(tmp_path: Pa
     assert doctor("--quick").returncode == 0
     found = doctor()
     assert found.returncode == 1
-    assert "critical  unindexed  3" in found.stdout
+    assert re.search(r"^critical +unindexed +3 ", found.stdout, re.MULTILINE)
     assert "`tickler doctor --repair`" in found.stdout
     mended = doctor("--repair")
     assert (mended.returncode, mended.stderr) == (0, "")
-    assert "mended    unindexed  3" in mended.stdout
+    assert re.search(r"^mended +unindexed +3 ", mended.stdout, re.MULTILINE)
     assert mended.stdout.endswith("3 mended; nothing is left\n")
     again = doctor()
-    assert (again.returncode, again.stdout) == (0, "nothing is wrong\n")
+    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "nothing is wrong")
+    assert doctor("--repair").stdout.splitlines()[-1] == "there was nothing to repair"
 
 
 async def test_a_repair_says_what_is_left(tmp_path: Path) -> None:

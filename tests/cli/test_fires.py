@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -40,6 +41,28 @@ def test_dead_fires_are_shown_with_the_reason(here: Here, url: str) -> None:
     assert done.lines[1].endswith("  dead after attempt 1: no such user\\nat all")
     answer = here("fires", "--state", "dead", "--json").json
     assert [(fire["id"], fire["state"]) for fire in answer["items"]] == [(id, "dead")]
+
+
+def test_a_list_says_what_is_failing_and_shows_it_alone_where_that_is_asked_for(here: Here, url: str) -> None:
+    give_up_fires(url, "broken", "off")
+    assert here("list", "--failing", "--owner", "u2").err == "no schedule is failing\n"
+    here("pause", "u1", "off")
+    with connect_sync(url) as t:
+        t.schedules.put(Schedule(owner="u1", key="sound", when=NEW_YEAR, target=PythonTarget("echo")))
+        t.trigger("u1", "sound")
+        t.tick()
+    done = here("list")
+    columns = [re.split("  +", line) for line in done.lines]
+    assert (columns[0][4], columns[0][-1]) == ("state", "last result (UTC)")
+    assert [row[4] for row in columns[1:]] == ["failing", "failing, paused", "active"]
+    assert [row[-1].partition(" ")[0] for row in columns[1:]] == ["failed", "failed", "delivered"]
+    assert [item["key"] for item in here("list", "--failing", "--json").json["items"]] == ["broken", "off"]
+    assert [item["key"] for item in here("list", "--failing", "--state", "paused", "--json").json["items"]] == ["off"]
+    shown = here("show", "u1", "broken", "--json").json
+    assert (shown["failing"], shown["last"]["result"], shown["state"]) == (True, "failed", "active")
+    assert "  state     failing" in here("show", "u1", "broken").lines
+    by_key = {item["key"]: (item["failing"], item["last"]["result"]) for item in here("list", "--json").json["items"]}
+    assert by_key == {"broken": (True, "failed"), "off": (True, "failed"), "sound": (False, "delivered")}
 
 
 def test_fires_are_those_that_are_open_unless_asked_otherwise(here: Here, url: str) -> None:
@@ -190,7 +213,7 @@ def test_why_begins_with_one_sentence_and_marks_what_hinders(here: Here, url: st
 def test_why_names_the_command_that_sends_a_dead_fire_again(here: Here, url: str) -> None:
     (id,) = give_up_fires(url, "k")
     sentence = here("why", "u1", "k").lines[0]
-    assert sentence.endswith(f"is dead (no such user\\nat all): send it again with `tickler retry {id}`")
+    assert f" is dead (no such user\\nat all): send it again with `tickler retry {id}`; it fires next at " in sentence
     assert here("retry", id).code == 0
 
 

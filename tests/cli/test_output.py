@@ -12,7 +12,7 @@ from tickler import Cron
 from tickler.cli.output import show_table, visible
 from tickler.cli.progress import doing, progress
 from tickler.cli.shown import show_fires, show_schedules
-from tickler.fires import Fire
+from tickler.fires import Entry, Fire, Health
 from tickler.schedule import StoredSchedule
 
 ROWS = [["u1", "digest", "active", "2035-01-01 09:00:00"], ["日本", "x" * 60, "paused", ""]]
@@ -94,15 +94,20 @@ def test_a_schedule_takes_two_lines_on_a_narrow_terminal() -> None:
         created_at=1,
         updated_at=1,
     )
-    for width in (40, 79):
+    entry = Entry(owner="u1", key="digest", nominal_at=10**12, at=10**12, happened="failed")
+    failing = {schedule.id: Health(entry, failing=True)}
+    for width in (40, 109):
         console = terminal(width)
-        show_schedules([schedule], console)
+        show_schedules([schedule], {schedule.id: Health()}, console)
+        show_schedules([schedule], failing, console)
         assert written(console).splitlines() == [
             "u1/digest  active, due 2001-09-09 01:46:40 UTC",
             "  0 9 * * tue in Europe/Paris",
+            "u1/digest  failing, due 2001-09-09 01:46:40 UTC",
+            "  0 9 * * tue in Europe/Paris, failed 2001-09-09 01:46:40 UTC",
         ]
-    console = terminal(80)
-    show_schedules([schedule], console)
+    console = terminal(110)
+    show_schedules([schedule], failing, console)
     assert len(without_colours(written(console)).strip().splitlines()) == 2, "with its head"
     assert "owner  key " in without_colours(written(console))
 

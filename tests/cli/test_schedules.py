@@ -185,7 +185,7 @@ def test_list_shows_columns_that_are_as_wide_as_they_have_to_be(here: Here, thre
     done = here("list")
     assert (done.code, done.err) == (0, "")
     assert done.lines == [
-        "owner  key  when                      zone          state   due (UTC)",
+        "owner  key  when                      zone          state   due (UTC)            last result (UTC)",
         "u1     a    at(2035-01-01T09:00:00)   Europe/Paris  active  2035-01-01 08:00:00",
         "u1     b/c  0 9 * * tue               UTC           paused",
         "u2     a    at(2035-01-01T09:00:00Z)  UTC           active  2035-01-01 09:00:00",
@@ -340,3 +340,19 @@ def test_without_a_store_it_says_how_to_name_one(here: Here, command: list[str])
 def test_the_shown_times_follow_the_zone_through_a_change(here: Here, file_url: str) -> None:
     done = here("add", "u1", "k", "0 12 * * *", "--tz", "Europe/Berlin", "--starts-at", "2035-03-24T00:00:00")
     assert [line.split()[3] for line in done.lines[-5:]] == ["+01:00", "+02:00", "+02:00", "+02:00", "+02:00"]
+
+
+def test_a_target_that_would_be_refused_is_warned_of_and_put_all_the_same(
+    here: Here, file_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TICKLER_ALLOW_NETWORKS", raising=False)
+    add = ("add", "u1", "hook", "@hourly", "--target", "http://127.0.0.1:8000/hook")
+    done = here(*add)
+    assert (done.code, done.lines[0]) == (0, "u1/hook")
+    assert "warning: a worker with the settings of this process would not deliver it: " in done.err
+    assert "set TICKLER_ALLOW_NETWORKS=127.0.0.0/8 where the worker runs" in done.err
+    (warning,) = here(*add, "--json").json["warnings"]
+    assert f"warning: {warning}" in done.err
+    monkeypatch.setenv("TICKLER_ALLOW_NETWORKS", "127.0.0.0/8")
+    assert here(*add).err == ""
+    assert "warnings" not in here(*add, "--json").json

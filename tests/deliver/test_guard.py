@@ -414,8 +414,50 @@ def test_a_refusal_says_what_the_address_is_and_how_to_allow_it() -> None:
         GUARD.check_address("64:ff9b::a9fe:a9fe", 80)
     assert str(refused.value) == (
         "64:ff9b::a9fe:a9fe is IPv4 behind a translator (64:ff9b::/96), standing for 169.254.169.254: "
-        "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
+        "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached; any port is allowed there"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "networks", "how"),
+    [
+        (
+            "http://127.0.0.1:8000/hook",
+            [],
+            "127.0.0.1 is the worker itself (127.0.0.0/8): set TICKLER_ALLOW_NETWORKS=127.0.0.0/8",
+        ),
+        (
+            "http://localhost:8000/hook",
+            [],
+            "127.0.0.1 is the worker itself (127.0.0.0/8): set TICKLER_ALLOW_NETWORKS=127.0.0.0/8",
+        ),
+        (
+            "http://app.localhost.:8000/",
+            [],
+            "127.0.0.1 is the worker itself (127.0.0.0/8): set TICKLER_ALLOW_NETWORKS=127.0.0.0/8",
+        ),
+        ("http://[::1]:8000/", [], "::1 is the worker itself (::1/128): set TICKLER_ALLOW_NETWORKS=::1/128"),
+        ("http://localhost:8000/", ["10.0.0.0/8"], "127.0.0.1 is the worker itself (127.0.0.0/8): add 127.0.0.0/8 to TICKLER_A"),
+        ("http://10.1.2.3:8000/", [], "10.1.2.3 is private (10.0.0.0/8): set TICKLER_ALLOW_NETWORKS=10.1.2.3 where"),
+    ],
+)
+def test_a_refusal_of_an_address_inside_names_the_one_variable_that_is_needed(url: str, networks: list[str], how: str) -> None:
+    with pytest.raises(AddressRefused) as refused:
+        AddressGuard(networks).check_url(url)
+    assert str(refused.value).startswith(how)
+    assert str(refused.value).endswith("if it should be reached; any port is allowed there")
+    needed = how.partition("TICKLER_ALLOW_NETWORKS=")[2].partition(" ")[0] or "127.0.0.0/8"
+    AddressGuard([*networks, needed]).check_url(url)
+
+
+async def test_a_name_of_an_address_inside_is_refused_for_its_network_before_its_port(connections: Connections) -> None:
+    resolver = ScriptedResolver({"backend": ["10.0.0.1"]})
+    (refused,) = await deliver(GUARD, resolver, "http://backend:8000/hook")
+    assert (refused.verdict, connections) == ("give_up", [])
+    assert "backend leads to an address that is not allowed" in (refused.detail or "")
+    assert (refused.detail or "").endswith("if it should be reached; any port is allowed there")
+    assert (await deliver(AddressGuard(["10.0.0.1"]), resolver, "http://backend:8000/hook"))[0].verdict == "retry"
+    assert connections == [("10.0.0.1", 8000)], "with what was asked for, and nothing else"
 
 
 @pytest.mark.parametrize("text", ["", "example.org", "1.2.3", "1.2.3.4.5", "127.1", "0x7f000001", "::g", "١.١.١.١", " 8.8.8.8"])

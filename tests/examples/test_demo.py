@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,3 +71,21 @@ def _post(url: str) -> None:
 
 def _json(url: str) -> Any:
     return msgspec.json.decode(_read(url))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_what_runs_is_set_up_without_what_tests(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+
+    def plan(target: str) -> str:
+        return subprocess.run(["make", "-n", target], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert "--group dev" not in plan("run")
+    assert plan("check").index(".[server]") < plan("check").index("--group dev"), (
+        "into the same environment, whatever comes first"
+    )
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".run").touch()
+    assert "pip install" not in plan("run")
+    assert "--group dev" in plan("test")

@@ -37,6 +37,7 @@ from tickler import (
 from tickler.advance import ROW_FORMAT
 from tickler.clock import SystemClock
 from tickler.observe.checks.standing import MOST_COUNTED
+from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.when import tzdata_version
 from tickler.workers import WorkerReport, report
@@ -133,7 +134,7 @@ async def test_a_store_in_which_all_is_well_has_no_findings(t: Tickler, clock: M
     clock.advance(timedelta(seconds=40))
     for deep in (False, True):
         diagnosis = await t.doctor(deep=deep)
-        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[])
+        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[], passed=list(SHOWN)[0 if deep else len(DEEP) :])
         assert diagnosis.healthy
     assert {each.state for each in (await t.schedules.list()).items} == {"active", "paused", "finished"}
 
@@ -664,3 +665,26 @@ async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgre
 
 async def _all_delivered(delivered: Counter[tuple[str, int]], keys: list[str], instants: range) -> bool:
     return all(delivered[key, at] for key in keys for at in instants)
+
+
+# What was found to be right.
+
+
+@pytest.mark.parametrize("deep", [False, True])
+async def test_checks_that_find_nothing_are_named_and_say_what_they_have_shown(deep: bool) -> None:
+    async with connect("memory://") as t:
+        diagnosis = await t.doctor(deep=deep)
+    slow, quick = [name_of(check) for check in DEEP], [name_of(check) for check in QUICK]
+    assert diagnosis.passed == [*(slow if deep else ()), *quick]
+    assert [*slow, *quick] == list(SHOWN)
+
+
+async def test_a_check_that_found_something_or_could_not_be_made_has_not_passed() -> None:
+    clock = ManualClock(NOW_MS)
+    async with connect("memory://", clock=clock) as t:
+        await t.schedules.put(Schedule(owner="u1", key="a", when="0 * * * *", target=PythonTarget("echo")))
+        clock.advance(7200)
+        diagnosis = await t.doctor()
+    assert [finding.check for finding in diagnosis.findings] == ["no-worker"]
+    assert not {"no-worker", "nothing-claimed", "overdue"} & set(diagnosis.passed)
+    assert diagnosis.repaired == 0

@@ -86,7 +86,8 @@ async def test_what_is_paused_says_by_what_reason(t: Tickler) -> None:
     await t.schedules.pause("u1", "digest", reason="its target is gone")
     why = await t.why("u1", "digest")
     assert why.sentence == "u1/digest is paused (its target is gone): resume it, and it fires again"
-    assert {"declared", "index"} <= hindrances(why)
+    assert hindrances(why) == {"workers"}, "nothing is wrong with what somebody paused"
+    assert [fact.about for fact in why.facts if fact.idle] == ["declared", "index"]
 
 
 async def test_what_is_due_while_nobody_works_says_that_nobody_does_and_how_to_start(t: Tickler, clock: ManualClock) -> None:
@@ -171,7 +172,7 @@ async def test_what_has_fired_its_last_says_what_became_of_that(t: Tickler, cloc
     assert sentence == "u1/digest was delivered at 2030-11-20 15:00:00 UTC and is finished: it has no instant left"
 
 
-async def test_what_was_given_up_long_ago_does_not_come_before_what_was_delivered_since(
+async def test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when_others_were_delivered_since(
     memory: Tickler, clock: ManualClock
 ) -> None:
     problem: Exception | None = GiveUp("no such user")
@@ -192,13 +193,33 @@ async def test_what_was_given_up_long_ago_does_not_come_before_what_was_delivere
         await memory.tick()
     await alive(memory)
     why = await memory.why("u1", "digest")
-    assert why.sentence == "u1/digest is not due yet: it fires next at 2030-11-20 17:00:00 UTC, in 1 h"
+    assert why.sentence == (
+        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with `tickler retry {dead.id}`; "
+        "it fires next at 2030-11-20 17:00:00 UTC, in 1 h"
+    )
     assert dead.id in says(why, "fire")[0]
     assert "fire" in hindrances(why)
     problem = GiveUp("gone again")
     clock.advance(timedelta(hours=1))
     await memory.tick()
-    assert "17:00:00 UTC is dead (gone again)" in (await memory.why("u1", "digest")).sentence
+    await alive(memory)
+    both = (
+        "2 fires of u1/digest are dead, the last of 2030-11-20 17:00:00 UTC (gone again): "
+        "send them again with `tickler retry --all --owner u1 --key digest`"
+    )
+    assert (await memory.why("u1", "digest")).sentence == f"{both}; it fires next at 2030-11-20 18:00:00 UTC, in 1 h"
+    await memory.schedules.pause("u1", "digest")
+    assert (await memory.why("u1", "digest")).sentence == f"{both}; it is paused: resume it, and it fires again"
+    await memory.schedules.resume("u1", "digest")
+    problem = RuntimeError("no mail server")
+    clock.advance(timedelta(hours=1))
+    await memory.tick()
+    assert (await memory.why("u1", "digest")).sentence.startswith(
+        f"{both}; its fire of 2030-11-20 18:00:00 UTC failed at attempt 1 (RuntimeError: no mail server), and is tried again"
+    )
+    for fire in (await memory.fires.list(state="dead")).items:
+        await memory.fires.cancel(fire.id)
+    assert (await memory.why("u1", "digest")).sentence.startswith("u1/digest's fire of 2030-11-20 18:00:00 UTC failed")
 
 
 async def test_those_that_are_dead_for_the_same_reason_are_told_together(t: Tickler, clock: ManualClock) -> None:

@@ -41,6 +41,43 @@ async def kill(t: Tickler, *keys: str, owner: str = "u1") -> list[str]:
     return [fire.id for fire in (await t.fires.list(state="dead", owner=owner)).items]
 
 
+async def test_a_schedule_with_a_dead_fire_is_failing_in_lists_and_when_it_is_read(
+    t: Tickler, api: Api, mended: list[bool], clock: ManualClock
+) -> None:
+    (id,) = await kill(t, "digest")
+    await kill(t, "digest", owner="u2")
+    await put(t, key="sound")
+    read = await api.get(PATH)
+    failed = {"result": "failed", "at": clock.now_ms()}
+    assert (read.json["failing"], read.json["last"], read.json["state"]) == (True, failed, "active")
+    items = (await api.get("/v1/schedules")).json["items"]
+    assert [(each["owner"], each["key"], each["failing"], each["last"]) for each in items] == [
+        ("u1", "digest", True, failed),
+        ("u1", "sound", False, None),
+        ("u2", "digest", True, failed),
+    ]
+    assert (await api.get(PATH, if_none_match=read.headers["etag"])).status == 304
+
+    (first,) = (page := (await api.get("/v1/schedules?failing=true&limit=1")).json)["items"]
+    (second,) = (await api.get(f"/v1/schedules?failing=true&after={page['next']}")).json["items"]
+    assert [first, second] == [items[0], items[2]]
+    assert (await api.get("/v1/schedules?failing=true&owner=u2")).json["items"] == [items[2]]
+    assert (await api.get("/v1/schedules?failing=false")).json["items"] == items
+    assert (await api.get("/v1/schedules?failing=yes")).status == 400
+    bound = api.bearing((await t.tokens.create(["read"], owner="u2"))[1])
+    assert (await bound.get("/v1/schedules?failing=true")).json["items"] == [items[2]]
+    assert (await bound.get("/v1/schedules?failing=true&owner=u1")).json["items"] == []
+
+    mended.append(True)
+    clock.advance(1)
+    await t.fires.retry(id)
+    await t.tick()
+    anybody = api.bearing((await t.tokens.create(["read"]))[1])
+    again = await anybody.get(PATH, if_none_match=read.headers["etag"])
+    assert (again.status, again.json["failing"]) == (200, False)
+    assert again.json["last"] == {"result": "delivered", "at": clock.now_ms()}
+
+
 async def test_what_is_dead_is_looked_at_and_sent_again(t: Tickler, api: Api, mended: list[bool], clock: ManualClock) -> None:
     (id,) = await kill(t, "digest")
     (listed,) = (await api.get("/v1/fires?state=dead")).json["items"]

@@ -32,7 +32,7 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
     assert (got.status, got.headers["etag"], got.headers["content-type"]) == (200, put.headers["etag"], "application/json")
     assert (
         got.json
-        == put.json
+        == put.json | {"failing": False, "last": None}
         == {
             "owner": "u1",
             "key": "digest",
@@ -48,6 +48,8 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
             "version": 1,
             "created_at": 1_921_406_400_000,
             "updated_at": 1_921_406_400_000,
+            "failing": False,
+            "last": None,
         }
     )
 
@@ -520,3 +522,20 @@ async def test_targets_other_than_http_are_kept_as_they_are(api: Api) -> None:
     arn = "arn:aws:sqs:eu-west-1:123456789012:queue"
     for target in ({"type": "python", "handler": "digest"}, {"type": "sqs", "arn": arn}):
         assert (await api.put(PATH, {**DAILY, "target": target})).json["target"] == target
+
+
+async def test_a_target_that_would_be_refused_is_warned_of_when_it_is_put_and_previewed(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TICKLER_ALLOW_NETWORKS", raising=False)
+    url = "http://127.0.0.1:8000/hook"
+    put = await api.put(PATH, {**DAILY, "target": url})
+    assert put.status == 201
+    (warning,) = put.json["warnings"]
+    assert "set TICKLER_ALLOW_NETWORKS=127.0.0.0/8 where the worker runs" in warning
+    assert "warnings" not in (await api.get(PATH)).json
+    assert (await api.get(f"/v1/preview?when=@daily&target={url}")).json["warnings"] == [warning]
+    for harmless in ("https://example.org/", "http://", "x"):
+        assert "warnings" not in (await api.get(f"/v1/preview?when=@daily&target={harmless}")).json
+    monkeypatch.setenv("TICKLER_ALLOW_NETWORKS", "127.0.0.0/8")
+    assert "warnings" not in (await api.put(PATH, {**DAILY, "target": url})).json

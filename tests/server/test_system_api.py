@@ -109,12 +109,19 @@ async def test_what_is_to_come_is_counted_by_hour_and_minute(t: Tickler, api: Ap
 async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClock) -> None:
     await t.schedules.put(Schedule(owner="u1", key="a", when="0 * * * *", target=PythonTarget("echo")))
     clock.advance(7200)
-    assert [each["check"] for each in (await api.get("/v1/doctor")).json["findings"]] == ["no-worker"]
+    found = (await api.get("/v1/doctor")).json
+    assert [each["check"] for each in found["findings"]] == ["no-worker"]
+    assert found["passed"] == ["clock", "tzdata", "set-aside", "outdated", "dead", "unpruned"], "and none that needs a worker"
     assert (await api.get("/v1/doctor?deep=true")).status == 200
     assert (await api.get("/v1/doctor?deep=yes")).field == "deep"
     assert (await api.post("/v1/doctor:repair")).status == 200
     assert (await api.post("/v1/doctor:repair", {"deep": True})).status == 400
-    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["repaired"]
+    assert (await api.get("/v1/audit")).json["items"] == [], "nothing was repaired"
+    await t.schedules.put(Schedule(owner="u1", key="b", when="0 * * * *"))
+    t.store._tables.index.clear()  # type: ignore[attr-defined]
+    assert (await api.post("/v1/doctor:repair")).json["findings"][0]["repaired"] == 2
+    (deed,) = (await api.get("/v1/audit")).json["items"]
+    assert (deed["did"], deed["detail"]) == ("repaired", "unindexed: 2")
 
 
 # Who did what.

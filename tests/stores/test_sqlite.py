@@ -25,6 +25,7 @@ from tickler import (
     connect,
 )
 from tickler.stores import sqlite as sqlite_store
+from tickler.stores.sqlite.fire_rows import FAILING
 from tickler.stores.sqlite.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
@@ -297,6 +298,18 @@ def test_no_statement_numbers_its_parameters() -> None:
     """Python 3.12 warns of a sequence for `?1`, and 3.14 refuses it."""
     numbered = [file.name for file in Path(sqlite_store.__file__).parent.glob("*.py") if re.search(r"\?\d", file.read_text())]
     assert numbered == []
+
+
+async def test_failing_schedules_are_found_by_their_dead_fires_alone(t: Tickler, other: sqlite3.Connection) -> None:
+    for query in (
+        FAILING,
+        "SELECT * FROM tickler_fires WHERE state = 'dead' AND state <> 'open' ORDER BY nominal_at, id LIMIT 9",
+    ):
+        (line,) = other.execute(f"EXPLAIN QUERY PLAN {query}")
+        assert "INDEX tickler_fires_held (state=?)" in line[3]
+    of_all = f"SELECT 1 FROM tickler_schedules s WHERE (s.owner, s.key) IN ({FAILING}) ORDER BY s.owner, s.key"
+    plan = [line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {of_all}")]
+    assert plan[0].startswith("SEARCH s USING"), "they are looked up, and not all of them looked at"
 
 
 async def test_a_missing_table_is_named_as_such_with_its_remedy(t: Tickler, other: sqlite3.Connection) -> None:

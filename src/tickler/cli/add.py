@@ -8,7 +8,7 @@ import typer
 
 from tickler.cli.moments import read_moment, upcoming_json
 from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, misused, named
-from tickler.cli.output import answer
+from tickler.cli.output import answer, remark
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_schedule, upcoming_of
 from tickler.errors import InvalidInput, InvalidSchedule
@@ -103,19 +103,21 @@ def command(
         }
         | ({} if delete_after is None else {"delete_after": delete_after})
     )
-    stored, now_ms = on_store(store, lambda tickler: _put(tickler, schedule, if_version, named(by)), create=True)
+    stored, now_ms, warnings = on_store(store, lambda tickler: _put(tickler, schedule, if_version, named(by)), create=True)
     upcoming = upcoming_of(stored, now_ms, SHOWN)
     if as_json:
-        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming)})
-    else:
-        show_schedule(stored, upcoming)
+        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming)} | ({"warnings": warnings} if warnings else {}))
+        return
+    show_schedule(stored, upcoming)
+    for warning in warnings:
+        remark(f"warning: {warning}")
 
 
-async def _put(tickler: Tickler, schedule: Schedule, version: int | None, by: str) -> tuple[StoredSchedule, int]:
+async def _put(tickler: Tickler, schedule: Schedule, version: int | None, by: str) -> tuple[StoredSchedule, int, list[str]]:
     schedules = tickler.schedules
     stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
     await tickler.audit.note(by, "put", owner=stored.owner, key=stored.key, detail=f"version {stored.version}")
-    return stored, tickler.now_ms()
+    return stored, tickler.now_ms(), tickler.warnings(stored.target)
 
 
 def _target(target: str | None, handler: str | None) -> object:

@@ -20,6 +20,7 @@ from tickler.cli.session import on_store
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress
+from tickler.observe.doctor import SHOWN
 from tickler.observe.scan import Scan, diagnosed, line
 from tickler.store import Misfit
 from tickler.tickler import Tickler
@@ -56,12 +57,12 @@ def _examine(store: str | None, deep: bool, repair: bool, as_json: bool) -> bool
     diagnosis = on_store(store, lambda tickler: _doctor(tickler, deep, repair))
     if as_json:
         answer(diagnosis)
-    elif diagnosis.findings:
-        _show(diagnosis)
-        if repair:
-            say(_what_is_left(diagnosis))
-    else:
-        say("nothing is wrong")
+        return diagnosis.healthy
+    _show(diagnosis)
+    if repair:
+        say("", _what_is_left(diagnosis))
+    elif not diagnosis.findings:
+        say("", "nothing is wrong")
     return diagnosis.healthy
 
 
@@ -85,7 +86,8 @@ def _show(diagnosis: Diagnosis) -> None:
     console = Console()
     if not console.is_terminal:
         columns = ["severity", "check", "count", "says", "example", "remedy"]
-        show_table(columns, [_cells(finding) for finding in diagnosis.findings])
+        passed = [["ok", name, "", SHOWN[name], "", ""] for name in diagnosis.passed]
+        show_table(columns, [*map(_cells, diagnosis.findings), *passed])
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("severity", "check", "count", "what is wrong, and what mends it"):
@@ -94,6 +96,8 @@ def _show(diagnosis: Diagnosis) -> None:
         severity, check, count, says, example, remedy = (visible(cell) for cell in _cells(finding))
         lines = [says, *([f"such as {example}"] if example else []), f"→ {remedy}", ""]
         table.add_row(Text(severity, COLOURS[severity]), check, count, Text("\n".join(lines)))
+    for name in diagnosis.passed:
+        table.add_row(Text("✓ ok", "green"), name, "", SHOWN[name])
     console.print(table)
 
 
@@ -112,9 +116,10 @@ def _remedy(finding: Finding) -> str:
 
 
 def _what_is_left(diagnosis: Diagnosis) -> str:
-    mended = sum(finding.repaired or 0 for finding in diagnosis.findings)
+    if not diagnosis.findings:
+        return "there was nothing to repair"
     left = [finding.check for finding in diagnosis.findings if not finding.is_mended]
-    return f"{mended:,} mended; " + (f"left: {', '.join(left)}" if left else "nothing is left")
+    return f"{diagnosis.repaired:,} mended; " + (f"left: {', '.join(left)}" if left else "nothing is left")
 
 
 def _scan(url: str, as_json: bool) -> bool:

@@ -6,14 +6,18 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
+from tickler.cli.options import FLAG, AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
 from tickler.cli.output import answer, remark
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_schedules
-from tickler.schedule import State
+from tickler.fires import Health, health_to_json
+from tickler.schedule import Id, State
 from tickler.schedule_json import stored_to_json
+from tickler.schedules import Page
+from tickler.tickler import Tickler
 
 StateOption = Annotated[State | None, typer.Option(help="Only those in this state.")]
+FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Only those that have a dead fire.")]
 PrefixOption = Annotated[str | None, typer.Option("--key-prefix", metavar="TEXT", help="With --owner: keys that begin so.")]
 
 
@@ -21,22 +25,34 @@ def command(
     owner: OwnerOption = None,
     key_prefix: PrefixOption = None,
     state: StateOption = None,
+    failing: FailingOption = False,
     limit: LimitOption = 50,
     after: AfterOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show schedules, by owner and key."""
-    page = on_store(
-        store,
-        lambda tickler: tickler.schedules.list(owner=owner, key_prefix=key_prefix, state=state, limit=limit, after=after),
-    )
+    """Show schedules, by owner and key, each with its last result."""
+
+    async def read(tickler: Tickler) -> tuple[Page, dict[Id, Health]]:
+        page = await tickler.schedules.list(
+            owner=owner, key_prefix=key_prefix, state=state, failing=failing, limit=limit, after=after
+        )
+        return page, await tickler.fires.health(each.id for each in page.items)
+
+    page, health = on_store(store, read)
     if as_json:
-        answer({"items": [stored_to_json(each) for each in page.items], "next": page.next})
+        items = [stored_to_json(each) | health_to_json(health[each.id]) for each in page.items]
+        answer({"items": items, "next": page.next})
         return
     if not page.items:
-        remark("there is no such schedule" if owner or state else "there are no schedules")
+        remark(_none(failing=failing, narrowed=bool(owner or state)))
         return
-    show_schedules(page.items)
+    show_schedules(page.items, health)
     if page.next:
         remark(f"there are more: --after {page.next}")
+
+
+def _none(*, failing: bool, narrowed: bool) -> str:
+    if failing:
+        return "no schedule is failing"
+    return "there is no such schedule" if narrowed else "there are no schedules"

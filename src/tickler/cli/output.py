@@ -20,6 +20,7 @@ TONES = {
     "unreadable": "red",
     "unindexed": "red",
     "dead": "red",
+    "failing": "red",
     "waiting": "yellow",
     "delivered": "green",
     "failed": "red",
@@ -59,7 +60,7 @@ def show_table(
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column in whole)
     for row in shown:
-        table.add_row(*(Text(cell, style=TONES.get(cell.partition(" ")[0], "")) for cell in row))
+        table.add_row(*(Text(cell, style=TONES.get(cell.partition(" ")[0].rstrip(","), "")) for cell in row))
     console.print(table)
 
 

@@ -13,7 +13,7 @@ from tickler.cli.output import answer, say
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_fires, show_history, show_schedule, upcoming_of
 from tickler.errors import ScheduleNotFound
-from tickler.fires import Entry, Fire, FireState
+from tickler.fires import Entry, Fire, FireState, Health, health_to_json
 from tickler.schedule import StoredSchedule
 from tickler.schedule_json import stored_to_json
 from tickler.tickler import Tickler
@@ -30,6 +30,7 @@ class Known(msgspec.Struct, frozen=True):
     """What the store has of a schedule."""
 
     schedule: StoredSchedule
+    health: Health
     fires: list[Fire]
     history: list[Entry]
     now_ms: int
@@ -48,9 +49,14 @@ def command(
     upcoming = upcoming_of(known.schedule, known.now_ms, number)
     if as_json:
         more = {"words": in_words(known.schedule.when), "upcoming": upcoming_json(upcoming)}
-        answer(stored_to_json(known.schedule) | more | {"fires": known.fires, "history": known.history})
+        answer(
+            stored_to_json(known.schedule)
+            | health_to_json(known.health)
+            | more
+            | {"fires": known.fires, "history": known.history}
+        )
         return
-    show_schedule(known.schedule, upcoming)
+    show_schedule(known.schedule, upcoming, known.health)
     if known.fires:
         say("", "owed:")
         show_fires(known.fires)
@@ -67,4 +73,5 @@ async def _known(tickler: Tickler, owner: str, key: str, number: int) -> Known:
     for state in STATES:
         fires += (await tickler.fires.list(state=state, owner=owner, key=key, limit=MOST_FIRES)).items
     history = (await tickler.fires.history(owner, key, limit=number)).items if number else []
-    return Known(schedule, fires, history, tickler.now_ms())
+    health = (await tickler.fires.health([schedule.id]))[schedule.id]
+    return Known(schedule, health, fires, history, tickler.now_ms())

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from rich.console import Console
 
 from tickler.cli.moments import show_upcoming, utc
 from tickler.cli.output import say, show_table, visible
-from tickler.fires import Entry, Fire
+from tickler.fires import Entry, Fire, Health
 from tickler.observe.phrases import count, span
 from tickler.policy import policy_to_json
-from tickler.schedule import StoredSchedule
+from tickler.schedule import Id, StoredSchedule
 from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.when import Marked, in_words, marked
 
 NOMINAL = "nominal (UTC)"
 DUE = "due (UTC)"
+LAST = "last result (UTC)"
+FAILING = "failing"
+NO_HEALTH = Health()  # of what nobody has looked at
 WIDE = 120  # for fires
-WIDE_ENOUGH = 80  # for schedules
+WIDE_ENOUGH = 110  # for schedules
 LONGEST_PAYLOAD = 400  # characters of it that are shown
 
 
@@ -32,30 +35,47 @@ def upcoming_of(schedule: StoredSchedule, now_ms: int, n: int) -> list[Marked]:
     return marked(schedule.when, after_ms, n, schedule.ends_at) if schedule.state != "unreadable" else []
 
 
-def show_schedule(schedule: StoredSchedule, upcoming: Sequence[Marked]) -> None:
+def show_schedule(schedule: StoredSchedule, upcoming: Sequence[Marked], health: Health = NO_HEALTH) -> None:
     say(str(schedule.id))
-    for name, value in _fields(schedule):
+    for name, value in _fields(schedule, health):
         say(f"  {name:<9} {value}")
     if upcoming:
         say("", *([] if schedule.state == "active" else [f"if it were not {schedule.state}:"]))
         show_upcoming(upcoming, schedule.tz)
 
 
-def show_schedules(schedules: Sequence[StoredSchedule], console: Console | None = None) -> None:
+def show_schedules(schedules: Sequence[StoredSchedule], health: Mapping[Id, Health], console: Console | None = None) -> None:
     """One a line; on a terminal that is too narrow for that, on two."""
     console = console or Console()
     if console.is_terminal and console.width < WIDE_ENOUGH:
         for each in schedules:
             due = "" if each.next_fire_at is None else f", due {utc(each.next_fire_at)} UTC"
-            console.out(visible(f"{each.owner}/{each.key}  {each.state}{due}"), highlight=False)
-            console.out(visible(f"  {each.when} in {each.tz}"), highlight=False)
+            last = last_text(health[each.id])
+            console.out(visible(f"{each.owner}/{each.key}  {state_text(each, health[each.id])}{due}"), highlight=False)
+            console.out(visible(f"  {each.when} in {each.tz}{f', {last} UTC' if last else ''}"), highlight=False)
         return
     show_table(
-        ["owner", "key", "when", "zone", "state", DUE],
-        [[each.owner, each.key, str(each.when), each.tz, each.state, utc(each.next_fire_at)] for each in schedules],
+        ["owner", "key", "when", "zone", "state", DUE, LAST],
+        [
+            [each.owner, each.key, str(each.when), each.tz, state_text(each, of), utc(each.next_fire_at), last_text(of)]
+            for each in schedules
+            for of in (health[each.id],)
+        ],
         whole=("state", DUE),
         console=console,
     )
+
+
+def state_text(schedule: StoredSchedule, health: Health) -> str:
+    """That it is failing says more than that it is active."""
+    if not health.failing:
+        return schedule.state
+    return FAILING if schedule.state == "active" else f"{FAILING}, {schedule.state}"
+
+
+def last_text(health: Health) -> str:
+    """The last result, and when that was."""
+    return "" if health.last is None else f"{health.last.happened} {utc(health.last.at)}"
 
 
 def show_fires(fires: Sequence[Fire], console: Console | None = None) -> None:
@@ -90,9 +110,10 @@ def target_text(target: Target | None) -> str:
     return msgspec.json.encode(target).decode()
 
 
-def _fields(schedule: StoredSchedule) -> list[tuple[str, str]]:
+def _fields(schedule: StoredSchedule, health: Health) -> list[tuple[str, str]]:
     fields = [("when", f"{schedule.when} in {schedule.tz}"), ("", in_words(schedule.when))]
-    fields.append(("state", schedule.state if schedule.reason is None else f"{schedule.state}: {schedule.reason}"))
+    state = state_text(schedule, health)
+    fields.append(("state", state if schedule.reason is None else f"{state}: {schedule.reason}"))
     if schedule.next_fire_at is not None and (offset_ms := schedule.offset_ms()):
         fields.append(("due", f"{utc(schedule.next_fire_at)} UTC, {span(offset_ms)} of it from its spread"))
     fields.append(("target", target_text(schedule.target)))

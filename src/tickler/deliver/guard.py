@@ -86,7 +86,10 @@ _METADATA = frozenset(
 _HOST_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 # Such a name is read as IPv4 by somebody on the way: 127.1, 0x7f.1, 2130706433, 127.0.0.1.
 _ENDS_IN_A_NUMBER = re.compile(r"(.*\.)?(\d+|0x[0-9a-f]*)\.?")
-_REMEDY = "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
+_LOCALHOST = re.compile(r"(.*\.)?localhost\.?")  # all of these names are this machine's (RFC 6761)
+_LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+_ANY_PORT = "if it should be reached; any port is allowed there"
+_REMEDY = f"name its network in allow_networks= or TICKLER_ALLOW_NETWORKS {_ANY_PORT}"
 _METADATA_REMEDY = "name it by itself in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached"
 
 log = logging.getLogger("tickler.deliver")
@@ -148,8 +151,7 @@ class AddressGuard:
         for network, what in _NOT_PUBLIC:
             if read in network:
                 disguise = "" if inner is None else f", standing for {inner}"
-                remedy = _METADATA_REMEDY if read in _METADATA else _REMEDY
-                raise AddressRefused(f"{read} is {what} ({network}){disguise}: {remedy}")
+                raise AddressRefused(f"{read} is {what} ({network}){disguise}: {self._remedy(read, network, inner)}")
         if isinstance(read, IPv6Address) and read not in _PUBLIC_V6:
             raise AddressRefused(f"{read} is no public address: {_REMEDY}")
         self._check_port(port)
@@ -162,6 +164,16 @@ class AddressGuard:
         except AddressRefused as refused:
             raise PermissionError(errno.EACCES, str(refused)) from refused
         return make(family, kind, protocol)
+
+    def _remedy(self, address: Address, network: Network, inner: IPv4Address | None) -> str:
+        """The one variable that is needed, with as little as does it: the worker itself, or the one address."""
+        if address in _METADATA:
+            return _METADATA_REMEDY
+        if inner is not None:
+            return _REMEDY
+        needed = network if network in _LOOPBACK else address
+        how = f"add {needed} to TICKLER_ALLOW_NETWORKS" if self._networks else f"set TICKLER_ALLOW_NETWORKS={needed}"
+        return f"{how} where the worker runs, or pass it in allow_networks=, {_ANY_PORT}"
 
     def _is_allowed(self, address: Address) -> bool:
         bits = address.max_prefixlen if address in _METADATA else _TRANSLATOR_BITS if address in _TRANSLATED_HERE else 0
@@ -178,9 +190,9 @@ class AddressGuard:
             return self.check_address(plain, port)
         if len(host) > 254 or not _HOST_NAME.fullmatch(host):
             raise AddressRefused(f"{host[:100]!r} is no host's name: use letters, digits, '-' and '.'")
-        if not self._networks:  # otherwise it depends on the addresses it has
-            self._check_port(port)
-        return None
+        if _LOCALHOST.fullmatch(host) and not any(self._is_allowed(network[0]) for network in _LOOPBACK):
+            return self.check_address("127.0.0.1", port)
+        return None  # the port, too, depends on the addresses that it has
 
     def _check_port(self, port: int) -> None:
         if port not in self._ports:

@@ -38,15 +38,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a store, the worst first. It is `healthy` when nothing is left that is more than worth knowing."""
+    """What is wrong with a store, the worst first, and what was found to be right.
+
+    It is `healthy` when nothing is left that is more than worth knowing.
+    """
 
     at: int
     deep: bool
     findings: list[Finding]
+    passed: list[str] = []  # names of the checks that were made and found nothing
     healthy: bool = True  # from __post_init__ on
 
     def __post_init__(self) -> None:
         force_setattr(self, "healthy", all(found.severity == "info" or found.is_mended for found in self.findings))
+
+    @property
+    def repaired(self) -> int:
+        """How many things were mended."""
+        return sum(found.repaired or 0 for found in self.findings)
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

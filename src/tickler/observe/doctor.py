@@ -17,7 +17,7 @@ Judge = Callable[[Standing], Finding | None]
 Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # how many were mended, and how many are left
 
 # These read the whole store. They come first, since mending what they find may be what the others need.
-DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fires)
+DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fire)
 QUICK: tuple[Judge, ...] = (
     working.no_worker,
     working.nothing_claimed,
@@ -30,6 +30,24 @@ QUICK: tuple[Judge, ...] = (
     kept.unpruned,
     kept.storage,
 )
+# What a check that found nothing has shown. A check is named after its function, as its findings are.
+SHOWN: dict[str, str] = {
+    "unindexed": "every enabled schedule is in the index",
+    "orphans": "every row of the index has its schedule",
+    "stale-next-fire": "every schedule waits for its next instant",
+    "no-worker": "a worker claims what is due, or nothing is to be delivered",
+    "nothing-claimed": "workers find what is due",
+    "overdue": "what is due is claimed within a minute",
+    "clock": "this machine and all workers agree with the clock of the store",
+    "tzdata": "this machine's time zone database is as new as the store's",
+    "set-aside": "every schedule reads",
+    "outdated": "no worker has met rows of a newer format",
+    "dead": "no fire was given up",
+    "unpruned": "the history is pruned",
+}
+# Checks that look no further where another one has found something.
+AFTER: dict[str, tuple[str, ...]] = {"nothing-claimed": ("no-worker",), "overdue": ("no-worker", "nothing-claimed")}
+
 REPAIRS: dict[str, Repair] = {
     "unindexed": mirror.reindex,
     "orphans": mirror.drop_orphans,
@@ -44,16 +62,27 @@ async def doctor(
 ) -> Diagnosis:
     """Quick checks are a bounded number of bounded queries; deep ones read everything. Nothing is changed but by `repair`."""
     found: dict[str, Finding] = {}
+    passed: list[str] = []
     for find in DEEP if deep else ():
         finding = await find(store, clock, progress)
-        if finding is not None:
+        if finding is None:
+            passed.append(name_of(find))
+        else:
             found[finding.check] = await _mended(finding, store, clock, progress) if repair else finding
     standing = await look(store, clock)
     for judge in QUICK:
         finding = judge(standing)
-        if finding is not None and finding.check not in found:
+        if finding is None:
+            passed.append(name_of(judge))
+        elif finding.check not in found:
             found[finding.check] = await _mended(finding, store, clock, progress) if repair else finding
-    return Diagnosis(at=standing.now_ms, deep=deep, findings=worst_first(list(found.values())))
+    passed = [name for name in passed if not any(other in found for other in (name, *AFTER.get(name, ())))]
+    return Diagnosis(at=standing.now_ms, deep=deep, findings=worst_first(list(found.values())), passed=passed)
+
+
+def name_of(check: Find | Judge) -> str:
+    """As its findings name it."""
+    return check.__name__.replace("_", "-")
 
 
 async def _mended(finding: Finding, store: Store, clock: Clock, progress: OnProgress) -> Finding:

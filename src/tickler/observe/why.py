@@ -26,11 +26,15 @@ PATIENCE_MS = 5_000  # what is due for less than this is about to be claimed
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One link of the chain. `good` is False where it keeps the schedule from firing."""
+    """One link of the chain. `good` is False where it keeps the schedule from firing, and nobody meant it to.
+
+    `idle` marks what is as somebody wanted it, and does not fire: it is paused, or finished.
+    """
 
     about: str
     says: str
     good: bool = True
+    idle: bool = False
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -130,6 +134,27 @@ def _of_now(known: Known) -> tuple[str, list[Fact]]:
 
 
 def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
+    """What is dead comes first: nobody tries it again, whatever else is fine."""
+    stands = _as_it_stands(known, schedule)
+    dead = [fire for fire in known.fires if fire.state == "dead"]
+    if not dead:
+        return stands
+    stands = stands.removeprefix(f"{known.id} is not due yet: ")
+    for name, pronoun in ((f"{known.id}'s ", "its "), (f"{known.id} ", "it ")):
+        stands = f"{pronoun}{stands.removeprefix(name)}" if stands.startswith(name) else stands
+    return f"{_of_the_dead(known.id, dead, schedule.when)}; {stands}"
+
+
+def _of_the_dead(id: Id, dead: Sequence[Fire], when: When) -> str:
+    last = dead[-1]
+    if len(dead) == 1:
+        return f"{id}'s fire of {instant(last.nominal_at, when)} {_state_of(last, when, last.nominal_at)}"
+    many = f"{len(dead)}{' or more' if len(dead) == MOST_FIRES else ''} fires of {id} are dead"
+    because = f" ({last.reason})" if last.reason else ""
+    return f"{many}, the last of {instant(last.nominal_at, when)}{because}: send them again with `{_retry_all(id)}`"
+
+
+def _as_it_stands(known: Known, schedule: StoredSchedule) -> str:
     id, now_ms, next_at = known.id, known.now_ms, schedule.next_fire_at
     if schedule.state == "finished":
         return _finished(known, schedule)
@@ -206,7 +231,7 @@ def _why_nothing_happened(known: Known, schedule: StoredSchedule, at: int, momen
             return f"{moment} is still to come, but {id} {_why_not_active(schedule)}"
         return f"{moment} is still to come: {id} fires then unless it is changed"
     if schedule.state == "active" and next_at is not None and next_at - schedule.offset_ms() <= at:
-        return _now_in_one_sentence(known, schedule)
+        return _as_it_stands(known, schedule)
     if not known.searched:
         return f"nothing is known of {moment}: the history of {id} is longer than what was searched"
     if schedule.target is None:
@@ -264,21 +289,8 @@ def _stuck(known: Known) -> str | None:
 
 
 def _most_telling(known: Known) -> Fire | None:
-    """The oldest that is not settled; one that is dead only where there is no other, and nothing was delivered since."""
-    owed = [fire for fire in known.fires if fire.state != "dead"]
-    if owed or not known.fires:
-        return owed[0] if owed else None
-    dead = known.fires[-1]
-    return None if _delivered_since(dead, known.past) else dead
-
-
-def _delivered_since(dead: Fire, past: Sequence[Entry]) -> bool:
-    for entry in past:
-        if entry.fire_id == dead.id:
-            return False
-        if entry.happened == "delivered":
-            return entry.at > dead.nominal_at
-    return False
+    """The oldest that is still to be delivered."""
+    return next((fire for fire in known.fires if fire.state != "dead"), None)
 
 
 def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
@@ -323,12 +335,13 @@ def _what_came_of_it(id: Id, moment: str, entries: Sequence[Entry]) -> str:
 def _declared(schedule: StoredSchedule) -> Fact:
     target = "no target" if schedule.target is None else f"a target of type {schedule.target.__struct_config__.tag}"
     says = f"{schedule.when} in {schedule.when.tz}, with {target}, version {schedule.version}"
-    return Fact("declared", says if schedule.enabled else f"{says}; it is paused", schedule.enabled)
+    return Fact("declared", says if schedule.enabled else f"{says}; it is paused", idle=not schedule.enabled)
 
 
 def _indexed(schedule: StoredSchedule, now_ms: int) -> Fact:
     if schedule.state != "active" or schedule.next_fire_at is None:
-        return Fact("index", f"it is not in the index: it {_why_not_active(schedule)}", good=False)
+        idle = schedule.state in ("paused", "finished")
+        return Fact("index", f"it is not in the index: it {_why_not_active(schedule)}", good=idle, idle=idle)
     due = "due since" if schedule.next_fire_at <= now_ms else "due next at"
     spread = f", {span(schedule.offset_ms())} of it from its spread" if schedule.offset_ms() else ""
     return Fact("index", f"it is in the index, {due} {instant(schedule.next_fire_at, schedule.when)}{spread}")
@@ -361,8 +374,11 @@ def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
     if first.state == "waiting":
         return Fact("fire", f"{many}{until}, wait until those before them are settled, as its overlap says")
     because = f" ({first.reason})" if first.reason else ""
-    all_of_them = f"tickler retry --all --owner {quote(known.id.owner)} --key {quote(known.id.key)}"
-    return Fact("fire", f"{many}{until}, are dead{because}: send them again with `{all_of_them}`", good=False)
+    return Fact("fire", f"{many}{until}, are dead{because}: send them again with `{_retry_all(known.id)}`", good=False)
+
+
+def _retry_all(id: Id) -> str:
+    return f"tickler retry --all --owner {quote(id.owner)} --key {quote(id.key)}"
 
 
 def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:

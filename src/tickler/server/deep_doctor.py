@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickler.observe.diagnosis import Diagnosis
+from tickler.server.deeds import note
 from tickler.server.problems import Refused
 from tickler.server.service import Asked, service_of
 
@@ -16,3 +17,12 @@ async def examine(request: Asked, *, repair: bool = False) -> Diagnosis:
         return await service.tickler.doctor(deep=True, repair=repair)
     finally:
         service.is_examined = False
+
+
+async def repair_all(request: Asked) -> Diagnosis:
+    """Mend what can be mended. The audit log tells of it where something was."""
+    diagnosis = await examine(request, repair=True)
+    if diagnosis.repaired:
+        mended = ", ".join(f"{found.check}: {found.repaired:,}" for found in diagnosis.findings if found.repaired)
+        await note(request, "repaired", detail=mended)
+    return diagnosis

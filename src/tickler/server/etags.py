@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from tickler.errors import InvalidInput
+from tickler.fires import Health, health_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import StoredSchedule
 from tickler.server.problems import Refused
@@ -16,17 +17,22 @@ _ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})(?:-([0-9a-f]{1,12})(?:-[0-9a-f]{1,3
 _REVISION = re.compile(r"([1-9]\d{0,17})-([0-9a-f]{1,12})")
 
 
-def etag(stored: StoredSchedule) -> dict[str, str]:
-    """Another one whenever the answer is another one: also when it fired, or ended, which is no new version."""
-    moves = f"{stored.state} {stored.next_fire_at} {stored.reason}".encode()
-    digest = hashlib.blake2b(moves, digest_size=6).hexdigest()
+def etag(stored: StoredSchedule, health: Health | None = None) -> dict[str, str]:
+    """Another one whenever the answer is another one: also when it fired, failed or ended, which is no new version.
+
+    As long as nothing has happened to it, the one of an answer without its health is the same.
+    """
+    moves = f"{stored.state} {stored.next_fire_at} {stored.reason}"
+    if health is not None and health != Health():
+        moves += f" {health_to_json(health)}"
+    digest = hashlib.blake2b(moves.encode(), digest_size=6).hexdigest()
     return {"etag": f'"{revision_text(stored)}-{digest}"'}
 
 
-def is_known(request: Asked, stored: StoredSchedule) -> bool:
-    """Whether what the caller has, by `If-None-Match`, is what would be answered."""
+def is_known(request: Asked, answered: str) -> bool:
+    """Whether what the caller has, by `If-None-Match`, is what would be answered with this etag."""
     known = [each.removeprefix("W/") for each in _listed(request, "if-none-match")]
-    return "*" in known or etag(stored)["etag"] in known
+    return "*" in known or answered in known
 
 
 def expected_by(request: Asked) -> Expected | None:

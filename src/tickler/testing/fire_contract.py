@@ -5,6 +5,7 @@ from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
+from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
 from tickler.testing.lifecycle_contract import LifecycleContract
@@ -24,6 +25,7 @@ class FireStoreContract(
     ByHandContract,
     LifecycleContract,
     HistoryContract,
+    HealthContract,
     ContentsContract,
 ):
     """What everything that keeps fires must do. See `StoreContract` for what to give it."""

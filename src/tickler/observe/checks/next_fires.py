@@ -13,7 +13,7 @@ from tickler.schedule import StoredSchedule
 from tickler.store import Store
 
 
-async def stale_next_fires(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:
+async def stale_next_fire(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:
     """Where this machine's rules are the older ones, they prove nothing against what is stored: that is the finding then."""
     number, example, done = 0, None, 0
     total = await store.index.count()

@@ -11,6 +11,7 @@ from litestar import Response, delete, get, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
+from tickler.fires import health_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules import cursor_after
@@ -39,19 +40,24 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     owner, key = place(request)
     schedule: Schedule = await body_of(request, lambda fields: _declared(fields, owner, key))
     check_target(caller(request), schedule.target)
-    stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    tickler = service_of(request).tickler
+    stored, is_new = await tickler.schedules.write(schedule, version=expected_by(request))
     await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    return answered(msgspec.Raw(encode_stored(stored)), 201 if is_new else 200, etag(stored))
+    warnings = tickler.warnings(stored.target)
+    more = {"warnings": warnings} if warnings else {}
+    return answered(msgspec.Raw(encode_stored(stored, more)), 201 if is_new else 200, etag(stored))
 
 
 @get(PATH, opt={"scope": "read"})
 async def get_schedule(request: Asked) -> Response[bytes]:
-    """One, as it is stored."""
+    """One, as it is stored, and how its fires fare."""
     Query(request)
     stored = await schedule_at(request)
-    if is_known(request, stored):
-        return Response(b"", status_code=304, headers=etag(stored))
-    return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))
+    health = (await service_of(request).tickler.fires.health([stored.id]))[stored.id]
+    headers = etag(stored, health)
+    if is_known(request, headers["etag"]):
+        return Response(b"", status_code=304, headers=headers)
+    return answered(msgspec.Raw(encode_stored(stored, health_to_json(health))), headers=headers)
 
 
 @delete(PATH, opt={"scope": "write"}, status_code=204)
@@ -74,7 +80,7 @@ async def options_of_schedule(request: Asked) -> Response[None]:
 @get("/v1/schedules", opt={"scope": "read"})
 async def list_schedules(request: Asked) -> Response[bytes]:
     """By owner and key, a page at a time: of as many as are asked for, or fewer that are about 4 MB."""
-    query = Query(request, "owner", "key_prefix", "state", "limit", "after")
+    query = Query(request, "owner", "key_prefix", "state", "failing", "limit", "after")
     states: tuple[State, ...] = get_args(State)
     prefix = query.text("key_prefix")
     try:
@@ -86,15 +92,18 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     state = query.one_of("state", states)
     if state == "unindexed" and caller(request).owner is not None:
         raise Refused(422, "to find those, all are compared with the index: whoever operates the service may ask", "state")
+    failing = query.one_of("failing", ("true", "false")) == "true"
     left, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    tickler = service_of(request).tickler
     items: list[msgspec.Raw] = []
     size = 0
     while True:
-        page = await service_of(request).tickler.schedules.list(
-            owner=owner, key_prefix=prefix or None, state=state, limit=min(left, READ_TOGETHER), after=after
+        page = await tickler.schedules.list(
+            owner=owner, key_prefix=prefix or None, state=state, failing=failing, limit=min(left, READ_TOGETHER), after=after
         )
+        health = await tickler.fires.health(stored.id for stored in page.items)
         for stored in page.items:
-            item = msgspec.Raw(encode_stored(stored))
+            item = msgspec.Raw(encode_stored(stored, health_to_json(health[stored.id])))
             size += len(item)
             if items and size > MOST_PAGE_BYTES:
                 return answered({"items": items, "next": after})
@@ -145,15 +154,16 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
 
 @get("/v1/preview", opt={"scope": "read"})
 async def preview(request: Asked) -> Response[bytes]:
-    """The next instants of an expression that is not stored."""
-    query = Query(request, "when", "tz", "n", "after")
+    """The next instants of an expression that is not stored; and what there is to say of a target."""
+    query = Query(request, "when", "tz", "n", "after", "target")
     text = query.text("when")
     if text is None:
         raise Refused(400, "is missing: give an expression such as '0 9 * * tue'", "when")
     when = parse_when(text, tz=query.text("tz"))
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
-    return await _preview(request, when, query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after)
+    count, start = query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after
+    return await _preview(request, when, count, start, target=query.text("target"))
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
@@ -190,12 +200,16 @@ HANDLERS = [
 ]
 
 
-async def _preview(request: Asked, when: When, count: int, after: int, until: int | None = None) -> Response[bytes]:
+async def _preview(
+    request: Asked, when: When, count: int, after: int, until: int | None = None, target: str | None = None
+) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     previews, asking = service_of(request).previews, caller(request).token_id or ""
     following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
     instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
-    return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
+    found = {"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants}
+    warnings = service_of(request).tickler.warnings(target)
+    return answered(found | {"warnings": warnings} if warnings else found)
 
 
 def _declared(fields: object, owner: str, key: str) -> Schedule:

@@ -13,8 +13,7 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 from tickler.errors import TicklerError
 from tickler.recent import Event
 from tickler.server.bodies import answered, empty_body
-from tickler.server.deeds import note
-from tickler.server.deep_doctor import examine
+from tickler.server.deep_doctor import examine, repair_all
 from tickler.server.description.document import document
 from tickler.server.live import events_of
 from tickler.server.problems import Refused
@@ -67,9 +66,7 @@ async def repair(request: Asked) -> Response[bytes]:
     """Look at everything, and mend what can be mended while workers run."""
     Query(request)
     await empty_body(request)
-    diagnosis = await examine(request, repair=True)
-    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
-    return answered(diagnosis)
+    return answered(await repair_all(request))
 
 
 @get("/v1/audit", opt={"scope": "read"})

@@ -11,7 +11,7 @@ import msgspec
 from tickler.fires import FireState
 from tickler.schedule import State
 from tickler.server.description.routes import NDJSON, ROUTES, Route
-from tickler.server.description.types import EARLIEST_MS, LATEST_MS, StoredScheduleBody
+from tickler.server.description.types import EARLIEST_MS, LATEST_MS, ScheduleWithHealth, StoredScheduleBody
 from tickler.server.problems import MEDIA_TYPE, Problem
 from tickler.version import VERSION
 
@@ -26,6 +26,10 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "key": ("key", _TEXT),
     "key_prefix": ("key_prefix", {**_TEXT, "minLength": 0, "pattern": _NAME.replace("+", "*")}),
     "state": ("state", {"type": "string", "enum": list(get_args(State))}),
+    "failing": (
+        "failing",
+        {"type": "string", "enum": ["true", "false"], "description": "`true`: only those that have a dead fire"},
+    ),
     "fire_state": ("state", {"type": "string", "enum": list(get_args(FireState))}),
     "limit": ("limit", {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100}),
     "after": ("after", {"type": "string", "description": "the `next` of an earlier page"}),
@@ -34,6 +38,7 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "after_instant": ("after", _INSTANT),
     "when": ("when", {"type": "string", "minLength": 1, "maxLength": 4_096, "format": "when"}),
     "tz": ("tz", {"type": "string", "default": "UTC", "format": "time-zone"}),
+    "target": ("target", {"type": "string", "maxLength": 2_048, "description": "a URL that fires are to go to"}),
     "budget_ms": ("budget_ms", {"type": "integer", "minimum": 1, "maximum": 300_000, "default": 50_000}),
     "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
 }
@@ -128,7 +133,7 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.answers is not None:
         good["content"] = _content(route.answers)
     responses = {str(route.status): good}
-    if route.answers is StoredScheduleBody:
+    if route.answers in (StoredScheduleBody, ScheduleWithHealth):
         good["headers"] = {
             "etag": {
                 "required": True,

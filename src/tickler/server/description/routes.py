@@ -12,7 +12,15 @@ from tickler.fires import Fire, FirePage, HistoryPage
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
-from tickler.server.description.types import Preview, Retried, RetryBody, ScheduleBody, SchedulePage, StoredScheduleBody
+from tickler.server.description.types import (
+    Preview,
+    Retried,
+    RetryBody,
+    ScheduleBody,
+    SchedulePage,
+    ScheduleWithHealth,
+    StoredScheduleBody,
+)
 from tickler.server.stats import Stats
 
 NDJSON = "application/x-ndjson"
@@ -42,11 +50,11 @@ ROUTES = (
           "Make or replace a schedule", StoredScheduleBody, body=ScheduleBody, refuses=(412, 415, 422),
           headers=("if-match", "if-none-match: *")),
     Route("get", _SCHEDULE, "getSchedule",
-          "A schedule as it is stored", StoredScheduleBody, refuses=(404, 422), headers=("if-none-match",)),
+          "A schedule as it is stored", ScheduleWithHealth, refuses=(404, 422), headers=("if-none-match",)),
     Route("delete", _SCHEDULE, "deleteSchedule",
           "Remove it, and cancel what it owes", None, 204, refuses=(404, 412, 422), headers=("if-match",)),
     Route("get", "/v1/schedules", "listSchedules",
-          "Schedules by owner and key", SchedulePage, query=("owner", "key_prefix", "state", *_PAGED), refuses=(422,)),
+          "Schedules by owner and key", SchedulePage, query=("owner", "key_prefix", "state", "failing", *_PAGED), refuses=(422,)),
     Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Hold new fires", StoredScheduleBody,
           refuses=(404, 412, 422), headers=("if-match",)),
     Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Fire again, from now on", StoredScheduleBody,
@@ -58,7 +66,7 @@ ROUTES = (
     Route("get", f"{_SCHEDULE}/fires", "historyOfSchedule",
           "What happened to its fires", HistoryPage, query=_PAGED, refuses=(422,)),
     Route("get", "/v1/preview", "preview",
-          "The next instants of an expression", Preview, query=("when", "tz", "n", "after_instant"), refuses=(422,)),
+          "The next instants of an expression", Preview, query=("when", "tz", "n", "after_instant", "target"), refuses=(422,)),
     Route("post", "/v1/schedules:import", "importSchedules", "Put a schedule a line", NDJSON, body=NDJSON),
     Route("get", "/v1/schedules:export", "exportSchedules", "Every schedule a line", NDJSON, query=("owner",), refuses=(422,)),
     Route("get", "/v1/fires", "listFires",

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tickler.clock import EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS
+from tickler.fires import Happened
 from tickler.policy import Delivery, Missed, Overlap
 from tickler.schedule import State
 
@@ -29,6 +30,7 @@ _Zone = Annotated[
 ]
 _Url = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
 _Seconds = Annotated[float, Meta(ge=0, le=31_622_400)]
+_Warnings = Annotated[list[str], Meta(description="why a worker with the settings of the service would not deliver it")]
 _Ms = Annotated[int, Meta(description="milliseconds since the epoch, UTC")]
 
 
@@ -134,12 +136,27 @@ class StoredScheduleBody(msgspec.Struct):
     ends_at: str | msgspec.UnsetType = msgspec.UNSET
     delete_after: bool | msgspec.UnsetType = msgspec.UNSET
     reason: str | msgspec.UnsetType = msgspec.UNSET
+    warnings: _Warnings | msgspec.UnsetType = msgspec.UNSET
+
+
+class LastResult(msgspec.Struct):
+    """What happened last to a fire of a schedule, and when: the newest entry of its history."""
+
+    result: Happened
+    at: _Ms
+
+
+class ScheduleWithHealth(StoredScheduleBody, kw_only=True):
+    """A schedule as it is stored, and how its fires fare. It is failing while a fire of its is dead."""
+
+    failing: bool
+    last: LastResult | None
 
 
 class SchedulePage(msgspec.Struct):
     """Some schedules, and the cursor for the following ones."""
 
-    items: list[StoredScheduleBody]
+    items: list[ScheduleWithHealth]
     next: str | None
 
 
@@ -157,6 +174,7 @@ class Preview(msgspec.Struct):
     tz: str
     words: str
     next: list[PreviewedInstant]
+    warnings: _Warnings | msgspec.UnsetType = msgspec.UNSET
 
 
 class Retried(msgspec.Struct):

@@ -6,8 +6,9 @@ from typing import Any
 
 from litestar import Response, get, post
 
-from tickler.server.deeds import note
-from tickler.server.deep_doctor import examine
+from tickler.observe.doctor import SHOWN
+from tickler.observe.phrases import count
+from tickler.server.deep_doctor import examine, repair_all
 from tickler.server.pages.page import form_of, page
 from tickler.server.service import Asked, service_of
 
@@ -16,22 +17,22 @@ from tickler.server.service import Asked, service_of
 async def doctor(request: Asked) -> Response[str]:
     """A few quick looks; the button looks at everything."""
     diagnosis = await service_of(request).tickler.doctor()
-    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def check(request: Asked) -> Response[Any]:
     await form_of(request)
     diagnosis = await examine(request)
-    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def repair(request: Asked) -> Response[Any]:
     await form_of(request)
-    diagnosis = await examine(request, repair=True)
-    await note(request, "repaired", detail=f"{len(diagnosis.findings)} findings")
-    return await page(request, "doctor", "doctor", diagnosis=diagnosis)
+    diagnosis = await repair_all(request)
+    said = f"{count(diagnosis.repaired, 'thing')} repaired." if diagnosis.repaired else "There was nothing to repair."
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN, said=said)
 
 
 HANDLERS = [doctor, check, repair]

@@ -27,6 +27,7 @@ from tickler.when import When
 from tickler.when.zones import load_zone
 
 MOST_FIELDS = 100
+MAX_NAV_COUNT = 99  # dead fires that the navigation counts
 
 NAV = (("now", "/", "Now"), ("forecast", "/forecast", "Forecast"), ("schedules", "/schedules", "Schedules"),
        ("failed", "/failed", "Failed"), ("doctor", "/doctor", "Doctor"), ("deeds", "/deeds", "Log"))  # fmt: skip
@@ -50,8 +51,15 @@ SAID = {
 
 async def page(request: Asked, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
     """`here` is the part of the page that is open."""
-    form_token = await service_of(request).sessions.form_token(_asking(request).asking)
-    return _rendered(request, name, here, status, {**values, "form_token": form_token})
+    who = _asking(request)
+    form_token = await service_of(request).sessions.form_token(who.asking)
+    counts = {} if who is NOBODY else {"failed": await _count_dead(request, who.owner)}
+    return _rendered(request, name, here, status, {**values, "form_token": form_token, "counts": counts})
+
+
+async def _count_dead(request: Asked, owner: str | None) -> int:
+    """Fires that were given up, no further than one more than is shown."""
+    return len((await service_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
 def _rendered(request: Asked, name: str, here: str, status: int, values: Mapping[str, Any]) -> Response[str]:
@@ -59,6 +67,7 @@ def _rendered(request: Asked, name: str, here: str, status: int, values: Mapping
     nav = [each for each in NAV if who.owner is None or each[0] not in FOR_ALL_OWNERS]
     shared = {
         "here": here,
+        "max_count": MAX_NAV_COUNT,
         "nav": nav if who is not NOBODY else [],
         "who": who,
         "may": {scope: scope in who.scopes for scope in ("read", "write", "operate")},
@@ -124,7 +133,7 @@ def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[An
         return see("/login", next=_wanted(request))
     if isinstance(error, ScheduleNotFound):  # whose own remedy is for programmers
         problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
-    return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": ""})
+    return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": "", "counts": {}})
 
 
 def _wanted(request: Asked) -> str | None:

@@ -8,6 +8,7 @@ from litestar import Response, get, post
 
 from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
+from tickler.fires import Health
 from tickler.nameless import SOMEBODY
 from tickler.schedule import StoredSchedule
 from tickler.server.deeds import note
@@ -43,16 +44,18 @@ async def schedule(request: Asked) -> Response[str]:
     ]
     fires = [fire for each in owed for fire in each]
     listed = [fire for each in owed for fire in each[:LISTED]]
+    health = Health(failing=bool(owed[-1]))
     reads = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
         request, "schedule", "schedules",
-        owner=owner, key=key, stored=stored, history=history,
+        owner=owner, key=key, stored=stored, history=history, health=health,
+        warnings=[] if stored is None else tickler.warnings(stored.target),
         may_edit=stored is not None and may_edit(caller(request), stored.target),
         fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
         words=in_words(stored.when) if stored is not None and reads else "",
         upcoming=_upcoming(stored) if stored is not None and reads else [],
         why=await tickler.why(owner, key, names_workers=names_workers(request)), delete=DELETE.format(owner, key),
-        drawn=timeline(history.items, fires, tickler.now_ms()),
+        drawn=timeline(history.items, fires, tickler.now_ms(), _paused_at(stored)),
     )  # fmt: skip
 
 
@@ -86,6 +89,11 @@ async def change(request: Asked) -> Response[Any]:
 
 
 HANDLERS = [schedule, change]
+
+
+def _paused_at(stored: StoredSchedule | None) -> int | None:
+    """Since when it has been paused at least: whatever was changed last, it was paused from then on."""
+    return stored.updated_at if stored is not None and stored.state == "paused" else None
 
 
 def _upcoming(stored: StoredSchedule) -> list[tuple[int, tuple[str, ...]]]:

@@ -28,7 +28,8 @@ from tickler.target import HttpTarget, PythonTarget, Target
 from tickler.when import At, iso_utc
 
 PAGE = 30
-STATES = tuple(each for each in get_args(State) if each != "unindexed")  # there is no short way to those
+FAILING = "failing"  # beside the states: has a dead fire
+STATES = (FAILING, *(each for each in get_args(State) if each != "unindexed"))  # there is no short way to those
 ZONES = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
 POLICY_TEXTS = ("delivery", "missed", "overlap")
 POLICY_NUMBERS = ("spread", "attempts", "timeout")
@@ -37,7 +38,7 @@ KINDS = ("http", "python", "none", "keep")
 
 @get("/schedules", opt={"scope": "read"})
 async def schedules(request: Asked) -> Response[str]:
-    who, asked = caller(request), request.query_params
+    who, asked, tickler = caller(request), request.query_params, service_of(request).tickler
     owner = who.owner or asked.get("owner", "").strip() or None
     prefix = asked.get("key", "").strip() or None
     state = asked.get("state") or None
@@ -48,16 +49,18 @@ async def schedules(request: Asked) -> Response[str]:
             raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")
         if state == "unindexed":
             raise InvalidInput("to find those that are not in the index, all are compared with it: let the doctor do so")
-        found = await service_of(request).tickler.schedules.list(
+        found = await tickler.schedules.list(
             owner=owner,
             key_prefix=prefix,
-            state=state,
+            state=None if state == FAILING else state,
+            failing=state == FAILING,
             limit=PAGE,
             after=asked.get("after") or None,
         )
     except InvalidInput as error:
         return await page(request, "schedules", "schedules", 422, found=None, error=str(error), **values)
-    return await page(request, "schedules", "schedules", found=found, error="", **values)
+    health = await tickler.fires.health(each.id for each in found.items)
+    return await page(request, "schedules", "schedules", found=found, health=health, error="", **values)
 
 
 @get("/new-schedule", opt={"scope": "write"})
@@ -116,8 +119,10 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         version: Expected = 0 if stored is None else _revision(fields)
         done = await service.tickler.schedules.update(schedule, version=version)
     except VersionConflict:
-        says = "exists already: open it to change it" if stored is None else "was changed meanwhile: open it again"
-        return await _form(request, fields, stored, {"key": says})
+        if stored is None:
+            return await _form(request, fields, stored, {"key": "exists already: open it to change it"})
+        changed = "Somebody else has changed this schedule meanwhile, so nothing was saved."
+        return await _form(request, fields, stored, {"form": changed})
     except TicklerError as error:
         problem = problem_of(error)
         if problem.status >= 500:

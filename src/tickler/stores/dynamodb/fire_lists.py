@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import gathered
-from tickler.fires import Due, Fire, FireState
+from tickler.dynamo.batches import gathered, in_turns
+from tickler.fires import Due, Fire, FireState, Health
 from tickler.schedule import Id
 from tickler.stores.dynamodb import fire_layout, layout
 from tickler.stores.dynamodb.fire_layout import fire_of, place_of, schedule_of, which
+from tickler.stores.dynamodb.history import read_history
 from tickler.stores.dynamodb.layout import number, place, text
 from tickler.stores.dynamodb.owing import own_fires
 from tickler.stores.dynamodb.search import SparseIndex
@@ -55,6 +56,31 @@ async def list_fires(
         if len(entries) < limit or len(found) >= limit:
             return found[:limit]
         after = entries[-1].place
+
+
+async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: int) -> list[Id]:
+    """The first ids after `after` of schedules with a dead fire, of one owner or all. Reads the keys of all that are dead."""
+
+    async def walk(partition: str) -> set[Id]:
+        return {schedule_of(each.key) async for each in _listed_in(table, "dead", partition, None) if owner in (None, each.owner)}
+
+    parts = all_of(await gathered(map(walk, fire_layout.listed_partitions("dead"))))
+    return sorted(id for id in set().union(*parts) if after is None or id > after)[:limit]
+
+
+async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:
+    """One query a schedule; two, where its head tells that a fire of its has died some time."""
+    known = [id for id in ids if layout.can_exist(id)]
+    heads = await get_many(table.client, table.name, [layout.head_key(id) for id in known])
+    died = {layout.id_of(head) for head in heads if "dead" in head}
+
+    async def look(id: Id) -> Health:
+        past = await read_history(table, id, None, 1)
+        dead = await own_fires(table, id, "dead", limit=1) if id in died else []
+        return Health(past[0][1] if past else None, bool(dead))
+
+    found = all_of(await in_turns(known, look))
+    return dict.fromkeys(ids, Health()) | dict(zip(known, found, strict=True))
 
 
 async def next_at(table: Table) -> int | None:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import BY_HAND, MAX_CLAIM_BYTES, Claim, Due, Entry, Fire, FireState, Settlement, cancelled, retried
+from tickler.fires import BY_HAND, MAX_CLAIM_BYTES, Claim, Due, Entry, Fire, FireState, Health, Settlement, cancelled, retried
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
 from tickler.stores.dynamodb.fire_lease import Leaser
-from tickler.stores.dynamodb.fire_lists import find_fire, list_fires, next_at, peek
+from tickler.stores.dynamodb.fire_lists import find_fire, health, list_fires, next_at, peek
 from tickler.stores.dynamodb.fire_settle import Settler
 from tickler.stores.dynamodb.history import inserts, read_history
 from tickler.stores.dynamodb.order import Order
@@ -117,6 +117,9 @@ class DynamodbFires:
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         return await read_history(self._table, id, before, limit)
+
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        return await health(self._table, ids)
 
     async def next_at(self) -> int | None:
         return await next_at(self._table)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tickler.schedule import Id, State, StoredSchedule
 from tickler.schedules import Decide
+from tickler.stores.dynamodb.fire_lists import failing_ids
 from tickler.stores.dynamodb.index import refuse_using
 from tickler.stores.dynamodb.reads import listed_ids, owners_ids, read
 from tickler.stores.dynamodb.records import DynamodbRecords
@@ -40,11 +41,15 @@ class DynamodbSchedules:
         known = (await read(self._table, [id])).get(id)
         return None if known is None else known.stored
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
         """Of one owner and any state: as it is. Otherwise by way of an index, which may be behind by a moment."""
         found: list[StoredSchedule] = []
         while True:
-            if owner is not None and state is None:
+            if failing:
+                ids = await failing_ids(self._table, owner, after, limit)
+            elif owner is not None and state is None:
                 ids = await owners_ids(self._table, owner, after, limit)
             else:
                 ids = await listed_ids(self._table, _LISTED_AS[state], owner, after, limit)

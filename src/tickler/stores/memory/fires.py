@@ -17,6 +17,7 @@ from tickler.fires import (
     Entry,
     Fire,
     FireState,
+    Health,
     Settlement,
     cancelled,
     entry_number,
@@ -157,6 +158,11 @@ class MemoryFires:
             found = [each for each in found if each[:2] < (before[0], entry_number(before[1]))]
         found.sort(key=lambda each: each[:2], reverse=True)
         return [(str(number), entry) for _, number, entry in found[:limit]]
+
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        dead = {_id(fire) for fire in self._tables.fires.values() if fire.state == "dead"}
+        last = {id: await self.history(id=id, before=None, limit=1) for id in ids}
+        return {id: Health(found[0][1] if found else None, id in dead) for id, found in last.items()}
 
     async def next_at(self) -> int | None:
         rows = [entry.next_fire_at for id, entry in self._tables.index.items() if self._has_target(id)]

@@ -29,8 +29,13 @@ class MemorySchedules:
     async def get(self, id: Id) -> StoredSchedule | None:
         return self.read(id)
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
         ids = sorted(id for id in self._tables.schedules if owner in (None, id.owner) and (after is None or id > after))
+        if failing:
+            dead = {fire.schedule_id for fire in self._tables.fires.values() if fire.state == "dead"}
+            ids = [id for id in ids if id in dead]
         every = (stored for id in ids if (stored := self.read(id)) is not None)
         return [stored for stored in every if state in (None, stored.state)][:limit]
 

@@ -14,6 +14,7 @@ from tickler.stores.postgres.rows import transposed
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
 
+FAILING = "SELECT owner, key FROM {schema}.tickler_fires WHERE state = 'dead'"
 _REMEMBER = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT owner, key, at, happened, $6::bigint, entry

@@ -19,6 +19,7 @@ from tickler.fires import (
     Entry,
     Fire,
     FireState,
+    Health,
     Settlement,
     cancelled,
     entry_number,
@@ -171,6 +172,16 @@ _OPEN_ONE = """
 _HISTORY = """
     SELECT number, entry FROM {schema}.tickler_history
     WHERE owner = $1 AND key = $2 AND (at, number) < ($3, $4) ORDER BY at DESC, number DESC LIMIT $5
+"""
+_HEALTH = """
+    SELECT wanted.owner, wanted.key, last.entry, EXISTS (
+        SELECT FROM {schema}.tickler_fires f WHERE f.owner = wanted.owner AND f.key = wanted.key AND f.state = 'dead'
+    )
+    FROM unnest($1::text[], $2::text[]) AS wanted (owner, key)
+    LEFT JOIN LATERAL (
+        SELECT h.entry FROM {schema}.tickler_history h
+        WHERE h.owner = wanted.owner AND h.key = wanted.key ORDER BY h.at DESC, h.number DESC LIMIT 1
+    ) AS last ON true
 """
 _NEXT_AT = """
     SELECT least(
@@ -337,6 +348,13 @@ class PostgresFires:
         found = await self._database.read(lambda connection: connection.fetch(sql, *id, *place, limit))
         return [(str(number), _decode_entry(entry)) for number, entry in found]
 
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        sql = self._database.sql(_HEALTH)
+        found = await self._database.read(lambda connection: connection.fetch(sql, *transposed(ids))) if ids else []
+        return {
+            Id(owner, key): Health(None if entry is None else _decode_entry(entry), dead) for owner, key, entry, dead in found
+        }
+
     async def next_at(self) -> int | None:
         sql = self._database.sql(_NEXT_AT)
         earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
@@ -359,7 +377,8 @@ class PostgresFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [limit, state]
-        query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2"
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2 {sparse}"
         if id is not None:
             parameters += id
             query += " AND f.owner = $3 AND f.key = $4"

@@ -182,7 +182,9 @@ class PostgresSchedules:
         found = await self._database.read(lambda connection: read(connection, self._database, list(dict.fromkeys(ids))))
         return [found.get(id) for id in ids]
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
         by, query = _LISTED_FROM[state]
         parameters: list[object] = [limit]
         if owner is not None:
@@ -191,6 +193,8 @@ class PostgresSchedules:
         if after is not None:
             parameters += after
             query += f" AND ({by}.owner, {by}.key) > (${len(parameters) - 1}, ${len(parameters)})"
+        if failing:
+            query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
         return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 

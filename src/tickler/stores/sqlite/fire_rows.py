@@ -11,6 +11,8 @@ from tickler.schedule import Id
 from tickler.stores.sqlite import rows
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
+# Says also what follows from it, by which the sparse index of what is not open is found.
+FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
 _REMEMBER = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),

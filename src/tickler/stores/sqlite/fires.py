@@ -20,6 +20,7 @@ from tickler.fires import (
     Entry,
     Fire,
     FireState,
+    Health,
     Settlement,
     cancelled,
     entry_number,
@@ -84,6 +85,20 @@ _DELETE_FINISHED = """
         AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = s.owner AND key = s.key)
 """
 _HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
+# By the place in the list that was given.
+_HEALTH = """
+    SELECT
+        (
+            SELECT h.entry FROM tickler_history h
+            WHERE h.owner = json_extract(wanted.value, '$[0]') AND h.key = json_extract(wanted.value, '$[1]')
+            ORDER BY h.at DESC, h.number DESC LIMIT 1
+        ),
+        EXISTS (
+            SELECT 1 FROM tickler_fires f
+            WHERE f.owner = json_extract(wanted.value, '$[0]') AND f.key = json_extract(wanted.value, '$[1]') AND f.state = 'dead'
+        )
+    FROM json_each(?) AS wanted ORDER BY wanted.key
+"""
 _NEXT_AT = """
     SELECT min(at) FROM (
         SELECT min(next_fire_at) AS at FROM tickler_index WHERE has_target = 1
@@ -236,6 +251,13 @@ class SqliteFires:
         found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchall())
         return [(str(number), _decode_entry(entry)) for number, entry in found]
 
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        found = await self._connection.read(lambda connection: connection.execute(_HEALTH, (rows.as_json(ids),)).fetchall())
+        return {
+            id: Health(None if entry is None else _decode_entry(entry), bool(dead))
+            for id, (entry, dead) in zip(ids, found, strict=True)
+        }
+
     async def next_at(self) -> int | None:
         found = await self._connection.read(lambda connection: connection.execute(_NEXT_AT).fetchone())
         earliest: int | None = found[0]
@@ -262,7 +284,8 @@ class SqliteFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [state]
-        query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ?"
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ? {sparse}"
         if id is not None:
             query, parameters = f"{query} AND f.owner = ? AND f.key = ?", [*parameters, *id]
         if owner is not None:

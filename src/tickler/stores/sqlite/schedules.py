@@ -78,13 +78,17 @@ class SqliteSchedules:
     async def get(self, id: Id) -> StoredSchedule | None:
         return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)
 
-    async def list(self, *, owner: str | None, state: State | None, after: Id | None, limit: int) -> list[StoredSchedule]:
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
         by = _ORDERED_BY.get(state, "s") if state else "s"
         query, parameters = _LISTED_FROM[state], []
         if owner is not None:
             query, parameters = f"{query} AND {by}.owner = ?", [owner]
         if after is not None:
             query, parameters = f"{query} AND ({by}.owner, {by}.key) > (?, ?)", [*parameters, *after]
+        if failing:
+            query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
         query, bound = f"{query} ORDER BY {by}.owner, {by}.key LIMIT ?", [*parameters, limit]
         return [
             _stored(row) for row in await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())

@@ -3,6 +3,7 @@ import { show } from "./page.js";
 import { follow } from "./stream.js";
 
 const MOST_LISTED = 12;
+const MOST_FAILED = Number(document.querySelector("nav").dataset.maxCount); // that the navigation counts
 const SHOWN_MS = 60_000;
 const fires = [];
 const list = document.getElementById("fires");
@@ -12,6 +13,9 @@ const main = live.closest("main");
 const hasNone = document.getElementById("no-fires");
 const storeClock = document.querySelector("[data-clock=store]");
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
+const nextDue = document.getElementById("next-due");
+let dueAt = Number(nextDue.querySelector("time")?.dataset.ms ?? (nextDue.textContent === "now" ? 1 : 0));
+let hasMore = nextDue.textContent.startsWith("not known");
 let offset = Number(storeClock.dataset.ms) - Date.now();
 
 const ofRows = ["sleeping", "due", "late"];
@@ -28,15 +32,37 @@ function showNumbers(stats) {
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
   }
+  showFailed(stats.dead);
   offset = stats.now_ms - Date.now();
   showClocks();
   showWorkers(stats.workers, stats.now_ms);
-  const nextDue = document.getElementById("next-due");
-  if (!stats.next_due_at) nextDue.textContent = stats.more ? "not known: there are too many" : "nothing";
+  dueAt = stats.next_due_at;
+  hasMore = stats.more;
+  showNextDue();
+}
+
+/** An instant that has passed is not the next: what is due is about to be claimed. */
+function showNextDue() {
+  const isPast = dueAt && dueAt <= Date.now() + offset;
+  if (isPast) document.getElementById("first-due")?.remove();
+  if (!dueAt) nextDue.textContent = hasMore ? "not known: there are too many" : "nothing";
+  else if (isPast) nextDue.textContent = "now";
   else {
     if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
-    show(nextDue.firstElementChild, stats.next_due_at);
+    show(nextDue.firstElementChild, dueAt);
   }
+}
+
+/** The count beside *Failed*, in the navigation of this page too. */
+function showFailed(number) {
+  const link = document.querySelector("nav a[href='/failed']");
+  let place = link.querySelector(".count");
+  if (!number) return place?.remove();
+  if (!place) {
+    place = Object.assign(document.createElement("span"), { className: "count" });
+    link.append(" ", place);
+  }
+  place.textContent = number > MOST_FAILED ? `${MOST_FAILED}+` : number;
 }
 
 function ago(ms) {
@@ -108,7 +134,9 @@ function showFire(fire) {
     textContent: `${late >= 1000 ? `${(late / 1000).toFixed(1)} s late, ` : ""}took ${fire.duration_ms ?? 0} ms`,
   });
   item.append(time, state, what, took);
-  list.prepend(item);
+  item.dataset.at = fire.at;
+  // What took longer is told of later: by when they began, the latest first.
+  list.insertBefore(item, [...list.children].find((other) => Number(other.dataset.at) <= fire.at) ?? null);
   while (list.children.length > MOST_LISTED) list.lastElementChild.remove();
 }
 
@@ -153,7 +181,11 @@ function draw() {
 }
 
 showClocks();
-setInterval(() => live.dataset.state === "lost" || showClocks(), 1000);
+setInterval(() => {
+  if (live.dataset.state === "lost") return;
+  showClocks();
+  showNextDue();
+}, 1000);
 setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 100);
 draw();
 follow(live, { stats: showNumbers, fire: showFire }, {

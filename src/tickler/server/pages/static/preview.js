@@ -4,6 +4,9 @@ const when = document.getElementById("when");
 const tz = document.getElementById("tz");
 const list = document.getElementById("preview");
 const words = document.getElementById("preview-words");
+const kind = document.getElementById("kind");
+const to = document.getElementById("to");
+const warning = document.getElementById("to-warning"); // what the service would refuse to deliver to
 const days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const here = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 let timer = 0;
@@ -40,12 +43,14 @@ function minutes(at) {
 async function show() {
   const mine = ++asked;
   const query = new URLSearchParams({ when: when.value, tz: tz.value || "UTC", n: "10" });
+  if (kind.value === "http" && to.value) query.set("target", to.value);
   const answer = await fetch(`/v1/preview?${query}`, { headers: { accept: "application/json" } });
   const found = await answer.json();
   if (mine !== asked) return;
   blame(answer.ok ? null : found.field === "tz" ? "tz" : "when");
   words.className = answer.ok ? "words" : "error";
   words.textContent = !answer.ok ? found.detail : found.next.length ? found.words ?? "" : "It never fires again: no instant is left.";
+  warning.textContent = answer.ok ? (found.warnings ?? []).map((each) => `${each[0].toUpperCase()}${each.slice(1)}.`).join(" ") : "";
   list.replaceChildren(...(answer.ok ? found.next : []).map(item));
 }
 
@@ -68,12 +73,11 @@ for (const example of document.querySelectorAll(".example")) {
     soon();
   });
 }
+to.addEventListener("input", soon);
 if (document.querySelector("[data-new]")) tz.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 show().catch(() => {});
 
 // The target: its field is named for its kind, and not there where nothing is to be said.
-const kind = document.getElementById("kind");
-const to = document.getElementById("to");
 const hint = document.getElementById("to-hint");
 const KINDS = { http: ["URL", "it is sent there by POST"], python: ["The handler's name", hint?.textContent ?? ""] };
 
@@ -85,6 +89,7 @@ function showTarget() {
 }
 
 kind.addEventListener("change", () => {
+  soon();
   if (to.value.includes("://") !== (kind.value === "http")) to.value = "";
   showTarget();
 });

@@ -7,6 +7,8 @@ const USED = "a[href], button, summary, input:not([type=hidden]), .scroll";
 const { owner, key } = document.querySelector("[data-schedule]").dataset;
 const news = document.getElementById("news");
 const MOST_LOOKS = 3; // a fire is told of before its history is written
+const SAID_MS = 60_000;
+let readAt = Date.now();
 let looks = 0;
 let awaited = null;
 let isBusy = false;
@@ -42,6 +44,7 @@ function replace(part, fresh) {
 }
 
 async function refresh() {
+  readAt = Date.now();
   const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
   if (!answer.ok || answer.redirected) return; // gone, or signed out: what is shown was so, and whatever is pressed next tells
   const fresh = parts(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -75,6 +78,13 @@ const stream = follow(document.getElementById("live"), {
     soon(fire);
   },
 });
+
+// What is said of when it fires next is true for a minute, or until it fires.
+setInterval(() => {
+  const dueAt = Number(document.querySelector("[data-due-at]")?.dataset.dueAt ?? 0);
+  const isDue = dueAt > readAt && dueAt <= Date.now();
+  if (!document.hidden && !isBusy && (isDue || Date.now() - readAt >= SAID_MS)) soon();
+}, EVERY_MS);
 
 // A browser has few connections for all of its tabs: those that nobody looks at need none.
 document.addEventListener("visibilitychange", () => {
