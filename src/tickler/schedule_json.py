@@ -14,7 +14,7 @@ from tickler.index import IndexRow
 from tickler.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
-from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
+from tickler.when import At, Unreadable, When, read_instant, read_when, when_from_json
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 MOST_LEVELS = 100
@@ -26,17 +26,14 @@ _decode = msgspec.json.Decoder().decode
 
 
 def schedule_to_json(schedule: Schedule) -> dict[str, object]:
-    """Plain JSON values, defaults left out; `schedule_from_json` reads them back to an equal schedule."""
+    """Plain JSON values, defaults left out, instants in milliseconds; `schedule_from_json` reads them back to an equal one."""
     fields: dict[str, object] = {"owner": schedule.owner, "key": schedule.key, "when": str(schedule.when), "tz": schedule.tz}
     fields |= msgspec.to_builtins(_body(schedule))
-    for bound in ("starts_at", "ends_at"):
-        if (at := getattr(schedule, bound)) is not None:
-            fields[bound] = iso_utc(at)
     return fields | {"enabled": schedule.enabled}
 
 
 def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
-    """The same, the payload always there, and what the store knows of it; those instants are in milliseconds."""
+    """The same, the payload always there, and what the store knows of it."""
     fields = schedule_to_json(schedule) | {
         "payload": schedule.payload,
         "state": schedule.state,

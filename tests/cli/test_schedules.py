@@ -103,7 +103,7 @@ def test_add_answers_in_json_with_what_lies_ahead(here: Here, file_url: str) -> 
     answer = here("add", "u1", "k", NEW_YEAR, "--json").json
     assert (answer["owner"], answer["key"], answer["when"], answer["state"]) == ("u1", "k", "at(2035-01-01T09:00:00Z)", "active")
     assert answer["next_fire_at"] == 2_051_254_800_000
-    assert answer["upcoming"] == [{"at": "2035-01-01T09:00:00+00:00", "marks": []}]
+    assert answer["upcoming"] == [{"at": 2_051_254_800_000, "local": "2035-01-01T09:00:00+00:00", "marks": []}]
 
 
 def test_what_its_spread_adds_is_shown(here: Here, file_url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -41,7 +42,7 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
             "target": {"type": "http", "url": "https://example.org/hook"},
             "payload": {"n": [1, None]},
             "policy": {"attempts": 3},
-            "starts_at": "2031-01-01T00:00:00Z",
+            "starts_at": 1_924_992_000_000,
             "enabled": True,
             "state": "active",
             "next_fire_at": 1_925_020_800_000,
@@ -50,6 +51,34 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
             "updated_at": 1_921_406_400_000,
         }
     )
+
+
+def instants(value: Any, name: str = "") -> Iterator[Any]:
+    """What an answer has under `at`, or a name that ends in `_at`."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from instants(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from instants(each, name)
+    elif name == "at" or name.endswith("_at"):
+        yield value
+
+
+async def test_every_instant_in_an_answer_is_in_milliseconds(t: Tickler, api: Api, clock: ManualClock) -> None:
+    bounds = {"starts_at": "2030-11-20T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z"}
+    await api.put(PATH, {"when": "@hourly", "target": {"type": "python", "handler": "echo"}, **bounds})
+    fire_id = (await api.post(f"{PATH}/trigger")).json["id"]
+    found = [*instants((await api.get(f"/v1/fires/{fire_id}")).json)]
+    clock.advance(3_600)
+    await t.tick()
+    for more in ("", "/preview?n=3", "/why", "/fires"):
+        found += instants((await api.get(PATH + more)).json)
+    for path in ("/v1/schedules", "/v1/stats", "/v1/audit", "/v1/doctor", "/v1/forecast"):
+        found += instants((await api.get(path)).json)
+    found += instants((await api.get("/v1/schedules:export")).lines)
+    assert len(found) > 20
+    assert [each for each in found if each is not None and not isinstance(each, int)] == []
 
 
 async def test_putting_it_again_is_new_only_the_first_time(api: Api, clock: ManualClock) -> None:
@@ -363,7 +392,7 @@ async def test_a_preview_says_the_next_instants_in_the_zone_of_the_schedule(api:
     preview = (await api.get(f"{PATH}/preview?n=2&after=2031-03-29T12:00:00%2B01:00")).json
     assert preview["words"]
     assert preview["when"] == "30 2 * * *"
-    assert [each["at"] for each in preview["next"]] == ["2031-03-30T03:00:00+02:00", "2031-03-31T02:30:00+02:00"]
+    assert [each["local"] for each in preview["next"]] == ["2031-03-30T03:00:00+02:00", "2031-03-31T02:30:00+02:00"]
     assert preview["next"][0]["marks"]
     assert preview["next"][1]["marks"] == []
     last = (await api.get(f"{PATH}/preview?after=2031-03-31T12:00:00Z")).json
@@ -372,7 +401,7 @@ async def test_a_preview_says_the_next_instants_in_the_zone_of_the_schedule(api:
 
 async def test_an_expression_can_be_previewed_before_it_is_put(api: Api) -> None:
     found = (await api.get("/v1/preview?when=0+9+*+*+tue&tz=Europe/Paris&n=1")).json
-    assert found["next"] == [{"at": "2030-11-26T09:00:00+01:00", "marks": []}]
+    assert found["next"] == [{"at": 1_921_910_400_000, "local": "2030-11-26T09:00:00+01:00", "marks": []}]
     for query, status, field in (
         ("", 400, "when"),
         ("when=no", 422, "when"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import get_args
 
 import msgspec
@@ -194,7 +193,7 @@ async def _preview(request: Asked, when: When, count: int, after: int, until: in
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     previews, asking = service_of(request).previews, caller(request).token_id or ""
     following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
-    instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
+    instants = [each.to_json() for each in following]
     return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
 
 
@@ -215,7 +214,3 @@ async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[Sto
     stored = await change(owner, key, version=expected_by(request))
     await note(request, did, owner=owner, key=key)
     return answered(stored_to_json(stored), headers=etag(stored))
-
-
-def _to_iso(instant: datetime) -> str:
-    return instant.isoformat(timespec="seconds" if not instant.microsecond else "milliseconds")

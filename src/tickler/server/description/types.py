@@ -130,8 +130,8 @@ class StoredScheduleBody(msgspec.Struct):
     updated_at: _Ms
     target: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     policy: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    starts_at: str | msgspec.UnsetType = msgspec.UNSET
-    ends_at: str | msgspec.UnsetType = msgspec.UNSET
+    starts_at: _Ms | msgspec.UnsetType = msgspec.UNSET
+    ends_at: _Ms | msgspec.UnsetType = msgspec.UNSET
     delete_after: bool | msgspec.UnsetType = msgspec.UNSET
     reason: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -144,9 +144,10 @@ class SchedulePage(msgspec.Struct):
 
 
 class PreviewedInstant(msgspec.Struct):
-    """An instant with its offset, and what there is to say of the wall clock around it."""
+    """An instant, what the wall clock shows then, with its offset, and what there is to say of the clock around it."""
 
-    at: str
+    at: _Ms
+    local: str
     marks: list[str]
 
 
