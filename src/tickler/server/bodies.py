@@ -14,6 +14,8 @@ from tickler.server.service import Asked
 from tickler.strict_json import read_json
 
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+ACCEPT_PATCH = f"{MERGE_PATCH}, {JSON}"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -30,9 +32,26 @@ def check_bodiless(request: Asked) -> None:
 
 async def body_of(request: Asked) -> Any:
     """The JSON that was sent."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _media_type(request)
     if kind != JSON and not kind.endswith("+json"):
         raise Refused(415, "send JSON, with `content-type: application/json`", "content-type")
+    return await _read(request)
+
+
+async def merge_patch_of(request: Asked) -> Any:
+    """The JSON merge patch that was sent. Other kinds of patches would be taken for something else."""
+    if _media_type(request) not in (MERGE_PATCH, JSON):
+        raise Refused(
+            415, f"send a JSON merge patch, with `content-type: {MERGE_PATCH}`", "content-type", {"accept-patch": ACCEPT_PATCH}
+        )
+    return await _read(request)
+
+
+def _media_type(request: Asked) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _read(request: Asked) -> Any:
     try:
         return read_json(await request.body())
     except InvalidInput as error:

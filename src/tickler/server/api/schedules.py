@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import get_args
 
 import msgspec
-from litestar import Response, delete, get, post, put, route
+from litestar import Response, delete, get, patch, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
-from tickler.schedules import cursor_after
-from tickler.server.bodies import answered, body_of, empty_body
+from tickler.schedules import Written, cursor_after
+from tickler.server.bodies import ACCEPT_PATCH, answered, body_of, empty_body, merge_patch_of
 from tickler.server.deeds import note
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.problems import Refused
@@ -26,6 +26,7 @@ from tickler.when.marks import marked
 from tickler.when.words import in_words
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
+REMOVED = "tickler-removed"  # the header that names the fields which a put or a patch has taken away
 MOST_PREVIEWED = 100
 MOST_PAGE_BYTES = 4_000_000
 READ_TOGETHER = 200  # each may have a payload of 256 KB
@@ -38,9 +39,24 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     owner, key = place(request)
     schedule = _declared(await body_of(request), owner, key)
     check_target(caller(request), schedule.target)
-    stored, is_new = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
-    await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    return answered(stored_to_json(stored), 201 if is_new else 200, etag(stored))
+    written = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    await note(request, "put", owner=owner, key=key, detail=f"version {written.schedule.version}")
+    return _written(written)
+
+
+@patch(PATH, opt={"scope": "write"})
+async def patch_schedule(request: Asked) -> Response[bytes]:
+    """Change some fields and keep the rest: a JSON merge patch. With `If-Match` only if it is at that version."""
+    Query(request)
+    owner, key = place(request)
+    fields = _fields(await merge_patch_of(request), owner, key)
+    written = await service_of(request).tickler.schedules.patch(
+        owner, key, fields, version=expected_by(request), check=lambda schedule: check_target(caller(request), schedule.target)
+    )
+    await note(
+        request, "patched", owner=owner, key=key, detail=f"{', '.join(sorted(fields))}: version {written.schedule.version}"
+    )
+    return _written(written)
 
 
 @get(PATH, opt={"scope": "read"})
@@ -67,7 +83,7 @@ async def delete_schedule(request: Asked) -> None:
 @route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
 async def options_of_schedule(request: Asked) -> Response[None]:
     """Litestar's own answer names the first of these alone, where several functions share a path."""
-    return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PUT"})
+    return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PATCH, PUT", "accept-patch": ACCEPT_PATCH})
 
 
 @get("/v1/schedules", opt={"scope": "read"})
@@ -176,6 +192,7 @@ async def fires_of_schedule(request: Asked) -> Response[bytes]:
 HANDLERS = [
     options_of_schedule,  # first, or Litestar makes one of its own
     put_schedule,
+    patch_schedule,
     get_schedule,
     delete_schedule,
     list_schedules,
@@ -197,14 +214,25 @@ async def _preview(request: Asked, when: When, count: int, after: int, until: in
     return answered({"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants})
 
 
-def _declared(fields: object, owner: str, key: str) -> Schedule:
-    """From the body. Its place is in the path; where the body names one too, it is the same."""
-    if not isinstance(fields, dict):
+def _declared(body: object, owner: str, key: str) -> Schedule:
+    return schedule_from_json({**_fields(body, owner, key), "owner": owner, "key": key})
+
+
+def _fields(body: object, owner: str, key: str) -> dict[str, object]:
+    """Of the body, without its place, which is in the path; where the body names one too, it is the same."""
+    if not isinstance(body, dict):
         raise Refused(400, "the body is no object: send one with `when`, and `target` if it is to be delivered")
     for name, value in (("owner", owner), ("key", key)):
-        if fields.get(name) not in (None, value):
+        if body.get(name) not in (None, value):
             raise Refused(422, f"{name} in the body is not that of the path: leave it out of the body", name)
-    return schedule_from_json({**fields, "owner": owner, "key": key})
+    return {name: value for name, value in body.items() if name not in ("owner", "key")}
+
+
+def _written(written: Written) -> Response[bytes]:
+    """The schedule as it is now; what was taken from it is said beside, so that the JSON of a schedule is the same everywhere."""
+    removed = written.removed
+    headers = etag(written.schedule) | ({REMOVED: ", ".join(removed)} if removed else {})
+    return answered(stored_to_json(written.schedule), 201 if written.is_new else 200, headers)
 
 
 async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:

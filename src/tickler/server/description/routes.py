@@ -12,14 +12,22 @@ from tickler.fires import Fire, FirePage, HistoryPage
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
-from tickler.server.description.types import Preview, Retried, RetryBody, ScheduleBody, SchedulePage, StoredScheduleBody
+from tickler.server.description.types import (
+    Preview,
+    Retried,
+    RetryBody,
+    ScheduleBody,
+    SchedulePage,
+    SchedulePatch,
+    StoredScheduleBody,
+)
 from tickler.server.stats import Stats
 
 NDJSON = "application/x-ndjson"
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A method of a path. `query` and `headers` name what `openapi.py` describes; `refuses` is beyond what every route may."""
+    """A method of a path. `query` and `headers` name what `document.py` describes; `refuses` is beyond what every route may."""
 
     method: str
     path: str
@@ -32,7 +40,19 @@ class Route(msgspec.Struct, frozen=True):
     refuses: tuple[int, ...] = ()
     headers: tuple[str, ...] = ()
 
+    @property
+    def tag(self) -> str:
+        """By which clients group it."""
+        first = self.path.removeprefix("/v1/").partition("/")[0].partition(":")[0]
+        return first if first in TAGS else "service"
 
+
+TAGS = {
+    "schedules": "What users declare",
+    "fires": "What is to be delivered, and what could not be",
+    "preview": "When an expression fires",
+    "service": "The whole of it: ticks, numbers, the doctor, the audit log, health",
+}
 _SCHEDULE = "/v1/schedules/{owner}/{key}"
 _FIRE = "/v1/fires/{fire_id}"
 _PAGED = ("limit", "after")
@@ -41,6 +61,9 @@ ROUTES = (
     Route("put", _SCHEDULE, "putSchedule",
           "Make or replace a schedule", StoredScheduleBody, body=ScheduleBody, refuses=(412, 415, 422),
           headers=("if-match", "if-none-match: *")),
+    Route("patch", _SCHEDULE, "patchSchedule",
+          "Change some fields, and keep the rest", StoredScheduleBody, body=SchedulePatch, refuses=(404, 412, 415, 422),
+          headers=("if-match",)),
     Route("get", _SCHEDULE, "getSchedule",
           "A schedule as it is stored", StoredScheduleBody, refuses=(404, 422), headers=("if-none-match",)),
     Route("delete", _SCHEDULE, "deleteSchedule",
