@@ -159,6 +159,8 @@ MUTANTS = [
            "tests/server/test_who.py::test_bound_tokens_write_http_targets_only"),
     Mutant("say nothing of what a put removed", "removed_fields.py", "return [*_removed(old, new)]", "return []",
            "tests/server/test_schedules_api.py::test_a_put_that_replaces_says_beside_the_schedule_what_it_removed"),
+    Mutant("replace what is there without being told to", "cli/add.py", "version = 0 if is_refused else if_version",
+           "version = if_version", "tests/cli/test_schedules.py::test_add_refuses_a_key_that_is_there_and_says_what_to_do"),
     Mutant("publish defaults that generators send", "server/description/schemas.py", 'field.pop("default", None)', "pass",
            "tests/server/test_description.py"),
     Mutant("write bounds as text", "schedule_json.py",
