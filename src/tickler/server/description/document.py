@@ -23,6 +23,7 @@ _INSTANT = {
     "anyOf": [{"type": "integer", "minimum": EARLIEST_MS, "maximum": LATEST_MS}, {"type": "string", **INSTANT_TEXT}],
     "description": "milliseconds since the epoch, or ISO 8601 with an offset",
 }
+_CURSOR = {"type": "string", "minLength": 1, "description": "the `next` of an earlier page"}
 _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "owner": ("owner", _TEXT),
     "key": ("key", _TEXT),
@@ -30,7 +31,9 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "state": ("state", {"type": "string", "enum": list(get_args(State))}),
     "fire_state": ("state", {"type": "string", "enum": list(get_args(FireState))}),
     "limit": ("limit", {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100}),
-    "after": ("after", {"type": "string", "minLength": 1, "format": "cursor", "description": "the `next` of an earlier page"}),
+    "after": ("after", {**_CURSOR, "format": "cursor"}),
+    "after_fire": ("after", {**_CURSOR, "pattern": "^[0-9]{1,15}-[!-~]{1,199}$"}),
+    "after_deed": ("after", {**_CURSOR, "pattern": "^[0-9A-Za-z]([0-9A-Za-z-]{0,39})$"}),
     "n": ("n", {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}),
     "at": ("at", _INSTANT),
     "after_instant": ("after", _INSTANT),
