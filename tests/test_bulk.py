@@ -110,6 +110,14 @@ async def test_what_was_exported_is_imported_as_it_was(t: Tickler) -> None:
     assert {schedule.version for schedule in (await t.schedules.list()).items} == {1}  # nothing changed
 
 
+async def test_an_export_with_its_bounds_as_text_is_imported_and_exported_in_milliseconds(memory: Tickler) -> None:
+    """As exports were written once."""
+    bounds = {"starts_at": "2030-01-01T00:00:00.005Z", "ends_at": "2031-01-01T01:00:00+01:00"}
+    assert [result.error for result in await imported(memory, lines({**DAILY, **bounds}))] == [None]
+    line = json.loads(await exported(memory))
+    assert (line["starts_at"], line["ends_at"]) == (NOW_MS + 5, 1_924_992_000_000)
+
+
 async def test_an_export_may_be_of_one_owner_and_is_read_by_pages(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "PAGE", 2)
     await t.schedules.put_many(DECLARED)

@@ -154,8 +154,8 @@ def test_json_is_that_of_the_design() -> None:
         "target": {"type": "http", "url": "https://example.org/"},
         "payload": {"a": [1, None]},
         "policy": {"missed": "skip", "grace": 5},
-        "starts_at": "2030-11-20T12:00:00Z",
-        "ends_at": "2030-11-20T12:00:00.007Z",
+        "starts_at": NOW_MS,
+        "ends_at": NOW_MS + 7,
         "enabled": True,
     }
     declared = Schedule(

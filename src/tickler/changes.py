@@ -74,8 +74,15 @@ class Removal(NamedTuple):
     expires_at: int
 
 
-def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False) -> Change | None:
-    """Declare `schedule`. None when that is what is stored already.
+def put(
+    schedule: Schedule,
+    current: StoredSchedule | None,
+    now_ms: int,
+    *,
+    finished_is_fine: bool = False,
+    reason: str | None = None,
+) -> Change | None:
+    """Declare `schedule`. None when that is what is stored already. `reason` says why one that is not enabled is paused.
 
     A put that does not change the times keeps the next fire, due or not, as long as it lies within the bounds; one that does
     starts anew from `now_ms`. With `finished_is_fine`, a schedule whose last instant has passed is stored as finished;
@@ -87,7 +94,7 @@ def put(schedule: Schedule, current: StoredSchedule | None, now_ms: int, *, fini
     if current is not None and current.state in ("active", "paused", "finished") and _same(schedule, current):
         return None
     if not schedule.enabled:
-        return _change(schedule, current, now_ms, "leave")
+        return _change(schedule, current, now_ms, "leave", reason=reason)
     if current is not None and current.state in ("active", "finished") and _times(schedule) == _times(current):
         as_before = current.next_fire_at is None or (schedule.target is None) == (current.target is None)
         if _bounds(schedule) == _bounds(current) and as_before:

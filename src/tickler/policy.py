@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -72,12 +72,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
 
 def policy_to_json(policy: Policy) -> dict[str, object]:
     """What differs from the defaults, durations in seconds."""
-    fields: dict[str, object] = {}
-    for name in policy.__struct_fields__:
-        value = getattr(policy, name)
-        if value != getattr(DEFAULT_POLICY, name):
-            fields[name] = [_seconds(delay) for delay in value] if name == "backoff" else _seconds(value)
-    return fields
+    differing = (name for name in policy.__struct_fields__ if getattr(policy, name) != getattr(DEFAULT_POLICY, name))
+    return {name: _plain(getattr(policy, name)) for name in differing}
+
+
+def default_fields() -> dict[str, object]:
+    """What a policy is where nothing is said, durations in seconds."""
+    return {name: _plain(getattr(DEFAULT_POLICY, name)) for name in DEFAULT_POLICY.__struct_fields__}
+
+
+def _plain(value: object) -> object:
+    return [_seconds(delay) for delay in value] if isinstance(value, tuple) else _seconds(value)
 
 
 def policy_from_json(fields: object) -> Policy:
@@ -86,7 +91,12 @@ def policy_from_json(fields: object) -> Policy:
     unknown = sorted(str(name) for name in fields if name not in Policy.__struct_fields__)
     if unknown:
         raise InvalidSchedule(f"policy.{unknown[0]}", f"nobody reads that: use {', '.join(Policy.__struct_fields__)}")
-    return Policy(**fields) if fields else DEFAULT_POLICY
+    return Policy(**{name: _json_number(value) for name, value in fields.items()}) if fields else DEFAULT_POLICY
+
+
+def _json_number(value: Any) -> Any:
+    """JSON does not tell 3.0 from 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _seconds(value: object) -> object:

@@ -19,7 +19,7 @@ from tickler.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_j
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.strict_json import read_json
 from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
-from tickler.when import At, Unreadable, When, iso_utc, read_instant, read_when, when_from_json
+from tickler.when import At, Unreadable, When, read_instant, read_when, when_from_json
 
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 MOST_LEVELS = 100
@@ -36,7 +36,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def schedule_to_json(schedule: Schedule) -> dict[str, object]:
-    """Plain JSON values, defaults left out; `schedule_from_json` reads them back to an equal schedule."""
+    """Plain JSON values, defaults left out, instants in milliseconds; `schedule_from_json` reads them back to an equal one."""
     return _to_json(schedule, msgspec.to_builtins(schedule.payload))
 
 
@@ -49,14 +49,11 @@ def _to_json(schedule: Schedule, payload: object) -> dict[str, object]:
     fields: dict[str, object] = {"owner": schedule.owner, "key": schedule.key, "when": str(schedule.when), "tz": schedule.tz}
     body = _body(schedule, payload)
     fields |= {name: value if name == "payload" else msgspec.to_builtins(value) for name, value in body.items()}
-    for bound in ("starts_at", "ends_at"):
-        if (at := getattr(schedule, bound)) is not None:
-            fields[bound] = iso_utc(at)
     return fields | {"enabled": schedule.enabled}
 
 
 def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
-    """The same, the payload always there, and what the store knows of it; those instants are in milliseconds."""
+    """The same, the payload always there, and what the store knows of it."""
     return _stored_to_json(schedule, schedule.payload)
 
 

@@ -16,6 +16,8 @@ from tickler.changes import Change, Removal
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.fires import KEPT_MS
+from tickler.merge_patch import patched
+from tickler.removed_fields import removed_fields
 from tickler.revision import Expected, check_expected, check_version
 from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
 from tickler.seal import Sealer
@@ -71,10 +73,23 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 class Written(NamedTuple):
-    """A schedule as it is stored now, and whether there was none before."""
+    """A schedule as it is stored now, and as it was before; None where there was none."""
 
     schedule: StoredSchedule
-    is_new: bool
+    before: StoredSchedule | None
+
+    @property
+    def is_new(self) -> bool:
+        return self.before is None
+
+    @property
+    def removed(self) -> list[str]:
+        """The fields that it had before and has no longer, such as "target" or "policy.attempts"."""
+        return [] if self.before is None else removed_fields(self.before, self.schedule)
+
+
+def _anything(schedule: Schedule) -> None:
+    """Every schedule may be put."""
 
 
 class Schedules:
@@ -94,21 +109,49 @@ class Schedules:
         return (await self.write(schedule, using=using)).schedule
 
     async def write(self, schedule: Schedule, *, version: Expected | None = None, using: object = None) -> Written:
-        """Put, or with a `version` update; and say whether it is new."""
+        """Put, or with a `version` update; and say what was there before."""
         declared = _checked(schedule)
         if version is not None:
             check_version(version)
-        is_new = False
+        before: StoredSchedule | None = None
 
         def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
-            nonlocal is_new
-            is_new = current is None
+            nonlocal before
+            before = current
             if version is not None:
                 check_expected(str(declared.id), version, None if current is None else current.revision)
             return self._put(declared, current, now_ms)
 
         stored = await self._change_one(declared.id, decide, using)
-        return Written(stored, is_new)
+        return Written(stored, before)
+
+    async def patch(
+        self,
+        owner: str,
+        key: str,
+        fields: Mapping[str, object],
+        *,
+        version: Expected | None = None,
+        check: Callable[[Schedule], None] = _anything,
+        using: object = None,
+    ) -> Written:
+        """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
+
+        `ScheduleNotFound` when there is no such schedule. A patch that moves the target to another host has to name the headers
+        and the secret that are stored with it again, or None for them. `check` sees the outcome, and raises what forbids it.
+        """
+        id = checked_id(owner, key)
+        before: StoredSchedule | None = None
+
+        def decide(current: StoredSchedule, now_ms: int) -> Change | None:
+            nonlocal before
+            before = current
+            declared = patched(current, fields, self._sealer)
+            check(declared)
+            return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
+
+        stored = await self._change_one(id, _existing(id, decide, version), using)
+        return Written(stored, before)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
         """Put them all, or none: everything is checked before the first write, and an error names the position.
@@ -275,14 +318,20 @@ class Schedules:
         return found[:limit]
 
     def _put(
-        self, declared: Schedule, current: StoredSchedule | None, now_ms: int, *, finished_is_fine: bool = False
+        self,
+        declared: Schedule,
+        current: StoredSchedule | None,
+        now_ms: int,
+        *,
+        finished_is_fine: bool = False,
+        reason: str | None = None,
     ) -> Change | None:
         """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
             sealed = self._sealer.seal_target(declared.target, declared.owner, before)
             declared = declared if sealed is declared.target else replace(declared, target=sealed)
-        return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine)
+        return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine, reason=reason)
 
     def _puts(
         self, declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, *, finished_is_fine: bool = False

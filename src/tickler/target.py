@@ -29,9 +29,9 @@ _PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::(?:[1-9]\d{0
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
 _HANDLER = re.compile(r"[A-Za-z_][\w-]{0,63}")  # what a handler may well be called, and no host is
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
-_SQS_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
-_LAMBDA_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,140}(:[A-Za-z0-9$_-]{1,128})?")
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
+SQS_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
+LAMBDA_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,140}(:[A-Za-z0-9$_-]{1,128})?")
 # What Tickler says itself, and what belongs to the connection.
 _OUR_HEADERS = ("webhook-", "tickler-")
 _CONNECTION_HEADERS = frozenset(
@@ -119,7 +119,7 @@ class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
     arn: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.arn, str) or not _SQS_ARN.fullmatch(self.arn):
+        if not isinstance(self.arn, str) or not SQS_ARN.fullmatch(self.arn):
             raise InvalidSchedule("target.arn", "is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'")
 
 
@@ -129,7 +129,7 @@ class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True
     arn: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.arn, str) or not _LAMBDA_ARN.fullmatch(self.arn):
+        if not isinstance(self.arn, str) or not LAMBDA_ARN.fullmatch(self.arn):
             raise InvalidSchedule("target.arn", "is no function's: write 'arn:aws:lambda:eu-west-1:123456789012:function:name'")
 
 
@@ -213,7 +213,7 @@ def _checked_headers(headers: object) -> dict[str, str]:
         raise InvalidSchedule("target.headers", f"give a mapping of at most {MOST_HEADERS} names to values")
     checked: dict[str, str] = {}
     for name, value in headers.items():
-        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
+        if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
             raise InvalidSchedule("target.headers", "one has no name of a header: use letters, digits and '-'")
         lower = name.lower()
         if lower.startswith(_OUR_HEADERS) or lower in _CONNECTION_HEADERS:

@@ -114,8 +114,10 @@ async def test_a_bound_token_sees_its_own_on_every_page_and_nothing_else(visit: 
     assert await visitor.page.locator("[name=owner]").count() == 0
     await visitor.open("/failed/retry-all")
     await visitor.sees("1 dead fire of 1 schedule is handed")
-    visitor.refusals.add(404)
-    for place in ("/forecast", "/doctor", "/schedules/grace/digest", "/schedules/grace/digest/edit"):
+    visitor.refusals.update((403, 404))
+    for place in ("/forecast", "/doctor"):
+        assert await visitor.open(place) == 403
+    for place in ("/schedules/grace/digest", "/schedules/grace/digest/edit"):
         assert await visitor.open(place) == 404
 
 

@@ -65,7 +65,7 @@ def test_it_answers_in_json(here: Here) -> None:
         "when": "0 0 * * *",
         "tz": "Europe/Paris",
         "words": "at 00:00 every day",
-        "next": [{"at": "2026-10-26T00:00:00+01:00", "marks": []}],
+        "next": [{"at": 1_792_969_200_000, "local": "2026-10-26T00:00:00+01:00", "marks": []}],
     }
 
 

@@ -1,4 +1,4 @@
-"""`tickler add`, `list`, `show`, `pause`, `resume`, `trigger` and `delete`."""
+"""`tickler add`, `update`, `list`, `show`, `pause`, `resume`, `trigger` and `delete`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
-from tickler import HttpTarget, LambdaTarget, Policy, PythonTarget, Schedule, StoredSchedule, Weekly, connect_sync
+from tickler import Cron, HttpTarget, LambdaTarget, Policy, PythonTarget, Schedule, StoredSchedule, Weekly, connect_sync
 from tickler.audit import Deed
 
 from .conftest import Here
@@ -99,11 +100,124 @@ def test_add_can_be_held_to_the_version_that_was_seen(here: Here, url: str) -> N
     assert done.err == "tickler: u1/k is at version 2, not at version 1: read it again and repeat the change\n"
 
 
+def test_add_refuses_a_key_that_is_there_and_says_what_to_do(here: Here, url: str) -> None:
+    here("add", "u1", "k", "@daily", "--handler", "h", "--payload", "7")
+    before = stored(url)
+    done = here("add", "u1", "k", "@hourly")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "tickler: u1/k is there already, at version 1: change a part of it with `tickler update u1 k …`, "
+        "or pass --replace to put this in its place\n"
+    )
+    assert stored(url) == before
+    assert len(deeds(url)) == 1
+
+
+def test_add_replaces_all_of_it_when_told_to_and_says_what_is_gone(here: Here, file_url: str) -> None:
+    here("add", "u1", "k", "@daily", "--tz", "Europe/Paris", "--handler", "h", "--payload", "7", "--attempts", "3")
+    done = here("add", "u1", "k", "@hourly", "--tz", "Europe/Paris", "--replace")
+    assert done.err == "tickler: u1/k had before, and has no longer: target, payload, policy\n"
+    assert (stored(file_url).target, stored(file_url).version) == (None, 2)
+    here("add", "u1", "k", "@hourly", "--handler", "h", "--replace")
+    assert here("add", "u1", "k", "@hourly", "--if-version", "3", "--json").json["removed"] == ["target"]
+
+
+# update
+
+
+def test_update_changes_what_is_named_and_keeps_the_rest(here: Here, url: str) -> None:
+    here(
+        "add",
+        "u1",
+        "k",
+        "0 9 * * *",
+        "--tz",
+        "Europe/Paris",
+        "--handler",
+        "h",
+        "--payload",
+        '{"a": 1, "b": 2}',
+        "--attempts",
+        "3",
+    )
+    before = stored(url).declared()
+    done = here("update", "u1", "k", "--when", "0 10 * * *")
+    assert (done.code, done.err, done.lines[1]) == (0, "", "  when      0 10 * * * in Europe/Paris")
+    assert stored(url).declared() == replace(before, when=Cron("0 10 * * *", tz="Europe/Paris"))
+    assert deeds(url)[-1] == ("ada", "patched", "u1", "k", "when: version 2")
+
+
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        (["--tz", "Asia/Tokyo"], {"when": Cron("0 9 * * *", tz="Asia/Tokyo"), "tz": "Asia/Tokyo"}),
+        (["--when", '{"weekly": {"tue": {"time": "09:00"}}}'], {"when": Weekly({"tue": "09:00"}, tz="Europe/Paris")}),
+        (["--target", "https://example.org/hook"], {"target": HttpTarget("https://example.org/hook")}),
+        (["--handler", "other"], {"target": PythonTarget("other")}),
+        (["--payload", '{"a": null, "c": 3}'], {"payload": {"b": 2, "c": 3}}),
+        (["--payload", "null"], {"payload": None}),
+        (["--attempts", "5", "--policy", '{"spread": 9}'], {"policy": Policy(attempts=5, spread=9)}),
+        (["--policy", '{"attempts": null}'], {"policy": Policy()}),
+        (["--starts-at", "2035-01-01", "--delete-after"], {"starts_at": 2_051_218_800_000, "delete_after": True}),
+        (["--remove", "target", "--remove", "payload"], {"target": None, "payload": None}),
+    ],
+    ids=str,
+)
+def test_each_part_can_be_updated(here: Here, file_url: str, options: list[str], changed: dict[str, object]) -> None:
+    here(
+        "add",
+        "u1",
+        "k",
+        "0 9 * * *",
+        "--tz",
+        "Europe/Paris",
+        "--handler",
+        "h",
+        "--payload",
+        '{"a": 1, "b": 2}',
+        "--attempts",
+        "3",
+    )
+    before = stored(file_url).declared()
+    assert here("update", "u1", "k", *options).code == 0
+    assert stored(file_url).declared() == replace(before, **changed)
+
+
+def test_update_says_what_is_gone_and_can_be_held_to_a_version(here: Here, file_url: str) -> None:
+    here("add", "u1", "k", "@daily", "--handler", "h")
+    assert here("update", "u1", "k", "--remove", "target", "--if-version", "1").err.endswith("has no longer: target\n")
+    done = here("update", "u1", "k", "--payload", "7", "--if-version", "1", "--json")
+    assert (done.code, done.err) == (1, "tickler: u1/k is at version 2, not at version 1: read it again and repeat the change\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        ([], 2, "nothing to change was named: pass --when, --target"),
+        (["--payload", "7", "--remove", "payload"], 2, "payload is both given and removed"),
+        (["--target", "https://example.org", "--handler", "h"], 2, "a schedule has one target"),
+        (["--when", "0 25 * * *"], 1, "hour"),
+    ],
+)
+def test_an_update_that_makes_no_sense_is_refused(here: Here, file_url: str, options: list[str], code: int, says: str) -> None:
+    here("add", "u1", "k", "@daily")
+    done = here("update", "u1", "k", *options)
+    assert (done.code, says in done.err) == (code, True)
+    assert stored(file_url).version == 1
+
+
+@pytest.mark.parametrize("options", [["--payload", "7"], ["--starts-at", "2035-01-01"]])
+def test_an_update_of_what_is_not_there_says_where_to_look(here: Here, file_url: str, options: list[str]) -> None:
+    here("add", "u1", "other", "@daily")
+    done = here("update", "u1", "k", *options)
+    assert (done.code, done.err) == (3, "tickler: no schedule u1/k: see `tickler list --owner u1`\n")
+
+
 def test_add_answers_in_json_with_what_lies_ahead(here: Here, file_url: str) -> None:
     answer = here("add", "u1", "k", NEW_YEAR, "--json").json
     assert (answer["owner"], answer["key"], answer["when"], answer["state"]) == ("u1", "k", "at(2035-01-01T09:00:00Z)", "active")
     assert answer["next_fire_at"] == 2_051_254_800_000
-    assert answer["upcoming"] == [{"at": "2035-01-01T09:00:00+00:00", "marks": []}]
+    assert answer["upcoming"] == [{"at": 2_051_254_800_000, "local": "2035-01-01T09:00:00+00:00", "marks": []}]
 
 
 def test_what_its_spread_adds_is_shown(here: Here, file_url: str) -> None:

@@ -92,6 +92,9 @@ class Api:
     async def put(self, path: str, body: Any, **headers: str) -> Answer:
         return await self("PUT", path, body, headers=_dashed(headers))
 
+    async def patch(self, path: str, body: Any, **headers: str) -> Answer:
+        return await self("PATCH", path, body, headers=_dashed(headers))
+
     async def post(self, path: str, body: Any = None, **headers: str) -> Answer:
         return await self("POST", path, body, headers=_dashed(headers))
 

@@ -80,8 +80,13 @@ async def test_a_session_of_an_owner_sees_that_owner_alone(t: Tickler, api: Api)
         page = await api("GET", path, headers={"cookie": cookie, "accept": "text/html"})
         assert page.status == 200
         assert b"secret" not in page.body
-    for path in ("/schedules/rival/secret", "/schedules/rival/secret/edit", "/doctor", "/forecast"):
-        assert (await api.get(path, cookie=cookie)).status == 404
+    for path, status in (
+        ("/schedules/rival/secret", 404),
+        ("/schedules/rival/secret/edit", 404),
+        ("/doctor", 403),
+        ("/forecast", 403),
+    ):
+        assert (await api.get(path, cookie=cookie)).status == status
     fields = {"form_token": await form_token(api, "/", cookie), "owner": "rival", "key": "new", "when": "@daily", "kind": "none"}
     assert (await send(api, "/new-schedule", fields, cookie=cookie)).status == 422
     own = {**fields, "owner": "mine", "kind": "python", "to": "echo"}

@@ -48,6 +48,16 @@ async def test_the_version_comes_again_too(api: Api) -> None:
     assert (await api.get(PATH)).json["state"] == "active"
 
 
+async def test_a_patch_is_made_once(api: Api) -> None:
+    first = await api.patch(PATH, {"payload": None, "when": "@hourly"}, idempotency_key="k1")
+    await api.patch(PATH, {"when": "@daily"})
+    again = await api.patch(PATH, {"payload": None, "when": "@hourly"}, idempotency_key="k1")
+    assert (again.body, again.headers["etag"]) == (first.body, first.headers["etag"])
+    assert again.headers["idempotent-replayed"] == "true"
+    assert (await api.get(PATH)).json["when"] == "0 0 * * *"
+    assert (await api.patch(PATH, {"when": "@daily"}, idempotency_key="k1")).status == 422
+
+
 async def test_a_key_is_for_one_request(api: Api) -> None:
     await api.post(TRIGGER, idempotency_key="k1")
     for path, body in ((TRIGGER, {}), (f"{PATH}/pause", None), ("/v1/fires:retry", {})):
@@ -305,8 +315,8 @@ async def test_whoever_may_not_do_it_or_asks_for_what_is_not_there_leaves_nothin
         (reader, "/v1/nothing", 404),
         (reader, "/v1/a/b/c/d/e/f", 404),
         (reader, "/v1/stats", 405),
-        (bound, "/v1/tick", 404),
-        (bound, "/v1/doctor:repair", 404),
+        (bound, "/v1/tick", 403),
+        (bound, "/v1/doctor:repair", 403),
     )
     for number, (text, path, status) in enumerate(asked):
         for _ in range(2):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -41,7 +43,7 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
             "target": {"type": "http", "url": "https://example.org/hook"},
             "payload": {"n": [1, None]},
             "policy": {"attempts": 3},
-            "starts_at": "2031-01-01T00:00:00Z",
+            "starts_at": 1_924_992_000_000,
             "enabled": True,
             "state": "active",
             "next_fire_at": 1_925_020_800_000,
@@ -52,6 +54,34 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
             "last": None,
         }
     )
+
+
+def instants(value: Any, name: str = "") -> Iterator[Any]:
+    """What an answer has under `at`, or a name that ends in `_at`."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from instants(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from instants(each, name)
+    elif name == "at" or name.endswith("_at"):
+        yield value
+
+
+async def test_every_instant_in_an_answer_is_in_milliseconds(t: Tickler, api: Api, clock: ManualClock) -> None:
+    bounds = {"starts_at": "2030-11-20T00:00:00Z", "ends_at": "2031-01-01T00:00:00Z"}
+    await api.put(PATH, {"when": "@hourly", "target": {"type": "python", "handler": "echo"}, **bounds})
+    fire_id = (await api.post(f"{PATH}/trigger")).json["id"]
+    found = [*instants((await api.get(f"/v1/fires/{fire_id}")).json)]
+    clock.advance(3_600)
+    await t.tick()
+    for more in ("", "/preview?n=3", "/why", "/fires"):
+        found += instants((await api.get(PATH + more)).json)
+    for path in ("/v1/schedules", "/v1/stats", "/v1/audit", "/v1/doctor", "/v1/forecast"):
+        found += instants((await api.get(path)).json)
+    found += instants((await api.get("/v1/schedules:export")).lines)
+    assert len(found) > 20
+    assert [each for each in found if each is not None and not isinstance(each, int)] == []
 
 
 async def test_putting_it_again_is_new_only_the_first_time(api: Api, clock: ManualClock) -> None:
@@ -240,10 +270,102 @@ async def test_conditions_that_contradict_each_other_are_refused(api: Api) -> No
     assert (await api.put(PATH, DAILY, if_match='"1"', if_none_match="*")).status == 422
 
 
+# What a put removes, and patches.
+
+
+async def test_a_put_that_replaces_says_beside_the_schedule_what_it_removed(api: Api) -> None:
+    first = await api.put(PATH, {**DAILY, "payload": 1, "policy": {"attempts": 3, "grace": 5}})
+    assert "tickler-removed" not in first.headers
+    same = await api.put(PATH, {**DAILY, "payload": 2, "policy": {"attempts": 4}})
+    assert same.headers["tickler-removed"] == "policy.grace"
+    bare = await api.put(PATH, {"when": "0 9 * * *"})
+    assert bare.headers["tickler-removed"] == "tz, target, payload, policy"
+    assert "removed" not in bare.json
+
+
+@pytest.mark.parametrize("kind", ["application/merge-patch+json", "application/json; charset=utf-8"])
+async def test_a_patch_changes_what_it_names(api: Api, clock: ManualClock, kind: str) -> None:
+    put = (await api.put(PATH, {**DAILY, "payload": {"a": 1, "b": 2}, "policy": {"attempts": 3}})).json
+    clock.advance(1)
+    patched = await api("PATCH", PATH, b'{"payload": {"a": null}}', headers={"content-type": kind})
+    assert (patched.status, patched.headers["etag"]) == (200, (await api.get(PATH)).headers["etag"])
+    assert patched.json == put | {"payload": {"b": 2}, "version": 2, "updated_at": put["updated_at"] + 1_000}
+    gone = await api.patch(PATH, {"policy": None, "target": None})
+    assert (gone.headers["tickler-removed"], gone.json["tz"]) == ("target, policy", "Europe/Paris")
+
+
+async def test_a_patch_of_nothing_changes_nothing(api: Api) -> None:
+    await api.put(PATH, DAILY)
+    assert (await api.patch(PATH, {})).json["version"] == 1
+    assert (await api.patch("/v1/schedules/u1/other", {})).status == 404
+
+
+@pytest.mark.parametrize("kind", ["application/json-patch+json", "text/plain", "application/vnd.api+json"])
+async def test_a_patch_of_another_kind_is_refused_with_the_kinds_there_are(api: Api, kind: str) -> None:
+    await api.put(PATH, DAILY)
+    refused = await api("PATCH", PATH, b"[]", headers={"content-type": kind})
+    assert (refused.status, refused.headers["accept-patch"].split(", ")[0]) == (415, "application/merge-patch+json")
+
+
+@pytest.mark.parametrize(
+    ("patch", "status", "field"),
+    [
+        ([], 400, None),
+        ({"when": "0 25 * * *"}, 422, "when"),
+        ({"when": None}, 422, "when"),
+        ({"tz": "No/Where"}, 422, "tz"),
+        ({"owner": "u2"}, 422, "owner"),
+        ({"version": 7}, 422, "version"),
+        ({"policy": {"attempts": 0}}, 422, "policy.attempts"),
+        ({"target": {"url": "ftp://x"}}, 422, "target.url"),
+        ({"ends_at": "2001-01-01T00:00:00Z"}, 422, "when"),
+    ],
+)
+async def test_a_patch_that_does_not_fit_is_refused_by_name(api: Api, patch: Any, status: int, field: str | None) -> None:
+    put = await api.put(PATH, DAILY)
+    refused = await api.patch(PATH, patch)
+    assert (refused.status, refused.field) == (status, field)
+    assert (await api.get(PATH)).json == put.json
+
+
+async def test_a_patch_with_a_condition_is_made_only_if_that_holds(api: Api) -> None:
+    etag = (await api.put(PATH, DAILY)).headers["etag"]
+    assert (await api.patch(PATH, {"payload": 1}, if_match='"7"')).status == 412
+    assert (await api.patch(PATH, {"payload": 1}, if_none_match="*")).status == 412
+    assert (await api.patch(PATH, {"payload": 1}, if_match=etag)).status == 200
+    assert (await api.patch(PATH, {"payload": 2}, if_match=etag)).status == 412
+    assert (await api.patch(PATH, {"payload": 2}, if_match="*")).json["version"] == 3
+    assert (await api.patch("/v1/schedules/u1/other", {"payload": 2}, if_match="*")).status == 404
+
+
+async def test_patches_at_once_lose_nothing(api: Api) -> None:
+    await api.put(PATH, {**DAILY, "payload": {}})
+    answers = await asyncio.gather(*(api.patch(PATH, {"payload": {f"k{number}": number}}) for number in range(10)))
+    assert [answer.status for answer in answers] == [200] * 10
+    assert (await api.get(PATH)).json["payload"] == {f"k{number}": number for number in range(10)}
+
+
+async def test_stored_headers_are_not_sent_to_another_host_by_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKLER_KEY", base64.urlsafe_b64encode(bytes(32)).decode())
+    async with connect("memory://", clock=ManualClock(1_921_406_400_000)) as t, serving(t) as api:
+        target = {"type": "http", "url": "https://example.org/a", "headers": {"authorization": "Bearer hunter2"}}
+        await api.put(PATH, {"when": "@daily", "target": target})
+        moved = await api.patch(PATH, {"target": {"url": "https://attacker.example.net/a"}})
+        assert (moved.status, moved.field) == (422, "target.url")
+        assert "https://example.org:443 alone: send them again" in moved.json["detail"]
+        same = await api.patch(PATH, {"target": {"url": "https://example.org/b", "headers": {"x-team": "blue"}}})
+        assert same.json["target"]["headers"] == {"authorization": "•••", "x-team": "•••"}
+        assert b"hunter2" not in same.body
+        gone = await api.patch(PATH, {"target": {"url": "https://attacker.example.net/a", "headers": None}})
+        assert gone.json["target"] == {"type": "http", "url": "https://attacker.example.net/a"}
+        assert gone.headers["tickler-removed"] == "target.headers"
+
+
 async def test_a_path_says_what_it_takes(api: Api) -> None:
-    for method in ("OPTIONS", "PATCH"):
+    for method in ("OPTIONS", "POST"):
         allowed = (await api(method, PATH)).headers["allow"]
-        assert sorted(allowed.split(", ")) == ["DELETE", "GET", "HEAD", "OPTIONS", "PUT"]
+        assert sorted(allowed.split(", ")) == ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
+    assert (await api("OPTIONS", PATH)).headers["accept-patch"] == "application/merge-patch+json, application/json"
 
 
 @pytest.mark.parametrize("known", ["{}", "W/{}", '"7", {}', "*"])
@@ -365,7 +487,7 @@ async def test_a_preview_says_the_next_instants_in_the_zone_of_the_schedule(api:
     preview = (await api.get(f"{PATH}/preview?n=2&after=2031-03-29T12:00:00%2B01:00")).json
     assert preview["words"]
     assert preview["when"] == "30 2 * * *"
-    assert [each["at"] for each in preview["next"]] == ["2031-03-30T03:00:00+02:00", "2031-03-31T02:30:00+02:00"]
+    assert [each["local"] for each in preview["next"]] == ["2031-03-30T03:00:00+02:00", "2031-03-31T02:30:00+02:00"]
     assert preview["next"][0]["marks"]
     assert preview["next"][1]["marks"] == []
     last = (await api.get(f"{PATH}/preview?after=2031-03-31T12:00:00Z")).json
@@ -374,7 +496,7 @@ async def test_a_preview_says_the_next_instants_in_the_zone_of_the_schedule(api:
 
 async def test_an_expression_can_be_previewed_before_it_is_put(api: Api) -> None:
     found = (await api.get("/v1/preview?when=0+9+*+*+tue&tz=Europe/Paris&n=1")).json
-    assert found["next"] == [{"at": "2030-11-26T09:00:00+01:00", "marks": []}]
+    assert found["next"] == [{"at": 1_921_910_400_000, "local": "2030-11-26T09:00:00+01:00", "marks": []}]
     for query, status, field in (
         ("", 400, "when"),
         ("when=no", 422, "when"),
@@ -508,12 +630,14 @@ async def test_parameters_that_do_not_fit_are_refused_by_name(api: Api, query: s
 
 async def test_every_change_is_remembered_with_who_made_it(t: Tickler, api: Api) -> None:
     await api.put(PATH, {**DAILY, "target": {"type": "python", "handler": "echo"}})
+    await api.patch(PATH, {"tz": "UTC", "payload": 1})
     for verb in ("pause", "resume", "trigger"):
         await api.post(f"{PATH}/{verb}")
     await api.delete(PATH)
     await api.delete(PATH)
     deeds = (await api.get("/v1/audit?owner=u1")).json["items"]
-    assert sorted(deed["did"] for deed in deeds) == ["deleted", "paused", "put", "resumed", "triggered"]
+    assert sorted(deed["did"] for deed in deeds) == ["deleted", "patched", "paused", "put", "resumed", "triggered"]
+    assert [deed["detail"] for deed in deeds if deed["did"] == "patched"] == ["payload, tz: version 2"]
     assert {(deed["by"], deed["owner"], deed["key"]) for deed in deeds} == {("local", "u1", "digest")}
     assert (await t.audit.list()).items == (await t.audit.list(owner="u1")).items
 

@@ -25,6 +25,7 @@ from tickler.workers import WorkerReport
 # What each route of the API takes. A new one is to be decided on, and added here.
 SCOPE_OF = {
     "PUT /v1/schedules/{owner}/{key}": "write",
+    "PATCH /v1/schedules/{owner}/{key}": "write",
     "GET /v1/schedules/{owner}/{key}": "read",
     "DELETE /v1/schedules/{owner}/{key}": "write",
     "GET /v1/schedules": "read",
@@ -119,6 +120,17 @@ async def test_what_is_no_token_is_401_even_where_none_is_needed(t: Tickler, api
             assert b" 401 " in answer.split(b"\r\n", 1)[0]
             assert b"www-authenticate: Bearer" in answer
         await token(t)
+
+
+async def test_a_token_without_bearer_is_told_to_send_it(t: Tickler, api: Api) -> None:
+    text = await token(t)
+    for header in (text, f"Token {text}", f"Basic {text}", ""):
+        refused = await api.get("/v1/schedules", authorization=header)
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, 'Bearer error="invalid_request"')
+        assert refused.json["detail"].endswith("send `Authorization: Bearer tk_…`")
+        assert text not in refused.json["detail"]
+    for header in (f"Bearer {text[:-1]}", "bearer x"):
+        assert "may have been revoked" in (await api.get("/v1/schedules", authorization=header)).json["detail"]
 
 
 async def test_a_token_ends_when_it_expires_and_when_it_is_revoked(t: Tickler, api: Api, clock: ManualClock) -> None:
@@ -341,7 +353,7 @@ async def test_on_every_route_the_data_of_another_is_as_if_it_were_not_there(
             body = {"owner": owner}
         elif route.path == "/v1/schedules:import":
             body = json.dumps({"owner": owner, "key": key, "when": "@daily"}).encode()
-        elif route.method == "PUT":
+        elif route.method in ("PUT", "PATCH"):
             body = {"when": "@daily"}
         elif route.path == "/v1/preview":
             path += "?when=@daily"
@@ -359,8 +371,9 @@ async def test_on_every_route_the_data_of_another_is_as_if_it_were_not_there(
     if "{" in route.path and route.is_api:
         assert theirs.status == 404
     if route.all_owners and route.is_api:
-        nothing = await bound(route.method, "/v1/nothing-at-all")
-        assert (theirs.status, theirs.body) == (404, nothing.body)
+        assert theirs.status == 403
+        assert "this token is bound to one" in theirs.json["detail"]
+        assert (await bound(route.method, "/v1/nothing-at-all")).status == 404
     assert await contents(t) == before or route.path == "/v1/schedules:import"
     assert await t.schedules.list(owner="nobod") == await t.schedules.list(owner="nothing")
 
@@ -465,7 +478,7 @@ async def test_those_who_watch_are_told_of_their_own_alone(t: Tickler, bound: Ap
     assert b'"key":"mine-key"' in told
 
 
-async def test_bound_tokens_write_http_targets_only(bound: Api) -> None:
+async def test_bound_tokens_write_http_targets_only(t: Tickler, bound: Api) -> None:
     path = "/v1/schedules/mine/new"
     python, http = {"type": "python", "handler": "echo"}, {"type": "http", "url": "https://example.org/"}
     sqs = {"type": "sqs", "arn": "arn:aws:sqs:eu-west-1:123456789012:queue"}
@@ -479,6 +492,12 @@ async def test_bound_tokens_write_http_targets_only(bound: Api) -> None:
     )
     assert ["error" in each for each in (await bound.post("/v1/schedules:import", lines)).lines] == [True, False, True]
     assert (await bound.put(path, {"when": "@daily", "target": http})).status == 201
+    for target in (python, sqs):
+        refused = await bound.patch(path, {"target": target})
+        assert (refused.status, refused.field) == (422, "target")
+    await t.schedules.put(Schedule(owner="mine", key="of-the-operator", when="@daily", target=PythonTarget("echo")))
+    assert (await bound.patch("/v1/schedules/mine/of-the-operator", {"payload": "mine"})).field == "target"
+    assert (await bound.patch(path, {"payload": 1})).json["target"] == http
     assert (await bound.put(path, {"when": "@hourly"})).status == 200
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -11,10 +12,11 @@ from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerAr
 from tickler.cli.output import answer, remark
 from tickler.cli.session import on_store
 from tickler.cli.shown import show_schedule, upcoming_of
-from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.errors import InvalidInput, InvalidSchedule, VersionConflict
 from tickler.policy import Delivery, Missed, Overlap
-from tickler.schedule import Schedule, StoredSchedule
+from tickler.schedule import Schedule
 from tickler.schedule_json import schedule_from_json, stored_to_json
+from tickler.schedules import Written
 from tickler.strict_json import read_json
 from tickler.tickler import Tickler
 from tickler.when import when_from_json
@@ -47,6 +49,9 @@ PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Keep
 IfVersionOption = Annotated[
     int | None, typer.Option("--if-version", min=0, metavar="N", help="Only if it is at this version; 0: if there is none.")
 ]
+ReplaceOption = Annotated[
+    bool, typer.Option("--replace", metavar=FLAG, help="In place of the one that is there, with all it has.")
+]
 
 
 def command(
@@ -70,12 +75,13 @@ def command(
     ends_at: EndsOption = None,
     delete_after: DeleteAfterOption = None,
     paused: PausedOption = False,
+    replace: ReplaceOption = False,
     if_version: IfVersionOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a schedule, in place of the one that has its owner and key, and show its next fires."""
+    """Put a new schedule, and show its next fires. One that is there is replaced with --replace or --if-version only."""
     single = {
         "delivery": delivery,
         "missed": missed,
@@ -86,7 +92,7 @@ def command(
         "attempts": attempts,
         "timeout": timeout,
     }
-    given_when = _json("when", when) if when.lstrip().startswith("{") else when
+    given_when = when_of(when)
     zone = tz or when_from_json(given_when).tz
     schedule = schedule_from_json(
         {
@@ -94,47 +100,78 @@ def command(
             "key": key,
             "when": given_when,
             "tz": tz,
-            "target": _target(target, handler),
-            "payload": None if payload is None else _json("payload", payload),
-            "policy": _policy(policy, {name: value for name, value in single.items() if value is not None}),
+            "target": target_of(target, handler),
+            "payload": None if payload is None else json_of("payload", payload),
+            "policy": policy_of(policy, {name: value for name, value in single.items() if value is not None}),
             "starts_at": None if starts_at is None else read_moment(starts_at, zone, "starts_at"),
             "ends_at": None if ends_at is None else read_moment(ends_at, zone, "ends_at"),
             "enabled": not paused,
         }
         | ({} if delete_after is None else {"delete_after": delete_after})
     )
-    stored, now_ms, warnings = on_store(store, lambda tickler: _put(tickler, schedule, if_version, named(by)), create=True)
-    upcoming = upcoming_of(stored, now_ms, SHOWN)
+    is_refused = not replace and if_version is None
+    version = 0 if is_refused else if_version
+    put = on_store(store, lambda tickler: _put(tickler, schedule, version, is_refused, named(by)), create=True)
+    show_written(put, as_json)
+
+
+class Put(NamedTuple):
+    """What was written, when, and what a person should know of it."""
+
+    written: Written
+    now_ms: int
+    warnings: list[str]
+
+
+def show_written(put: Put, as_json: bool) -> None:
+    """The schedule as it is now, its next fires, and what was taken from it."""
+    stored, removed = put.written.schedule, put.written.removed
+    upcoming = upcoming_of(stored, put.now_ms, SHOWN)
     if as_json:
-        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming)} | ({"warnings": warnings} if warnings else {}))
+        more = {"warnings": put.warnings} if put.warnings else {}
+        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming), "removed": removed} | more)
         return
     show_schedule(stored, upcoming)
-    for warning in warnings:
+    if removed:
+        remark(f"tickler: {stored.id} had before, and has no longer: {', '.join(removed)}")
+    for warning in put.warnings:
         remark(f"warning: {warning}")
 
 
-async def _put(tickler: Tickler, schedule: Schedule, version: int | None, by: str) -> tuple[StoredSchedule, int, list[str]]:
-    schedules = tickler.schedules
-    stored = await schedules.put(schedule) if version is None else await schedules.update(schedule, version=version)
-    await tickler.audit.note(by, "put", owner=stored.owner, key=stored.key, detail=f"version {stored.version}")
-    return stored, tickler.now_ms(), tickler.warnings(stored.target)
+async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_refused: bool, by: str) -> Put:
+    try:
+        written = await tickler.schedules.write(schedule, version=version)
+    except VersionConflict as conflict:
+        if not is_refused:
+            raise
+        place = " ".join(map(shlex.quote, schedule.id))
+        raise InvalidInput(
+            f"{schedule.id} is there already, at version {conflict.found}: change a part of it with `tickler update {place} …`, "
+            "or pass --replace to put this in its place"
+        ) from None
+    await tickler.audit.note(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
+    return Put(written, tickler.now_ms(), tickler.warnings(written.schedule.target))
 
 
-def _target(target: str | None, handler: str | None) -> object:
+def when_of(text: str) -> object:
+    return json_of("when", text) if text.lstrip().startswith("{") else text
+
+
+def target_of(target: str | None, handler: str | None) -> object:
     if target is not None and handler is not None:
         raise misused("a schedule has one target: pass --target or --handler, not both")
     if handler is not None:
         return {"type": "python", "handler": handler}
-    return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
+    return json_of("target", target) if target is not None and target.lstrip().startswith("{") else target
 
 
-def _policy(text: str | None, single: dict[str, object]) -> object:
+def policy_of(text: str | None, single: dict[str, object]) -> object:
     """What is said by an option of its own goes before what the JSON says."""
-    fields = {} if text is None else _json("policy", text)
+    fields = {} if text is None else json_of("policy", text)
     return {**fields, **single} if isinstance(fields, dict) else fields
 
 
-def _json(name: str, text: str) -> object:
+def json_of(name: str, text: str) -> object:
     try:
         value: object = read_json(text.encode("utf-8", "surrogateescape"))
     except InvalidInput as error:

@@ -47,7 +47,7 @@ def show_upcoming(found: Sequence[Marked], tz: str) -> None:
 
 
 def upcoming_json(found: Sequence[Marked]) -> list[dict[str, object]]:
-    return [{"at": each.at.isoformat(), "marks": list(each.marks)} for each in found]
+    return [each.to_json() for each in found]
 
 
 def _in_zone(moment: datetime) -> str:

@@ -15,6 +15,8 @@ from tickler.server.problems import Refused
 from tickler.server.service import Asked, caller, service_of
 
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+ACCEPT_PATCH = f"{MERGE_PATCH}, {JSON}"
 LONG_BODY = 32_768  # what is longer may take so long to read that others would notice
 
 T = TypeVar("T")
@@ -34,11 +36,19 @@ def check_bodiless(request: Asked) -> None:
 
 async def body_of(request: Asked, read: Callable[[Any], Any] = lambda value: value) -> Any:
     """The JSON that was sent, or what `read` makes of it: it is called where others do not wait."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _media_type(request)
     if kind != JSON and not kind.endswith("+json"):
         raise Refused(415, "send JSON, with `content-type: application/json`", "content-type")
-    body = await request.body()
-    return await read_aside(request, len(body), partial(_read, body, read))
+    return await _sent(request, read)
+
+
+async def merge_patch_of(request: Asked) -> Any:
+    """The JSON merge patch that was sent. Other kinds of patches would be taken for something else."""
+    if _media_type(request) not in (MERGE_PATCH, JSON):
+        raise Refused(
+            415, f"send a JSON merge patch, with `content-type: {MERGE_PATCH}`", "content-type", {"accept-patch": ACCEPT_PATCH}
+        )
+    return await _sent(request, lambda value: value)
 
 
 async def read_aside(request: Asked, size: int, read: Callable[[], T]) -> T:
@@ -46,6 +56,15 @@ async def read_aside(request: Asked, size: int, read: Callable[[], T]) -> T:
     if size <= LONG_BODY:
         return read()
     return await service_of(request).reading.work_out(caller(request).token_id or "", read)
+
+
+def _media_type(request: Asked) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _sent(request: Asked, read: Callable[[Any], Any]) -> Any:
+    body = await request.body()
+    return await read_aside(request, len(body), partial(_read, body, read))
 
 
 def _read(body: bytes, read: Callable[[Any], Any]) -> Any:

@@ -292,6 +292,27 @@ class ScheduleStoreContract(StoreContract):
         assert (await schedules.pause("u1", "digest", version=Revision(2, created.created_at))).version == 3
         assert await schedules.delete("u1", "digest", version=Revision())
 
+    async def test_a_patch_changes_what_it_names_and_needs_the_version_that_is_there(self, schedules: Schedules) -> None:
+        target = HttpTarget("https://example.org/hook")
+        before = await schedules.put(schedule(target=target, payload={"a": 1, "b": 2}, policy=Policy(attempts=3)))
+        patched = await schedules.patch("u1", "digest", {"payload": {"a": None}}, version=1)
+        assert patched.schedule.declared() == replace(before.declared(), payload={"b": 2})
+        assert (patched.schedule.version, patched.schedule.next_fire_at) == (2, before.next_fire_at)
+        with pytest.raises(VersionConflict):
+            await schedules.patch("u1", "digest", {"payload": 3}, version=1)
+        with pytest.raises(InvalidSchedule):
+            await schedules.patch("u1", "digest", {"nonsense": 1})
+        with pytest.raises(ScheduleNotFound):
+            await schedules.patch("u1", "absent", {"payload": 3})
+        assert await schedules.get("u1", "digest") == patched.schedule
+
+    async def test_of_concurrent_patches_none_is_lost(self, schedules: Schedules) -> None:
+        await schedules.put(schedule(payload={}))
+        await asyncio.gather(*(schedules.patch("u1", "digest", {"payload": {f"k{n}": n}}) for n in range(4)))
+        stored = await schedules.get("u1", "digest")
+        assert stored is not None
+        assert (stored.payload, stored.version) == ({f"k{n}": n for n in range(4)}, 5)
+
     @pytest.mark.parametrize("version", [0, 1])
     async def test_of_concurrent_updates_of_one_version_exactly_one_wins(self, schedules: Schedules, version: int) -> None:
         if version:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tickler.clock import datetime_ms
 from tickler.errors import InvalidInput
 from tickler.when.calendar import Calendar
 from tickler.when.cron_words import clock, listed
@@ -26,6 +27,11 @@ class Marked(msgspec.Struct, frozen=True):
 
     at: datetime
     marks: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The instant in milliseconds, as all of our JSON has them, and what the wall clock shows then, with its offset."""
+        timespec = "milliseconds" if self.at.microsecond else "seconds"
+        return {"at": datetime_ms(self.at, "at"), "local": self.at.isoformat(timespec=timespec), "marks": list(self.marks)}
 
 
 class _Jump(NamedTuple):

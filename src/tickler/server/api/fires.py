@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from litestar import Response, get, post
 
-from tickler.errors import FireNotFound
+from tickler.errors import FireNotFound, InvalidInput
 from tickler.fires import Fire, FireState
 from tickler.server.bodies import answered, body_of, empty_body
 from tickler.server.deeds import note
@@ -95,7 +95,10 @@ HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]
 async def _found(request: Asked) -> Fire:
     """One that is the caller's to see."""
     fire_id = unquote(request.path_params["fire_id"])
-    fire = await service_of(request).tickler.fires.get(fire_id)
+    try:
+        fire = await service_of(request).tickler.fires.get(fire_id)
+    except InvalidInput:  # no fire has such an id
+        fire = None
     if fire is None or not caller(request).may_see(fire.owner):
         raise FireNotFound(fire_id, "there is no fire of that id that is not settled: its schedule's history may have it")
     return fire

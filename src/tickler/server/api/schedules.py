@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import get_args
 
 import msgspec
-from litestar import Response, delete, get, post, put, route
+from litestar import Response, delete, get, patch, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.fires import health_to_json
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import encode_stored, schedule_from_json
-from tickler.schedules import cursor_after
-from tickler.server.bodies import answered, body_of, empty_body
+from tickler.schedules import Written, cursor_after
+from tickler.server.bodies import ACCEPT_PATCH, answered, body_of, empty_body, merge_patch_of
 from tickler.server.deeds import note
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.problems import Refused
@@ -28,6 +27,7 @@ from tickler.when.marks import marked
 from tickler.when.words import in_words
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
+REMOVED = "tickler-removed"  # the header that names the fields which a put or a patch has taken away
 MOST_PREVIEWED = 100
 MOST_PAGE_BYTES = 4_000_000
 READ_TOGETHER = 200  # each may have a payload of 256 KB
@@ -40,12 +40,24 @@ async def put_schedule(request: Asked) -> Response[bytes]:
     owner, key = place(request)
     schedule: Schedule = await body_of(request, lambda fields: _declared(fields, owner, key))
     check_target(caller(request), schedule.target)
-    tickler = service_of(request).tickler
-    stored, is_new = await tickler.schedules.write(schedule, version=expected_by(request))
-    await note(request, "put", owner=owner, key=key, detail=f"version {stored.version}")
-    warnings = tickler.warnings(stored.target)
-    more = {"warnings": warnings} if warnings else {}
-    return answered(msgspec.Raw(encode_stored(stored, more)), 201 if is_new else 200, etag(stored))
+    written = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
+    await note(request, "put", owner=owner, key=key, detail=f"version {written.schedule.version}")
+    return _written(request, written)
+
+
+@patch(PATH, opt={"scope": "write"})
+async def patch_schedule(request: Asked) -> Response[bytes]:
+    """Change some fields and keep the rest: a JSON merge patch. With `If-Match` only if it is at that version."""
+    Query(request)
+    owner, key = place(request)
+    fields = _fields(await merge_patch_of(request), owner, key)
+    written = await service_of(request).tickler.schedules.patch(
+        owner, key, fields, version=expected_by(request), check=lambda schedule: check_target(caller(request), schedule.target)
+    )
+    await note(
+        request, "patched", owner=owner, key=key, detail=f"{', '.join(sorted(fields))}: version {written.schedule.version}"
+    )
+    return _written(request, written)
 
 
 @get(PATH, opt={"scope": "read"})
@@ -74,7 +86,7 @@ async def delete_schedule(request: Asked) -> None:
 @route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
 async def options_of_schedule(request: Asked) -> Response[None]:
     """Litestar's own answer names the first of these alone, where several functions share a path."""
-    return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PUT"})
+    return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PATCH, PUT", "accept-patch": ACCEPT_PATCH})
 
 
 @get("/v1/schedules", opt={"scope": "read"})
@@ -187,6 +199,7 @@ async def fires_of_schedule(request: Asked) -> Response[bytes]:
 HANDLERS = [
     options_of_schedule,  # first, or Litestar makes one of its own
     put_schedule,
+    patch_schedule,
     get_schedule,
     delete_schedule,
     list_schedules,
@@ -206,20 +219,33 @@ async def _preview(
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     previews, asking = service_of(request).previews, caller(request).token_id or ""
     following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
-    instants = [{"at": _to_iso(each.at), "marks": each.marks} for each in following]
+    instants = [each.to_json() for each in following]
     found = {"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants}
     warnings = service_of(request).tickler.warnings(target)
     return answered(found | {"warnings": warnings} if warnings else found)
 
 
-def _declared(fields: object, owner: str, key: str) -> Schedule:
-    """From the body. Its place is in the path; where the body names one too, it is the same."""
-    if not isinstance(fields, dict):
+def _declared(body: object, owner: str, key: str) -> Schedule:
+    return schedule_from_json({**_fields(body, owner, key), "owner": owner, "key": key})
+
+
+def _fields(body: object, owner: str, key: str) -> dict[str, object]:
+    """Of the body, without its place, which is in the path; where the body names one too, it is the same."""
+    if not isinstance(body, dict):
         raise Refused(400, "the body is no object: send one with `when`, and `target` if it is to be delivered")
     for name, value in (("owner", owner), ("key", key)):
-        if fields.get(name) not in (None, value):
+        if body.get(name) not in (None, value):
             raise Refused(422, f"{name} in the body is not that of the path: leave it out of the body", name)
-    return schedule_from_json({**fields, "owner": owner, "key": key})
+    return {name: value for name, value in body.items() if name not in ("owner", "key")}
+
+
+def _written(request: Asked, written: Written) -> Response[bytes]:
+    """The schedule as it is now; what was taken from it is said beside, so that the JSON of a schedule is the same everywhere."""
+    removed = written.removed
+    headers = etag(written.schedule) | ({REMOVED: ", ".join(removed)} if removed else {})
+    warnings = service_of(request).tickler.warnings(written.schedule.target)
+    more = {"warnings": warnings} if warnings else {}
+    return answered(msgspec.Raw(encode_stored(written.schedule, more)), 201 if written.is_new else 200, headers)
 
 
 async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
@@ -229,7 +255,3 @@ async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[Sto
     stored = await change(owner, key, version=expected_by(request))
     await note(request, did, owner=owner, key=key)
     return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))
-
-
-def _to_iso(instant: datetime) -> str:
-    return instant.isoformat(timespec="seconds" if not instant.microsecond else "milliseconds")

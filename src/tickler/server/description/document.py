@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
-import msgspec
-
-from tickler.fires import FireState
+from tickler.fires import LONGEST_FIRE_ID, FireState
+from tickler.policy import default_fields
 from tickler.schedule import State
-from tickler.server.description.routes import NDJSON, ROUTES, Route
-from tickler.server.description.types import EARLIEST_MS, LATEST_MS, ScheduleWithHealth, StoredScheduleBody
+from tickler.server.bodies import JSON, MERGE_PATCH
+from tickler.server.description.routes import NDJSON, ROUTES, TAGS, Route
+from tickler.server.description.schemas import schemas_of
+from tickler.server.description.types import (
+    EARLIEST_MS,
+    INSTANT_TEXT,
+    LATEST_MS,
+    SchedulePatch,
+    ScheduleWithHealth,
+    StoredScheduleBody,
+)
 from tickler.server.problems import MEDIA_TYPE, Problem
 from tickler.version import VERSION
 
 _NAME = r"^[^\x00-\x1f\x7f-\x9f]+$"
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 512, "pattern": _NAME}
 _INSTANT = {
-    "anyOf": [{"type": "integer", "minimum": EARLIEST_MS, "maximum": LATEST_MS}, {"type": "string", "format": "date-time"}],
+    "anyOf": [{"type": "integer", "minimum": EARLIEST_MS, "maximum": LATEST_MS}, {"type": "string", **INSTANT_TEXT}],
     "description": "milliseconds since the epoch, or ISO 8601 with an offset",
 }
+_CURSOR = {"type": "string", "minLength": 1, "description": "the `next` of an earlier page"}
 _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "owner": ("owner", _TEXT),
     "key": ("key", _TEXT),
@@ -32,7 +42,9 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "fire_state": ("state", {"type": "string", "enum": list(get_args(FireState))}),
     "limit": ("limit", {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100}),
-    "after": ("after", {"type": "string", "description": "the `next` of an earlier page"}),
+    "after": ("after", {**_CURSOR, "format": "cursor"}),
+    "after_fire": ("after", {**_CURSOR, "pattern": "^[0-9]{1,15}-[!-~]{1,199}$"}),
+    "after_deed": ("after", {**_CURSOR, "pattern": "^[0-9A-Za-z]([0-9A-Za-z-]{0,39})$"}),
     "n": ("n", {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}),
     "at": ("at", _INSTANT),
     "after_instant": ("after", _INSTANT),
@@ -43,14 +55,14 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
 }
 _ONE_ETAG = '(W/)?"[1-9][0-9]{0,17}(-[0-9a-f]{1,12}(-[0-9a-f]{1,32})?)?"'
-_ETAG = {"anyOf": [{"const": "*"}, {"type": "string", "pattern": f"^{_ONE_ETAG}(, *{_ONE_ETAG})*$"}]}
+_ETAG = {"type": "string", "pattern": rf"^(\*|{_ONE_ETAG}(, *{_ONE_ETAG})*)$"}
 _HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "if-match": (
         "only if it is at the version of one of these etags, and was not deleted and made anew; `*`: only if there is one",
         _ETAG,
     ),
     "if-none-match": ("only if it is another one than those of these etags", {"type": "string"}),
-    "if-none-match: *": ("only if there is none", {"const": "*"}),
+    "if-none-match: *": ("only if there is none", {"type": "string", "pattern": r"^\*$"}),
     "idempotency-key": (
         "do it once, however often it is sent",
         {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
@@ -73,33 +85,30 @@ _PROBLEMS = {
     431: "the headers are too long",
     503: "the store does not answer",
 }
-_JSON_ITEM = {"$ref": "#/components/schemas/Json"}
-_JSON = {
-    "description": "any JSON; whole numbers have to fit into 64 bits",
-    "anyOf": [
-        {"type": ["null", "boolean", "string"]},
-        {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 64) - 1},
-        {"type": "number", "minimum": -1e300, "maximum": 1e300},
-        {"type": "array", "items": _JSON_ITEM},
-        {"type": "object", "additionalProperties": _JSON_ITEM},
-    ],
-}
+_IN_PATH = {"owner": _TEXT, "key": _TEXT, "fire_id": {**_TEXT, "maxLength": LONGEST_FIRE_ID}}
 _OPEN = ("/health/live", "/health/ready")
+_REMOVED = {
+    "schema": {"type": "string"},
+    "description": "fields that were there before and are not any more, with commas: `target, policy.attempts`",
+}
 
 
 @cache
 def document() -> dict[str, Any]:
     """All of it, as plain values."""
-    types = {each for route in ROUTES for each in (route.answers, route.body) if isinstance(each, type)}
-    _, components = msgspec.json.schema_components([Problem, *types], ref_template="#/components/schemas/{name}")
-    components["ScheduleBody"]["properties"]["payload"] = {"$ref": "#/components/schemas/Json", "default": None}
-    components["Json"] = _JSON
+    sent = {route.body for route in ROUTES if isinstance(route.body, type)}
+    answered = {Problem} | {route.answers for route in ROUTES if isinstance(route.answers, type)}
+    components = schemas_of(sent, answered)
+    for name, value in default_fields().items():
+        components["PolicyBody"]["properties"][name]["description"] = f"{json.dumps(value)} where it is left out"
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tickler", "version": VERSION, "description": "Which of my users' schedules are due right now?"},
+        "servers": [{"url": "/", "description": "where this description was read"}],
+        "tags": [{"name": name, "description": says} for name, says in TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -110,8 +119,8 @@ def document() -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    in_path = [name for name in ("owner", "key", "fire_id") if f"{{{name}}}" in route.path]
-    parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in in_path]
+    in_path = [(name, schema) for name, schema in _IN_PATH.items() if f"{{{name}}}" in route.path]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in in_path]
     for name in route.query:
         shown, schema = _PARAMETERS[name]
         parameters.append({"name": shown, "in": "query", "required": name == "when", "schema": schema})
@@ -119,10 +128,10 @@ def _operation(route: Route) -> dict[str, Any]:
         says, schema = _HEADERS[name]
         header = {"name": name.partition(":")[0], "in": "header", "required": False, "description": says, "schema": schema}
         parameters.append(header)
-    operation: dict[str, Any] = {"operationId": route.id, "summary": route.says, "parameters": parameters}
+    operation: dict[str, Any] = {"operationId": route.id, "tags": [route.tag], "summary": route.says, "parameters": parameters}
     operation["responses"] = _responses(route)
     if route.body is not None:
-        operation["requestBody"] = {"required": route.body != NDJSON, "content": _content(route.body)}
+        operation["requestBody"] = {"required": route.body != NDJSON, "content": _sent(route.body)}
     if route.path in _OPEN:
         operation["security"] = [{}]
     return operation
@@ -141,6 +150,8 @@ def _responses(route: Route) -> dict[str, Any]:
                 "description": "its version, when it was made, and what moves by itself",
             }
         }
+    if route.id in ("putSchedule", "patchSchedule"):
+        good["headers"] = {**good["headers"], "tickler-removed": _REMOVED}
     if route.id == "putSchedule":
         good["links"] = _LINKS
         responses["201"] = {**good, "description": "It is new"}
@@ -159,19 +170,29 @@ def _usual(route: Route) -> set[int]:
     usual = {400, 414, 431, 503}
     if route.path not in _OPEN:
         usual |= {401, 403, 404, 421, 429}
-    if route.method in ("put", "post", "delete"):
+    if route.method in ("put", "patch", "post", "delete"):
         usual |= {408, 413}
     return usual | ({409, 422} if _is_done_once(route) else set())
 
 
 def _is_done_once(route: Route) -> bool:
-    return route.method == "post" and route.body != NDJSON
+    return route.method in ("post", "patch") and route.body != NDJSON
+
+
+def _sent(kind: Any) -> dict[str, Any]:
+    """What a request may carry. Who generates a client that does not know NDJSON sends it as bytes."""
+    content = _content(kind)
+    if kind == NDJSON:
+        content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
+    if kind is SchedulePatch:
+        content = {MERGE_PATCH: content[JSON], **content}
+    return content
 
 
 def _content(kind: Any) -> dict[str, Any]:
     if isinstance(kind, str):
         return {kind: {"schema": {"type": "string"}}}
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
+    return {JSON: {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
 
 
 _FIRE_LINKS = {
@@ -185,6 +206,7 @@ _LINKS = {
     }
     for name in (
         "getSchedule",
+        "patchSchedule",
         "pauseSchedule",
         "resumeSchedule",
         "triggerSchedule",

@@ -18,6 +18,7 @@ from tickler.server.description.types import (
     RetryBody,
     ScheduleBody,
     SchedulePage,
+    SchedulePatch,
     ScheduleWithHealth,
     StoredScheduleBody,
 )
@@ -27,7 +28,7 @@ NDJSON = "application/x-ndjson"
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A method of a path. `query` and `headers` name what `openapi.py` describes; `refuses` is beyond what every route may."""
+    """A method of a path. `query` and `headers` name what `document.py` describes; `refuses` is beyond what every route may."""
 
     method: str
     path: str
@@ -40,7 +41,19 @@ class Route(msgspec.Struct, frozen=True):
     refuses: tuple[int, ...] = ()
     headers: tuple[str, ...] = ()
 
+    @property
+    def tag(self) -> str:
+        """By which clients group it."""
+        first = self.path.removeprefix("/v1/").partition("/")[0].partition(":")[0]
+        return first if first in TAGS else "service"
 
+
+TAGS = {
+    "schedules": "What users declare",
+    "fires": "What is to be delivered, and what could not be",
+    "preview": "When an expression fires",
+    "service": "The whole of it: ticks, numbers, the doctor, the audit log, health",
+}
 _SCHEDULE = "/v1/schedules/{owner}/{key}"
 _FIRE = "/v1/fires/{fire_id}"
 _PAGED = ("limit", "after")
@@ -49,6 +62,9 @@ ROUTES = (
     Route("put", _SCHEDULE, "putSchedule",
           "Make or replace a schedule", StoredScheduleBody, body=ScheduleBody, refuses=(412, 415, 422),
           headers=("if-match", "if-none-match: *")),
+    Route("patch", _SCHEDULE, "patchSchedule",
+          "Change some fields, and keep the rest", StoredScheduleBody, body=SchedulePatch, refuses=(404, 412, 415, 422),
+          headers=("if-match",)),
     Route("get", _SCHEDULE, "getSchedule",
           "A schedule as it is stored", ScheduleWithHealth, refuses=(404, 422), headers=("if-none-match",)),
     Route("delete", _SCHEDULE, "deleteSchedule",
@@ -70,7 +86,7 @@ ROUTES = (
     Route("post", "/v1/schedules:import", "importSchedules", "Put a schedule a line", NDJSON, body=NDJSON),
     Route("get", "/v1/schedules:export", "exportSchedules", "Every schedule a line", NDJSON, query=("owner",), refuses=(422,)),
     Route("get", "/v1/fires", "listFires",
-          "Open, waiting or dead fires", FirePage, query=("fire_state", "owner", "key", *_PAGED), refuses=(422,)),
+          "Open, waiting or dead fires", FirePage, query=("fire_state", "owner", "key", "limit", "after_fire"), refuses=(422,)),
     Route("get", _FIRE, "getFire", "A fire that is not settled", Fire, refuses=(404, 422)),
     Route("post", f"{_FIRE}/retry", "retryFire", "Send a dead fire again", Fire, 202, refuses=(404, 422)),
     Route("post", f"{_FIRE}/cancel", "cancelFire", "Never deliver it", Fire, refuses=(404, 422)),
@@ -82,7 +98,7 @@ ROUTES = (
     Route("get", "/v1/forecast", "getForecast", "How much is to come", Forecast),
     Route("get", "/v1/doctor", "getDoctor", "What is wrong", Diagnosis, query=("deep",), refuses=(409,)),
     Route("post", "/v1/doctor:repair", "repair", "Mend what can be mended", Diagnosis),
-    Route("get", "/v1/audit", "listDeeds", "Who did what", DeedPage, query=("owner", *_PAGED), refuses=(422,)),
+    Route("get", "/v1/audit", "listDeeds", "Who did what", DeedPage, query=("owner", "limit", "after_deed"), refuses=(422,)),
     Route("get", "/v1/live", "live", "Attempts as they happen", "text/event-stream"),
     Route("get", "/health/live", "isLive", "The process answers", "text/plain"),
     Route("get", "/health/ready", "isReady", "The store answers", "text/plain"),

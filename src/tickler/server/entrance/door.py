@@ -187,7 +187,13 @@ class Door:
         authorization = headers.get(b"authorization")
         if authorization is not None:
             kind, _, text = authorization.partition(" ")
-            token = await self._tokens.check(text.strip()) if kind.lower() == "bearer" else None
+            if kind.lower() != "bearer":
+                raise Refused(
+                    401,
+                    "the Authorization header has no Bearer in it: send `Authorization: Bearer tk_…`",
+                    headers={"www-authenticate": 'Bearer error="invalid_request"'},
+                )
+            token = await self._tokens.check(text.strip())
             if token is None:
                 if wait_s := self._failures.take(address_of(scope)):  # only now: a right token is never refused for wrong ones
                     raise too_many_failures(wait_s)

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a POST that is sent twice, since nobody knew whether the first one arrived, is done once."""
+"""`Idempotency-Key`: a POST or PATCH that is sent twice, since nobody knew whether the first one arrived, is done once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ KEPT_MS = 24 * 3_600_000
 RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
 EXTEND_S = 200.0  # until then they say again that they are not
 LARGEST_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
-KEPT_HEADERS = (b"content-type", b"content-length", b"etag")
+KEPT_HEADERS = (b"content-type", b"content-length", b"etag", b"tickler-removed")
 
 _KEY = re.compile(r"[!-~]{1,200}")
+_PATCHED = re.compile(r"/v1/schedules/[^/]+/[^/]+")
 
 log = logging.getLogger("tickler.server")
 
@@ -195,7 +196,9 @@ class _Answer:
 def _keys(scope: Any) -> list[str]:
     """None where there is nothing to do once: nobody's requests leave nothing behind, and an import may be repeated as it is."""
     path: str = scope["path"]
-    if scope["method"] != "POST" or not path.startswith("/v1/") or path.endswith(":import") or who_of(scope) is NOBODY:
+    is_patch = scope["method"] == "PATCH" and _PATCHED.fullmatch(path)
+    is_post = scope["method"] == "POST" and path.startswith("/v1/") and not path.endswith(":import")
+    if not (is_patch or is_post) or who_of(scope) is NOBODY:
         return []
     return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from litestar.exceptions import NotFoundException
 
 from tickler.server.entrance.sessions import Session
 from tickler.server.problems import Refused
@@ -63,6 +62,9 @@ def check_allowed(who: Who, opt: Mapping[str, Any]) -> None:
             headers={"www-authenticate": "Bearer"},
         )
     if who.owner is not None and opt.get("all_owners"):
-        raise NotFoundException
+        raise Refused(
+            403,
+            f"this is about all owners, and this token is bound to one: make one without `--owner`, with the scope {needed!r}",
+        )
     if needed not in who.scopes:
         raise Refused(403, f"this token has not the scope {needed!r}: make one with `tickler token create --scope {needed}`")

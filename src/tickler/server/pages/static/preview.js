@@ -26,17 +26,17 @@ function blame(name) {
   }
 }
 
-function item({ at, marks }) {
-  const there = `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19).replace(/^\.\d+/, "")}`;
-  const found = say(`${days[new Date(`${at.slice(0, 10)}T12:00:00Z`).getUTCDay()]} ${there}`, "li", "");
+function item({ at, local, marks }) {
+  const there = `${local.slice(0, 10)} ${local.slice(11, 19)} ${local.slice(19).replace(/^\.\d+/, "")}`;
+  const found = say(`${days[new Date(`${local.slice(0, 10)}T12:00:00Z`).getUTCDay()]} ${there}`, "li", "");
   const viewer = new Date(at);
-  if (-viewer.getTimezoneOffset() !== minutes(at)) found.append(say(` ${here.format(viewer)} here`, "small", ""));
+  if (-viewer.getTimezoneOffset() !== minutes(local)) found.append(say(` ${here.format(viewer)} here`, "small", ""));
   for (const mark of marks) found.append(say(` ${mark}`, "span", "mark"));
   return found;
 }
 
-function minutes(at) {
-  const [, sign, hours, rest] = at.match(/([+-])(\d\d):(\d\d)$/) ?? [0, "+", 0, 0];
+function minutes(local) {
+  const [, sign, hours, rest] = local.match(/([+-])(\d\d):(\d\d)$/) ?? [0, "+", 0, 0];
   return Number(`${sign}1`) * (Number(hours) * 60 + Number(rest));
 }
 
