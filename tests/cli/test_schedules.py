@@ -269,7 +269,7 @@ def test_a_when_that_the_shell_took_apart_is_to_be_quoted(here: Here, file_url: 
 def test_bounds_are_read_in_the_zone_that_the_expression_names(here: Here, file_url: str) -> None:
     done = here("add", "u1", "k", "TZ=Asia/Tokyo @daily", "--handler", "h", "--starts-at", "2035-01-01T00:00:00", "--json")
     assert (done.code, done.json["tz"]) == (0, "Asia/Tokyo")
-    assert done.json["upcoming"][0]["at"] == "2035-01-01T00:00:00+09:00"
+    assert done.json["upcoming"][0]["local"] == "2035-01-01T00:00:00+09:00"
 
 
 def test_two_targets_are_a_mistake_in_the_command(here: Here, file_url: str) -> None:
@@ -460,7 +460,7 @@ def test_a_target_that_would_be_refused_is_warned_of_and_put_all_the_same(
     here: Here, file_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TICKLER_ALLOW_NETWORKS", raising=False)
-    add = ("add", "u1", "hook", "@hourly", "--target", "http://127.0.0.1:8000/hook")
+    add = ("add", "u1", "hook", "@hourly", "--target", "http://127.0.0.1:8000/hook", "--replace")
     done = here(*add)
     assert (done.code, done.lines[0]) == (0, "u1/hook")
     assert "warning: a worker with the settings of this process would not deliver it: " in done.err

@@ -111,7 +111,9 @@ async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClo
     clock.advance(7200)
     found = (await api.get("/v1/doctor")).json
     assert [each["check"] for each in found["findings"]] == ["no-worker"]
-    assert found["passed"] == ["clock", "tzdata", "set-aside", "outdated", "dead", "unpruned"], "and none that needs a worker"
+    assert found["passed"] == ["clock", "tzdata", "set-aside", "outdated", "dead", "unpruned", "storage"], (
+        "and none that needs a worker"
+    )
     assert (await api.get("/v1/doctor?deep=true")).status == 200
     assert (await api.get("/v1/doctor?deep=yes")).field == "deep"
     assert (await api.post("/v1/doctor:repair")).status == 200

@@ -44,6 +44,7 @@ SHOWN: dict[str, str] = {
     "outdated": "no worker has met rows of a newer format",
     "dead": "no fire was given up",
     "unpruned": "the history is pruned",
+    "storage": "what the store keeps beside its data does not grow without bound",
 }
 # Checks that look no further where another one has found something.
 AFTER: dict[str, tuple[str, ...]] = {"nothing-claimed": ("no-worker",), "overdue": ("no-worker", "nothing-claimed")}
