@@ -34,6 +34,7 @@ UNFIT_PAUSE_S = 30.0
 PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+HEAD_START_MS = 1_000
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -42,7 +43,10 @@ log = logging.getLogger("tickler.deliver")
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick did. `failed` counts the `dead` too. `left`: something was still due when its budget was spent."""
+    """What a tick did. `failed` counts the `dead` too; what was `given_back` could not be begun here, and counts as no attempt.
+
+    `left`: something was still due when its budget was spent.
+    """
 
     claimed: int
     delivered: int
@@ -50,6 +54,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     left: bool
     duration_ms: int
+    given_back: int = 0
 
 
 class Runner:
@@ -58,6 +63,7 @@ class Runner:
     def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, options: RunOptions) -> None:
         self._store = store
         self._schedules = schedules
+        self.attempts = attempts
         self._clock = clock
         self._worker = attempts.worker
         self._heard = attempts.heard
@@ -84,6 +90,15 @@ class Runner:
     @property
     def queued(self) -> int:
         return self._hands.waiting
+
+    @property
+    def shortage(self) -> str | None:
+        """What has run out here, if anything has."""
+        return self._hands.shortage.of
+
+    def lacks(self, now_ms: int) -> dict[str, int]:
+        """Labels of what it was asked to deliver to lately and cannot, with when it last was."""
+        return self._hands.lacks.recent(now_ms)
 
     @property
     def counts(self) -> Counter[str]:
@@ -138,6 +153,7 @@ class Runner:
             dead=counts["dead"],
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
+            given_back=counts["given_back"],
         )
 
     # Rounds.
@@ -163,7 +179,7 @@ class Runner:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
         poll_s = SHORTEST_POLL_S
         while not self._stopping.is_set():
-            if not self.may_claim or not self._room():
+            if not self._claims() or not self._room():
                 await self._sleep(CROWDED_PAUSE_S)
                 return
             self._something.clear()
@@ -188,7 +204,7 @@ class Runner:
         while True:
             self._something.clear()
             if loop.time() >= ends_at:
-                return hands.owes() or await self._is_due()
+                return bool(hands.waiting) or await self._is_due()
             written = self._acknowledgements.written
             busy = hands.busy_owners()  # the others first, so that none of them waits for these
             room = min(hands.room_for_any(busy), max(self._options.per_owner // 2, 1))
@@ -200,7 +216,7 @@ class Runner:
                     await self._acknowledgements.all_written(ends_at - loop.time())
                     if self._acknowledgements.written > written:
                         continue  # what was just settled may have made another due
-                    return not self.may_claim and await self._is_due()
+                    return not self._claims() and await self._is_due()
                 await self._sleep(min(CROWDED_PAUSE_S, max(ends_at - loop.time(), 0)))
 
     async def _is_due(self) -> bool:
@@ -210,7 +226,9 @@ class Runner:
     async def _round(self, room: int, except_owners: Sequence[str]) -> int:
         """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
-        if not self.may_claim:
+        hands = self._hands
+        room = hands.shortage.room(room, hands.in_flight + hands.waiting) if self.may_claim else 0
+        if not room:
             return 0
         taken = 0
         loop = asyncio.get_running_loop()
@@ -251,15 +269,20 @@ class Runner:
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
+        head_start_ms = HEAD_START_MS if self._hands.lacks else 0  # for those that may have what is missing here
         return await self._store.fires.lease(
-            now_ms,
+            now_ms - head_start_ms,
             min(room, BATCH),
             self._worker,
-            self._lease_ms,
+            self._lease_ms + head_start_ms,
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
             except_owners=except_owners,
         )
+
+    def _claims(self) -> bool:
+        """Whether it may claim anything now."""
+        return self.may_claim and not self._hands.shortage.lasts()
 
     def _room(self) -> int:
         """For how many more to claim; none until a claim is worth it."""

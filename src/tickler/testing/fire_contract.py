@@ -4,6 +4,7 @@ from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
+from tickler.testing.give_back_contract import GiveBackContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
 from tickler.testing.lifecycle_contract import LifecycleContract
@@ -19,6 +20,7 @@ class FireStoreContract(
     OverlapContract,
     LeaseContract,
     SettleContract,
+    GiveBackContract,
     ByHandContract,
     LifecycleContract,
     HistoryContract,
