@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from tickler.clock import Clock
-from tickler.observe.checks import clocks, kept, mirror, next_fires, working
+from tickler.observe.checks import abilities, clocks, kept, mirror, next_fires, working
 from tickler.observe.checks.standing import Standing, look
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, unheard, worst_first
 from tickler.store import Store
@@ -17,11 +17,15 @@ Judge = Callable[[Standing], Finding | None]
 Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # how many were mended, and how many are left
 
 # These read the whole store. They come first, since mending what they find may be what the others need.
-DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fires)
+DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fires, abilities.unserved)
 QUICK: tuple[Judge, ...] = (
     working.no_worker,
     working.nothing_claimed,
     working.overdue,
+    abilities.no_handler,
+    abilities.short_of,
+    abilities.abandoned,
+    abilities.passed_on,
     clocks.clock,
     clocks.tzdata,
     kept.set_aside,
