@@ -677,8 +677,8 @@ async def test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_wo
     await put(memory)
     clock.advance(timedelta(hours=1, seconds=20))
     now_ms = memory.now_ms()
-    said = {"last_claim_at": now_ms, "delivers_to": ["http", "python:echo"], "lacks": {"python:digest": now_ms - 7_000}}
-    await speak(memory, **said)
+    lacks = {"python:digest": now_ms - 7_000}
+    await speak(memory, last_claim_at=now_ms, delivers_to=["http", "python:echo"], lacks=lacks)
     await speak(memory, "w2", last_claim_at=now_ms, delivers_to=["http"])
     diagnosis = await memory.doctor()
     found = of(diagnosis, "no-handler")
