@@ -96,28 +96,31 @@ class Acknowledgements:
             self._all_written.set()
 
     async def _write(self) -> None:
-        """A batch; if the store does not take it, after a pause that grows it may be tried again."""
+        """A batch, and all that is to be opened; neither waits for the other. After a failure there is a pause, which grows."""
+        failed = await self._open_all() if self._unopened else None
         batch, wakes = self._waiting[:MOST_AT_ONCE], self._wakes
         self._wakes = False
         try:
-            if self._unopened:
-                await self._open_all()
             if batch:
                 await self._settle(batch)
         except TicklerError as error:
+            failed = error
             self.behind, self._wakes = True, wakes or self._wakes
-            self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
-            log.warning("%d outcomes wait to be recorded: %s", len(self), error)
-            await asyncio.sleep(self._pause_s)
-            return
-        self.behind, self._pause_s = False, 0.0
-        self.written += len(batch)
-        del self._waiting[: len(batch)]
+        else:
+            self.behind = False
+            self.written += len(batch)
+            del self._waiting[: len(batch)]
+            if wakes:
+                self._wake()
         if not len(self):
             self._some.clear()
             self._all_written.set()
-        if wakes:
-            self._wake()
+        if failed is None:
+            self._pause_s = 0.0
+            return
+        self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        log.warning("%d outcomes wait to be recorded: %s", len(self), failed)
+        await asyncio.sleep(self._pause_s)
 
     async def _settle(self, batch: Sequence[Settlement]) -> None:
         """Where one of them is at fault, and not the store, the others are written without it."""
@@ -133,8 +136,8 @@ class Acknowledgements:
             for each in batch:
                 await self._settle([each])
 
-    async def _open_all(self) -> None:
-        """Raises what the last of them failed with, once all were tried."""
+    async def _open_all(self) -> TicklerError | None:
+        """What the last of them failed with that did, once all were tried."""
         failed: TicklerError | None = None
         fires = list(self._unopened.values())
         for start in range(0, len(fires), OPENED_TOGETHER):
@@ -147,8 +150,7 @@ class Acknowledgements:
                 del self._unopened[fire.id]
                 self._doubtful.discard(fire.id)
                 self.written += 1
-        if failed is not None:
-            raise failed
+        return failed
 
     async def _open(self, fire: Fire) -> TicklerError | None:
         """Why it is to be tried again, if it is."""

@@ -24,6 +24,7 @@ from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.fires import Claim
 from tickler.schedules import Schedules
 from tickler.store import Store
+from tickler.workers import workers
 
 BATCH = 500
 LEASE_EVERY_S = 0.25  # while there is much to do; when there is not, before every sleep
@@ -35,6 +36,7 @@ PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 HEAD_START_MS = 1_000
+OTHERS_EVERY_S = 5.0  # how often a worker that lacks something looks who else is there
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -77,6 +79,9 @@ class Runner:
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
         self._leased_at = 0.0
+        self._others_seen_at = float("-inf")
+        self._others_asked: frozenset[str] = frozenset()
+        self._others_able = False
         self._steady = Steady(clock)
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
@@ -269,7 +274,7 @@ class Runner:
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
-        head_start_ms = HEAD_START_MS if self._hands.lacks else 0  # for those that may have what is missing here
+        head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
         return await self._store.fires.lease(
             now_ms - head_start_ms,
             min(room, BATCH),
@@ -279,6 +284,16 @@ class Runner:
             expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
             except_owners=except_owners,
         )
+
+    async def _others_have_it(self, now_ms: int) -> bool:
+        """Whether a live worker may deliver what this one cannot. Looked up when something new is missing, and else seldom."""
+        lacks, now_s = self._hands.lacks.recent(now_ms), asyncio.get_running_loop().time()
+        if now_s - self._others_seen_at >= OTHERS_EVERY_S or not lacks.keys() <= self._others_asked:
+            self._others_seen_at, self._others_asked = now_s, frozenset(lacks)
+            others = [each for each in await workers(self._store.records, now_ms) if each.name != self._worker]
+            able = [other for other in others if other.is_alive(now_ms)]
+            self._others_able = any(other.can_deliver_to(label) for other in able for label in lacks)
+        return self._others_able
 
     def _claims(self) -> bool:
         """Whether it may claim anything now."""
