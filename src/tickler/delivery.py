@@ -13,8 +13,11 @@ from tickler.fires import Claim, Settlement
 from tickler.payload import decode_on_access
 from tickler.target import Target
 
-# delivered; retry: it may work later; give_up: it will never; gone: nor will any other fire of this schedule
-Verdict = Literal["delivered", "retry", "give_up", "gone"]
+# delivered; retry: it may work later; give_up: it will never; gone: nor will any other fire of this schedule;
+# release: the attempt did not begin, so none is counted, and another worker may try
+Verdict = Literal["delivered", "retry", "give_up", "gone", "release"]
+# Why a worker releases: it lacks what the target needs, or it is out of file descriptors, memory or threads.
+Obstacle = Literal["missing", "exhausted"]
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -47,8 +50,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_def
     status: int = 0
     detail: str | None = None  # what went wrong, in a sentence
     answer: str | None = None  # the first 2 KB of what the target said
-    retry_after_ms: int | None = None  # how long the target asked to be left alone
+    retry_after_ms: int | None = None  # how long the target asked to be left alone; of a release, how long it is put off
     duration_ms: int = 0
+    obstacle: Obstacle | None = None  # of a release: what this worker has to mend
 
 
 T_contra = TypeVar("T_contra", contravariant=True)

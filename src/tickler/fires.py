@@ -10,7 +10,8 @@ A fire is one occurrence of a schedule. It is open from its claim until it is de
                 │
                 └─ given up ──► dead ──retry by a person──► open
 
-A schedule that is delivered at most once has no open fires: what is claimed is in the claimer's hands alone.
+A schedule that is delivered at most once has no open fires: what is claimed is in the claimer's hands alone. What the claimer
+cannot even begin it gives back by opening a fire (`unbegun_fire`), whose next attempt is its only one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ BY_HAND = "by hand"
 RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by one
 MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
+GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
@@ -136,8 +138,8 @@ class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
     """What became of an attempt: what to remember of it, and what to do with the fire.
 
     `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" gives it up; "release" gives the lease
-    back, from `deliver_after` or else from now on, as if it had never been taken, and leaves no entry. `fire` is None where
-    delivery is at most once.
+    back, from `deliver_after` or else from now on, as if it had never been taken, and leaves no entry; the fire keeps its reason
+    unless there is a new one. `fire` is None where delivery is at most once.
     """
 
     id: Id
@@ -146,6 +148,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
     entry: Entry | None
     deliver_after: int | None = None
     delete_schedule: bool = False  # if it is finished, and owes nothing more
+    reason: str | None = None  # of a release: why the attempt did not begin
 
 
 class FireStore(Protocol):
@@ -467,6 +470,20 @@ def health_to_json(health: Health) -> dict[str, object]:
     """As it stands beside a schedule in JSON."""
     last = health.last
     return {"failing": health.failing, "last": None if last is None else {"result": last.happened, "at": last.at}}
+
+
+def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | None = None) -> Fire:
+    """The fire to open for a claim that has none and whose attempt did not begin: no attempt is counted."""
+    owner, key = claim.schedule.id
+    return Fire(
+        id=fire_id(owner, key, claim.nominal_at),
+        owner=owner,
+        key=key,
+        nominal_at=claim.nominal_at,
+        opened_at=now_ms,
+        deliver_after=deliver_after,
+        reason=reason,
+    )
 
 
 def cancelled(fire: Fire, at: int, why: str) -> Entry:

@@ -142,6 +142,13 @@ _EXAMPLES = {
 OWN_KINDS: tuple[type[Target], ...] = (HttpTarget, PythonTarget, SqsTarget, LambdaTarget)
 
 
+def label_of(target: Target | type[Target] | None) -> str:
+    """What a worker needs in order to deliver there: its kind of target, and for a Python target its handler too."""
+    if isinstance(target, PythonTarget):
+        return f"python:{target.handler}"
+    return "unknown" if target is None else str(target.__struct_config__.tag)
+
+
 def read_target(value: object) -> Target | None:
     """A target as people pass it: a value, a URL, or an object as it stands in JSON."""
     if value is None or isinstance(value, Target):

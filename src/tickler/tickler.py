@@ -251,7 +251,8 @@ class Tickler:
         settings = self._settings
         own = own_deliverers(self._store.records, self._sealer, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
-        attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by)
+        handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
+        attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers)
         return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, options)
 
     def _wake(self) -> None:

@@ -34,6 +34,14 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     counts: dict[str, int] = {}
     clock_offset_ms: int = 0  # the store's time less that of its machine
+    delivers_to: list[str] | None = None  # labels of targets: kinds, and handlers by name; None where it does not say
+    lacks: dict[str, int] = {}  # labels of what it was asked to deliver to lately and cannot, with when it last was
+    short_of: str | None = None  # what has run out there, for which it claims less
+    abandoned: int = 0  # attempts that go on although they were cancelled
+
+    def can_deliver_to(self, label: str) -> bool:
+        """As far as it says: one that does not say may well be able to."""
+        return self.delivers_to is None or label in self.delivers_to or label.partition(":")[0] in self.delivers_to
 
     def is_alive(self, now_ms: int) -> bool:
         return self.doing != STOPPED and now_ms - self.seen_at < MISSING_MS

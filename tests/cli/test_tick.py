@@ -35,16 +35,21 @@ async def put_due(url: str, *handlers: str) -> None:
 
 
 async def test_it_delivers_what_is_due_and_prints_its_summary_as_one_line_of_json(tmp_path: Path, sqlite_url: str) -> None:
-    """Exit code 0, although something failed: that is tried again by itself. With handlers from the folder it runs in."""
+    """Exit code 0, although something failed: that is tried again by itself. With handlers from the folder it runs in.
+
+    Of one that it lacks it says so, once.
+    """
     (tmp_path / "our_handlers.py").write_text(HANDLERS)
-    await put_due(sqlite_url, "fine", "fails", "fine", "unknown")
+    await put_due(sqlite_url, "fine", "fails", "fine", "unknown", "unknown")
     done = run_tickler("tick", "--store", sqlite_url, "--setup", "our_handlers:register", folder=tmp_path, COLUMNS="20")
-    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert (done.returncode, done.stdout.count("\n"), done.stderr.count("\n")) == (0, 1, 1)
+    assert "the worker has no handler 'unknown'" in done.stderr
     summary = msgspec.json.decode(done.stdout, type=Summary)
-    assert (summary.claimed, summary.delivered, summary.failed, summary.dead, summary.left) == (4, 2, 2, 0, False)
+    assert (summary.claimed, summary.delivered, summary.failed, summary.dead, summary.left) == (5, 2, 1, 0, False)
+    assert summary.given_back == 2
     async with tickler.connect(sqlite_url) as t:
-        found = [(await t.fires.history("u1", f"k{n}")).items[0] for n in range(4)]
-        assert [entry.answer for entry in found] == ["done", None, "done", None]
+        found = [(await t.fires.history("u1", f"k{n}")).items[0] for n in range(3)]
+        assert [entry.answer for entry in found] == ["done", None, "done"]
         assert [entry.detail for entry in found][1] == "ZeroDivisionError: division by zero"
         assert [record.value["doing"] for record in await t.records.list("worker") if isinstance(record.value, dict)] == [
             "stopped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Literal
 
@@ -243,19 +244,27 @@ async def test_an_answer_that_is_no_outcome_is_a_failure_that_names_the_delivere
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        (None, "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"),
-        (PythonTarget("work"), "this worker has nothing that delivers to PythonTarget: register what does with deliver_with"),
+        (PythonTarget("work"), "the worker has no handler 'work': register it there, or correct the name"),
         (
             HttpTarget("https://example.org"),
-            "this worker has nothing that delivers to HttpTarget: install it with `pip install 'tickler[http]'`",
+            "the worker has nothing that delivers to HttpTarget: install it with `pip install 'tickler[http]'`",
         ),
     ],
 )
 @in_virtual_time
-async def test_a_kind_of_target_that_nothing_here_delivers_to_is_tried_again_elsewhere(target: Target | None, said: str) -> None:
+async def test_a_kind_of_target_that_nothing_here_delivers_to_is_given_back_for_others(target: Target, said: str) -> None:
     settlement, outcome = await attempts().make(claim(target=target))
+    assert (settlement.then, settlement.entry, settlement.reason) == ("release", None, f"given back: {said}")
+    assert (outcome.detail, outcome.obstacle) == (said, "missing")
+    assert attempts().missing(claim(target=target)) == outcome
+
+
+@in_virtual_time
+async def test_a_schedule_without_a_target_fails_and_is_tried_again() -> None:
+    settlement, outcome = await attempts().make(claim(target=None))
     assert settlement.then == "retry"
-    assert outcome.detail == said
+    assert outcome.detail is not None
+    assert outcome.detail.startswith("its schedule has no target that this worker can read: put it with one")
 
 
 @pytest.mark.parametrize(
@@ -267,6 +276,7 @@ async def test_a_kind_of_target_that_nothing_here_delivers_to_is_tried_again_els
         {"retry_after_ms": -1},
         {"status": "200"},
         {"verdict": "nonsense"},
+        {"verdict": "release", "obstacle": "nonsense"},
     ],
     ids=repr,
 )
@@ -354,6 +364,64 @@ async def test_what_waits_for_a_task_that_somebody_cancelled_has_failed_and_was_
 
     settlement, outcome = await made(waits)
     assert (settlement.then, outcome.detail, outcome.duration_ms) == ("retry", "CancelledError: ", 1_000)
+
+
+class Stubborn:
+    """Will not be cancelled until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = asyncio.Event()
+
+    async def __call__(self, delivery: Delivery) -> Outcome:
+        while not self.let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.let_go.wait()
+        return OK
+
+
+@in_virtual_time
+async def test_one_that_will_not_be_cancelled_is_abandoned_counted_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    stubborn = Stubborn()
+    making = attempts(stubborn)
+    for number in (1, 2, 3):
+        settlement, outcome = await making.make(claim(Policy(timeout=2)))
+        assert (settlement.then, outcome.detail, outcome.duration_ms) == ("retry", "no answer within 2 s", 7_000)
+        assert (making.abandoned, making.counts["abandoned"]) == (number, number)
+    stubborn.let_go.set()
+    await asyncio.sleep(1)
+    assert (making.abandoned, making.counts["abandoned"]) == (0, 3)
+    assert caplog.text.count("is not waited for any more") == 1
+
+
+@in_virtual_time
+async def test_one_that_puts_something_away_when_it_is_cancelled_has_a_little_time_for_it() -> None:
+    put_away = False
+
+    async def tidy(delivery: Delivery) -> Outcome:
+        nonlocal put_away
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            await asyncio.sleep(4)
+            put_away = True
+        return OK
+
+    making = attempts(tidy)
+    _, outcome = await making.make(claim(Policy(timeout=2)))
+    assert (outcome.detail, put_away, making.abandoned) == ("no answer within 2 s", True, 0)
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), GeneratorExit(), asyncio.CancelledError()], ids=repr)
+@in_virtual_time
+async def test_what_would_end_a_program_is_a_failure_when_a_handler_raises_it(raised: BaseException) -> None:
+    settlement, outcome = await made(answering(raised))
+    assert (settlement.then, outcome.detail) == ("retry", f"{type(raised).__name__}: {raised}")
+
+
+@in_virtual_time
+async def test_who_interrupts_the_program_means_all_of_it() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        await made(answering(KeyboardInterrupt()))
 
 
 # Listeners.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import itertools
 import json
@@ -851,3 +852,22 @@ class TestOpeningAndClosing:
             await deliverer.open()
             assert (await deliverer.deliver(delivery(), QUEUE)).verdict == "delivered"
             await deliverer.close()
+
+
+@both
+@pytest.mark.parametrize("step", ["connect", "read files"])
+async def test_a_worker_that_has_run_out_of_file_descriptors_gives_the_fire_back(
+    service_name: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    if step == "connect":
+        monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", no_more)
+    else:
+        monkeypatch.setattr("tickler.deliver.aws.Signer", no_more)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    outcome = await deliver_once(service_name, delivery(), "http://127.0.0.1:9")
+    assert (outcome.verdict, outcome.obstacle) == ("release", "exhausted")
+    assert outcome.detail == f"the worker could not ask {service_name}: too many open files"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tickler import Cron, Delivery, Every, Outcome, Policy, RunOptions
 from tickler.errors import StoreUnavailable
+from tickler.policy import DEFAULT_POLICY
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule
 from .faulty_store import AWAY
@@ -139,11 +144,14 @@ async def test_every_instant_of_what_is_claimed_ahead_fires_at_its_time() -> Non
 
 
 @in_virtual_time
-async def test_what_is_held_and_delivered_at_most_once_is_delivered_at_its_instant_when_told_to_stop() -> None:
+async def test_what_is_held_and_delivered_at_most_once_is_given_back_for_its_instant_when_told_to_stop() -> None:
     bench = Bench()
     await bench.put(schedule(policy=AT_MOST_ONCE))
     async with bench.running(RunOptions(ahead=5, drain=30)):
         await asyncio.sleep(6)
+    assert bench.arrived == []
+    async with bench.running():
+        await asyncio.sleep(5)
     assert [arrival.late_ms for arrival in bench.arrived] == [pytest.approx(0, abs=60)]
     assert await bench.happened() == ["delivered"]
 
@@ -203,6 +211,69 @@ async def test_a_handler_that_will_not_be_cancelled_is_left_behind_and_recorded(
     assert "u1/digest: its attempt does not end although it was cancelled" in caplog.text
     let_go.set()
     await asyncio.sleep(0)
+
+
+@in_virtual_time
+async def test_a_handler_that_will_not_be_cancelled_holds_neither_its_place_nor_its_fire() -> None:
+    bench = Bench()
+    await bench.put(schedule(policy=Policy(timeout=5, attempts=1)), schedule("next", 11.0))
+    let_go = asyncio.Event()
+
+    async def behave(delivery: Delivery) -> object:
+        while delivery.key == "digest" and not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return None
+
+    bench.behave = behave
+    async with bench.running(RunOptions(in_flight=1)):
+        await asyncio.sleep(50)
+        assert bench.keys == ["digest", "next"]
+        assert await bench.happened() == ["failed"]
+        assert [fire.state for fire in await bench.fires("dead")] == ["dead"]
+        (report,) = await bench.tickler.workers()
+        assert (report.abandoned, report.counts["abandoned"], report.in_flight) == (1, 1, 0)
+        let_go.set()
+
+
+@pytest.mark.parametrize("policy", [DEFAULT_POLICY, AT_MOST_ONCE], ids=["at least once", "at most once"])
+@in_virtual_time
+async def test_a_handler_that_raises_what_only_generators_do_has_failed(policy: Policy) -> None:
+    bench = Bench()
+    await bench.put(schedule(policy=policy))
+    bench.behave = after(0, GeneratorExit())
+    async with bench.running():
+        await asyncio.sleep(10.5)
+    assert (await bench.happened())[0] == "failed"
+    assert {fire.worker for fire in await bench.fires()} <= {None}
+
+
+INTERRUPTED = """
+import asyncio
+from deliver.at_work import AT_MOST_ONCE, Bench, after, schedule
+from deliver.virtual_time import VirtualLoop
+
+async def work():
+    await bench.put(schedule(policy=AT_MOST_ONCE))
+    bench.behave = after(0, KeyboardInterrupt())
+    async with bench.running():
+        await asyncio.sleep(60)
+
+bench = Bench()
+try:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(work())
+except KeyboardInterrupt:
+    (entry,) = asyncio.run(bench.history())
+    print("interrupted:", entry.happened, entry.detail)
+"""
+
+
+def test_what_was_at_work_when_the_program_was_interrupted_is_remembered() -> None:
+    """In a process of its own: pytest is a program too."""
+    tests = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=tests, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted: failed KeyboardInterrupt ended the attempt\n"
 
 
 # What is said of it.

@@ -8,8 +8,9 @@ import os
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from tickler import Cron, Delivery, HttpTarget, Policy, Record, RunOptions, StoreUnavailable, Tickler
+from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, Record, RunOptions, StoreUnavailable, Tickler
 from tickler.clock import MOST_OFFSET_MS, SystemClock
 from tickler.deliver.worker import new_name
 from tickler.workers import EVERY_S, KEPT_MS, KIND
@@ -34,6 +35,10 @@ class Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queued: int
     counts: dict[str, int]
     clock_offset_ms: int
+    delivers_to: list[str]
+    lacks: dict[str, int]
+    short_of: str | None
+    abandoned: int
 
 
 class Machine(Bench):
@@ -220,6 +225,19 @@ async def test_a_worker_whose_deliverers_do_not_open_leaves_no_sign_of_life() ->
     with pytest.raises(OSError, match="no such network"):
         await bench.tickler.run()
     assert await records(bench) == []
+
+
+@in_virtual_time
+async def test_it_says_what_it_delivers_to_and_what_it_lacked_lately() -> None:
+    bench = Bench()
+    bench.tickler.handler("digest")(lambda delivery: None)
+    await bench.put(replace(schedule(when=5.0), target=PythonTarget("missing")))
+    async with bench.running():
+        await asyncio.sleep(25)
+        said = await life(bench)
+    assert {"http", "python:digest", "python:echo", "python:work"} <= set(said.delivers_to)
+    assert list(said.lacks) == ["python:missing"]
+    assert 5 <= (since_start(said.lacks["python:missing"]) or 0) < 25
 
 
 @in_virtual_time

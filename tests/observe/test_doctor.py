@@ -30,6 +30,7 @@ from tickler import (
     Policy,
     PythonTarget,
     Schedule,
+    SqsTarget,
     StoredSchedule,
     Tickler,
     connect,
@@ -326,6 +327,7 @@ async def test_a_worker_whose_clock_is_far_off_claims_nothing_and_both_are_told(
     skewed = SystemClock(wall_ns=lambda: time.time_ns() + 60_000_000_000)
     async with connect(postgres_url) as t, connect(postgres_url, clock=skewed) as elsewhere:
         await put(t, when=Every(hours=1))
+        t.handler("digest")(lambda delivery: None)
         async with at_work(elsewhere):
             await until(lambda: _is_not_claiming(t))
             diagnosis = await t.doctor()
@@ -688,3 +690,60 @@ async def test_a_check_that_found_something_or_could_not_be_made_has_not_passed(
     assert [finding.check for finding in diagnosis.findings] == ["no-worker"]
     assert not {"no-worker", "nothing-claimed", "overdue"} & set(diagnosis.passed)
     assert diagnosis.repaired == 0
+
+
+# What workers have and lack.
+
+
+async def test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_worth_knowing(
+    memory: Tickler, clock: ManualClock
+) -> None:
+    await put(memory)
+    clock.advance(timedelta(hours=1, seconds=20))
+    now_ms = memory.now_ms()
+    lacks = {"python:digest": now_ms - 7_000}
+    await speak(memory, last_claim_at=now_ms, delivers_to=["http", "python:echo"], lacks=lacks)
+    await speak(memory, "w2", last_claim_at=now_ms, delivers_to=["http"])
+    diagnosis = await memory.doctor()
+    found = of(diagnosis, "no-handler")
+    assert (found.severity, found.count, diagnosis.healthy) == ("critical", 1, False)
+    assert found.example == "no worker has the handler 'digest', last asked for 7 s ago"
+
+    await speak(memory, "w2", last_claim_at=now_ms, delivers_to=["python:digest"])
+    diagnosis = await memory.doctor()
+    found = of(diagnosis, "passed-on")
+    assert (found.severity, found.example) == ("info", "w1 lacks the handler 'digest'")
+    assert "no-handler" not in checks(diagnosis)
+
+    await speak(memory, "w2", last_claim_at=now_ms)  # of a version that does not say
+    assert "no-handler" not in checks(await memory.doctor())
+
+
+async def test_a_handler_that_ticks_lack_is_told(t: Tickler, clock: ManualClock) -> None:
+    await put(t, target=PythonTarget("missing"))
+    clock.advance(timedelta(hours=1))
+    assert (await t.tick()).given_back == 1
+    clock.advance(30)
+    assert of(await t.doctor(), "no-handler").example == "no worker has the handler 'missing', last asked for 30 s ago"
+
+
+async def test_schedules_that_no_worker_could_deliver_are_found_before_they_are_due(memory: Tickler) -> None:
+    await put(memory, "fine", target="https://example.org")
+    await put(memory, "a")
+    await put(memory, "b", target=SqsTarget("arn:aws:sqs:eu-west-1:123456789012:fires"))
+    assert "unserved" not in checks(await memory.doctor(deep=True)), "nobody is at work at all"
+    await speak(memory, delivers_to=["http", "python:echo"])
+    assert "unserved" not in checks(await memory.doctor())
+    found = of(await memory.doctor(deep=True), "unserved")
+    assert (found.severity, found.count, found.example) == ("warning", 2, "u1/a needs the handler 'digest'")
+    await speak(memory, "w2", delivers_to=["sqs", "python"])  # with a deliverer of its own for all handlers
+    assert "unserved" not in checks(await memory.doctor(deep=True))
+
+
+async def test_workers_that_ran_out_of_something_or_abandoned_attempts_are_told(memory: Tickler) -> None:
+    await put(memory)
+    await speak(memory, short_of="the worker could not connect: too many open files", abandoned=3)
+    diagnosis = await memory.doctor()
+    assert of(diagnosis, "exhausted").example == "w1: the worker could not connect: too many open files"
+    found = of(diagnosis, "abandoned")
+    assert (found.count, found.says) == (3, "3 cancelled attempts go on, and are not waited for")

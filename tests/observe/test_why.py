@@ -44,10 +44,10 @@ async def put(t: Tickler, **fields: object) -> None:
     await t.schedules.put(Schedule(**given))  # type: ignore[arg-type]  # any field of a schedule
 
 
-async def alive(t: Tickler, name: str = "w1", doing: str = "working", **fields: int | None) -> None:
+async def alive(t: Tickler, name: str = "w1", doing: str = "working", **fields: object) -> None:
     """A worker has just spoken."""
     now_ms = t.now_ms()
-    said: dict[str, int | None] = {"started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
+    said: dict[str, object] = {"started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
     worker = WorkerReport(name=name, doing=doing, **said)  # type: ignore[arg-type]  # any field of a report
     await t._store.records.put(KIND, name, msgspec.json.encode(worker), now_ms=now_ms)
 
@@ -397,6 +397,32 @@ async def test_a_worker_that_was_not_heard_of_for_a_minute_is_not_alive(memory: 
     await alive(memory, "w2", "stopped")
     clock.advance(5)
     assert "the last one stopped 5 s ago" in (await memory.why("u1", "digest")).sentence
+
+
+async def test_a_handler_that_no_worker_has_is_named_and_no_other_is(memory: Tickler, clock: ManualClock) -> None:
+    await put(memory)
+    await alive(memory, delivers_to=["http", "python:secret"])
+    lacking = "no worker at work has the handler 'digest': start one that does, or correct its target"
+    assert (await memory.why("u1", "digest")).sentence.endswith(f"but {lacking}")
+    clock.advance(timedelta(hours=1))
+    assert (await memory.tick()).given_back == 1
+    await alive(memory, delivers_to=["http", "python:secret"])
+    why = await memory.why("u1", "digest", names_workers=False)
+    assert "was given back without an attempt (the worker has no handler 'digest'" in why.sentence
+    assert why.sentence.endswith(f"but {lacking}")
+    assert "none of them has the handler 'digest'" in says(why, "workers")
+    assert "secret" not in why.sentence + "".join(fact.says for fact in why.facts)
+
+    await alive(memory, "w2", delivers_to=["python:digest"])
+    assert "no worker" not in (await memory.why("u1", "digest")).sentence
+
+
+async def test_a_worker_that_claims_less_says_why_to_those_who_may_know(memory: Tickler) -> None:
+    await put(memory)
+    await alive(memory, short_of="too many open files")
+    assert "w1 claims less: too many open files" in says(await memory.why("u1", "digest"), "workers")
+    shown = await memory.why("u1", "digest", names_workers=False)
+    assert "too many open files" not in "".join(fact.says for fact in shown.facts)
 
 
 async def test_a_real_worker_is_seen(memory: Tickler) -> None:

@@ -70,8 +70,8 @@ def owed(claims: Sequence[Claim]) -> list[Fire]:
     return [claim.fire for claim in claims if claim.fire is not None]
 
 
-def done(fire: Fire, at: int, **more: bool) -> Settlement:
-    return Settlement(Id(fire.owner, fire.key), fire, "done", entry(fire, at), **more)
+def done(fire: Fire, at: int, *, delete_schedule: bool = False) -> Settlement:
+    return Settlement(Id(fire.owner, fire.key), fire, "done", entry(fire, at), delete_schedule=delete_schedule)
 
 
 def retry(fire: Fire, at: int, deliver_after: int, detail: str = "it answered 503") -> Settlement:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tickler.cli.collector import spare_the_collector
+from tickler.cli.file_limit import raise_file_limit
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import FLAG, StoreOption
 from tickler.cli.stopping import Stopping
@@ -45,6 +46,7 @@ def command(
 ) -> None:
     """Serve the API and the web page, and deliver what is due, until SIGTERM or Ctrl-C."""
     set_up_logs(os.environ)
+    raise_file_limit()
     settings = ServerSettings.from_environment(os.environ, host=host, port=port)
     check_environment(os.environ)
     asyncio.run(_serve(store or DEFAULT_STORE, settings, function_of(setup), runs=not no_runner))

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from tickler.cli.collector import spare_the_collector
+from tickler.cli.file_limit import raise_file_limit
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes, taken_place
@@ -93,6 +94,7 @@ def command(
     """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
     url, parent, place = needed(store), taken_parent(), taken_place()
     set_up_logs(os.environ)
+    raise_file_limit()
     options = RunOptions(
         in_flight=in_flight, per_owner=per_owner, per_host=per_host, lease=lease, drain=drain, ahead=ahead / 1000
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -15,14 +16,18 @@ from msgspec.structs import replace
 from tickler.clock import Clock
 from tickler.deliver import retry
 from tickler.deliver.listeners import Listeners
-from tickler.delivery import Deliverer, Delivery, Listener, Outcome, Verdict
-from tickler.fires import LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
+from tickler.deliver.own_task import GRACE_S, Ended, on_own_task
+from tickler.deliver.targets.python import Handlers
+from tickler.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
+from tickler.fires import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.payload import fresh_payload
-from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
+from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
 LONGEST_DETAIL_BYTES = 1_000
+MAX_LABELS = 500  # that a worker's report names
 
 _VERDICTS = get_args(Verdict)
+_OBSTACLES = (None, *get_args(Obstacle))
 _EXTRAS: Mapping[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
@@ -61,12 +66,17 @@ class Attempts:
         kept_ms: int,
         listeners: Sequence[OnDispatch] = (),
         heard_by: Sequence[Listener] = (),
+        handlers: Handlers | None = None,
     ) -> None:
         self._deliverers = deliverers
+        self._handlers = handlers  # what Python targets are delivered to, unless somebody else delivers to them
         self._opened: list[Deliverer[Any]] = []
         self._clock = clock
         self._listeners = listeners
         self.heard = Listeners(heard_by)
+        self.counts: Counter[str] = Counter()  # of all that this worker does
+        self._abandoned: set[asyncio.Task[object]] = set()  # attempts that go on although they were cancelled
+        self._stubborn: set[str] = set()  # labels of targets whose attempts did
         self.worker = worker  # its name
         self.kept_ms = kept_ms  # for how long its history is kept
 
@@ -88,11 +98,37 @@ class Attempts:
             except Exception:
                 log.exception("a %s did not close", type(deliverer).__name__)
 
+    @property
+    def abandoned(self) -> int:
+        """How many attempts go on although they were cancelled, and nobody waits for them."""
+        return len(self._abandoned)
+
+    def delivers_to(self) -> list[str] | None:
+        """Labels of all that this worker can deliver to; None where there are too many to name."""
+        labels = [label_of(kind) for kind in self._deliverers if kind is not PythonTarget or self._handlers is None]
+        if self._handlers is not None:
+            labels += [label_of(PythonTarget(name)) for name in self._handlers.names]
+        return sorted(labels) if len(labels) <= MAX_LABELS else None
+
+    def missing(self, claim: Claim) -> Outcome | None:
+        """What is to be said of a claim that this worker lacks the handler or the packages for; None if it has them."""
+        target = claim.schedule.target
+        if isinstance(target, PythonTarget) and self._handlers is not None:
+            has_it = target.handler in self._handlers
+        else:
+            has_it = type(target) in self._deliverers or (target is None and not claim.schedule.newer)
+        return None if has_it else Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+
     async def make(self, claim: Claim, timeout_s: float | None = None) -> tuple[Settlement, Outcome]:
-        """Deliver, and say what follows. Raises nothing but a cancellation."""
+        """Deliver, and say what follows. Raises nothing but a cancellation and a KeyboardInterrupt.
+
+        An attempt that did not begin is none, and nobody is told of it.
+        """
         delivery = self._delivery(claim, timeout_s)
         outcome = await self._deliver(delivery)
         now_ms = self._clock.now_ms()
+        if outcome.verdict == "release":
+            return self.released(claim, outcome), outcome
         outcome = replace(outcome, duration_ms=max(now_ms - delivery.started_at, 0))
         await self._tell(delivery, outcome)
         settlement = self.settled(claim, delivery, outcome, now_ms)
@@ -103,6 +139,20 @@ class Attempts:
         """Of an attempt that this worker cannot wait for any more."""
         delivery = self._delivery(claim, None)
         return self.settled(claim, delivery, Outcome(verdict="retry", detail=why), delivery.started_at)
+
+    def released(self, claim: Claim, outcome: Outcome) -> Settlement:
+        """Of an attempt that did not begin: given back for a later one, or dead if nobody has begun it for too long."""
+        delivery = self._delivery(claim, None)
+        now_ms = delivery.started_at
+        opened_at = now_ms if claim.fire is None else claim.fire.opened_at
+        then, deliver_after = retry.after_release(outcome, opened_at, now_ms)
+        detail = _clean(outcome.detail, LONGEST_DETAIL_BYTES) or "the attempt could not begin"
+        if then == "dead" or deliver_after is None:
+            days = retry.MAX_RELEASED_MS // 86_400_000
+            given_up = replace(outcome, verdict="give_up", detail=f"{detail}, and no other could begin it within {days} days")
+            return self.settled(claim, delivery, given_up, now_ms)
+        deliver_after = max(deliver_after, claim.due_at)
+        return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=f"{GIVEN_BACK}{detail}")
 
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         schedule, delivered = claim.schedule, outcome.verdict == "delivered"
@@ -146,27 +196,53 @@ class Attempts:
     async def _deliver(self, delivery: Delivery) -> Outcome:
         target = delivery.target
         deliverer = self._deliverers.get(type(target)) if target is not None else None
-        if target is None or deliverer is None:
+        if target is None:
             return Outcome(verdict="retry", detail=_nobody_delivers(target))
-        limit: asyncio.Timeout | None = None
+        if deliverer is None:
+            return Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
         try:
             if getattr(deliverer, "bounded", False):
                 outcome = await deliverer.deliver(delivery, target)
             else:
-                async with asyncio.timeout(delivery.timeout_s) as limit:
-                    outcome = await deliverer.deliver(delivery, target)
-            _check(outcome, deliverer)
+                ended = await on_own_task(partial(deliverer.deliver, delivery, target), delivery.timeout_s)
+                if ended.answer is None and (ended.late or ended.raised is not None):
+                    return self._failed(delivery, ended)
+                return _checked(ended.answer, deliverer)
+            return _checked(outcome, deliverer)
         except (KeyboardInterrupt, GeneratorExit):
-            raise
+            raise  # not a handler's: those come back as what its task raised
         except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # it is this worker that was told to stop, not something that the handler waited for
-            log.debug("%s: an attempt failed", delivery.id, exc_info=True, extra=_named(delivery))
-            in_vain = limit is not None and limit.expired()
-            detail = f"no answer within {delivery.timeout_s:g} s" if in_vain else _said(error)
-            return Outcome(verdict="retry", detail=detail)
-        return outcome
+                raise  # it is this worker that was told to stop, not something that the deliverer waited for
+            return self._failed(delivery, Ended(None, error))
+
+    def _failed(self, delivery: Delivery, ended: Ended[Outcome]) -> Outcome:
+        """Whatever a handler raises is its own failure; but who interrupts the program means all of it."""
+        if isinstance(ended.raised, KeyboardInterrupt):
+            raise ended.raised
+        if ended.left is not None:
+            self._abandon(delivery, ended.left)
+        if ended.late or ended.raised is None:
+            return Outcome(verdict="retry", detail=f"no answer within {delivery.timeout_s:g} s")
+        log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=_named(delivery))
+        return Outcome(verdict="retry", detail=_said(ended.raised))
+
+    def _abandon(self, delivery: Delivery, task: asyncio.Task[object]) -> None:
+        self.counts["abandoned"] += 1
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+        label = label_of(delivery.target)
+        if label not in self._stubborn and len(self._stubborn) < MAX_LABELS:
+            self._stubborn.add(label)
+            log.warning(
+                "%s: what delivers to %s goes on %g s after it was cancelled, and is not waited for any more; later ones are "
+                "counted only: let CancelledError pass",
+                delivery.id,
+                label,
+                GRACE_S,
+                extra=_named(delivery),
+            )
 
     async def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
         for listener in self._listeners:
@@ -183,23 +259,26 @@ class Attempts:
 def _nobody_delivers(target: Target | None) -> str:
     if target is None:
         return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
+    if isinstance(target, PythonTarget):
+        return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
     extra = _EXTRAS.get(type(target))
     remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
-    return f"this worker has nothing that delivers to {type(target).__name__}: {remedy}"
+    return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"
 
 
-def _check(outcome: object, deliverer: Deliverer[Any]) -> None:
+def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:
     """Of a deliverer that anybody may have written; the stores trust it from here on."""
     made_by = type(deliverer).__name__
     if not isinstance(outcome, Outcome):
         raise TypeError(f"{made_by} returned a {type(outcome).__name__}: return an Outcome")
-    if outcome.verdict not in _VERDICTS or not isinstance(outcome.status, int):
+    if outcome.verdict not in _VERDICTS or outcome.obstacle not in _OBSTACLES or not isinstance(outcome.status, int):
         raise TypeError(f"{made_by} returned {outcome!r}: give a verdict of {', '.join(_VERDICTS)}, and the status as a number")
     if not isinstance(outcome.detail, str | None) or not isinstance(outcome.answer, str | None):
         raise TypeError(f"{made_by} returned an outcome whose detail or answer is no text: decode it, or leave it out")
     asked = outcome.retry_after_ms
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):
         raise TypeError(f"{made_by} returned retry_after_ms={asked!r}: give whole milliseconds, or leave it out")
+    return outcome
 
 
 def _named(delivery: Delivery) -> dict[str, object]:

@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.own_thread import on_own_thread
 from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
@@ -163,16 +164,22 @@ class AwsDeliverer(ABC, Generic[T]):
                 verdict="give_up",
                 detail=f"{target.arn} is not allowed here: add it, or how it begins with a '*', to {VARIABLE} of the workers",
             )
+        out_of: str | None = None
         try:
             async with asyncio.timeout(delivery.timeout_s):
                 return await self._send(self._session, delivery, target.arn)
         except (StoreUnavailable, InvalidInput) as error:
-            why = str(error)
+            why, out_of = str(error), exhaustion(error)
         except (aiohttp.ClientError, ConnectionError) as error:
+            out_of = exhaustion(error) if isinstance(error, aiohttp.ClientConnectorError) else None  # nothing was sent
             failed = f"{type(error).__name__}: {error}"[:LONGEST_QUOTE]
             why = f"{self.service} could not be asked ({failed}): check the endpoint and the network"
         except TimeoutError:
             why = f"no answer from {self.service} within {delivery.timeout_s:g} s: {self.when_late}"
+        except OSError as error:  # of files and threads: nothing was sent
+            why, out_of = f"{type(error).__name__}: {error}"[:LONGEST_QUOTE], exhaustion(error)
+        if out_of is not None:
+            return Outcome(verdict="release", detail=f"the worker could not ask {self.service}: {out_of}", obstacle="exhausted")
         return Outcome(verdict="retry", detail=why)
 
     async def _send(self, session: aiohttp.ClientSession, delivery: Delivery, arn: str) -> Outcome:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import socket
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 
 from tickler.deliver.guard import AddressGuard, GuardedResolver
 
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
     from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.http import RawResponseMessage
+    from aiohttp.streams import StreamReader
 
 READ_AHEAD_BYTES = 16 * 1024  # what may lie unread of an answer; twice that, and the connection is left to wait
 MOST_ANSWER_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
 # Shorter than servers wait before they close (2 s and more): a POST that meets a closing connection is not sent again unasked.
 KEEP_ALIVE_S = 1.5
+
+_END_OF_HEADERS = b"\r\n\r\n"
 
 
 class Connector(aiohttp.TCPConnector):
@@ -72,9 +78,14 @@ class _CountingSocket(socket.socket):
 class _Conversation(ResponseHandler):
     """Reads `MOST_ANSWER_BYTES` for each request and then no more: who sends `100 Continue` for ever, or another thing that is
     quick to make and slow to read, shall not keep this worker busy.
+
+    A status whose headers came whole counts, whatever follows them. The parser forgets it where what follows comes in the same
+    write and does not read: then the head is read again, alone.
     """
 
     left = MOST_ANSWER_BYTES
+    _head: bytearray | None = None  # what came of the answer until its status is known; None from then on
+    _params: dict[str, Any]
     _socket: _CountingSocket | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -87,14 +98,38 @@ class _Conversation(ResponseHandler):
         self.left = MOST_ANSWER_BYTES
         if self._socket is not None:
             self._socket.left = MOST_ANSWER_BYTES
+        self._head, self._params = bytearray(), params
         super().set_response_params(**params)
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        if data[0].code >= HTTPStatus.OK or data[0].code == HTTPStatus.SWITCHING_PROTOCOLS:
+            self._head = None
+        super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, *exc_cause: BaseException) -> None:
+        head, self._head = self._head, bytearray()
+        if head and isinstance(exc, HttpProcessingError):
+            self._read_again(bytes(head))
+        super().set_exception(exc, *exc_cause)
+
+    def _read_again(self, head: bytes) -> None:
+        """Up to the end of the first headers that are those of an answer, and no further."""
+        super().set_response_params(**self._params)
+        for part in head.split(_END_OF_HEADERS)[:-1]:
+            super().data_received(part + _END_OF_HEADERS)
+            if self._head is None or self.exception() is not None:
+                return
 
     def data_received(self, data: bytes) -> None:
         self.left -= len(data)
         if self.left >= 0:
+            if self._head is not None:
+                self._head.extend(data)
             return super().data_received(data)
         fits, self.left = data[: self.left], 0  # there may be a status in it
         if fits:
+            if self._head is not None:
+                self._head.extend(fits)
             super().data_received(fits)
         self.set_exception(_too_much())
         if self.transport is not None:

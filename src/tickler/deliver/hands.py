@@ -11,16 +11,18 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts, host_of
+from tickler.deliver.lacks import Lacks
 from tickler.deliver.options import RunOptions
 from tickler.deliver.payload_memory import MAX_HELD_BYTES, DecodingLimit, decoded_bytes
 from tickler.deliver.queue import FairQueue, Lane
+from tickler.deliver.shortage import Shortage
 from tickler.deliver.sparingly import Sparingly
 from tickler.delivery import Outcome
-from tickler.fires import Claim, Fire, Settlement
+from tickler.fires import Claim, Fire, Settlement, unbegun_fire
 from tickler.payload import payload_bytes
+from tickler.target import label_of
 
 LEAST_FLUSH_S = 5.0
-EARLY_POLL_S = 0.05
 CANCELLED_S = 2.0  # for an attempt to end that was told to
 STOPPED = "the worker was told to stop"
 
@@ -61,7 +63,9 @@ class Hands:
         self._failed = Sparingly(log, logging.INFO, "and %d more failed")
         self.low_water = 0  # `less` is called when so many are left
         self.ends_at: float | None = None  # of a tick, on the loop's clock: no attempt lasts longer than it and the drain
-        self.counts: Counter[str] = Counter()
+        self.counts = attempts.counts
+        self.shortage = Shortage()
+        self.lacks = Lacks()
 
     @property
     def in_flight(self) -> int:
@@ -90,10 +94,6 @@ class Hands:
         """All that are leased to this worker, as far as they are not settled."""
         return [claim.fire for claim in self._all() if claim.fire is not None]
 
-    def owes(self) -> bool:
-        """Whether there is something that is not started and that others could deliver."""
-        return any(claim.fire is not None for claim in self._not_started())
-
     def busy_owners(self) -> list[str]:
         """Those that have half of their places taken."""
         return [owner for owner, number in self._queue.started_of.items() if 2 * number >= self._options.per_owner]
@@ -108,34 +108,36 @@ class Hands:
         return min(self._options.in_flight - self.in_flight, of_owner, to_host) - self.waiting
 
     def take(self, claims: Sequence[Claim]) -> int:
-        """How many; what was claimed ahead of its time is held until then, and takes nobody's place meanwhile."""
+        """How many; what was claimed ahead of its time is held until then, and takes nobody's place meanwhile.
+
+        What this worker lacks the means for is given back at once.
+        """
         for claim in claims:
-            self._accept(claim)
+            lacking = self._attempts.missing(claim)
+            if lacking is None:
+                self._accept(claim)
+            else:
+                self._record(claim, self._attempts.released(claim, lacking), lacking)
         self.counts["claimed"] += len(claims)
         self._start()
         return len(claims)
 
     async def drain(self, seconds: float) -> None:
-        """Give back what was not started, except what is delivered at most once, which nobody else would deliver."""
+        """Give back what was not started, for others and not before its instant, and wait for what was."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         for claim in self._let_go():
-            if claim.fire is None:
-                self._accept(claim)
-            else:
-                self._acknowledgements.put(self._given_back(claim))
-        self._start()
-        while (self._in_flight or self._early) and loop.time() < until:
-            patience_s = min(until - loop.time(), EARLY_POLL_S if self._early else seconds)
-            if self._in_flight:
-                await asyncio.wait(self._in_flight, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-            else:
-                await asyncio.sleep(patience_s)
-        for claim in self._let_go():
-            self._acknowledgements.put(self._given_back(claim))
+            self._give_back_unbegun(claim)
+        while self._in_flight and loop.time() < until:
+            await asyncio.wait(self._in_flight, timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(0)  # a task that is cancelled before it began would say nothing of its claim
         await self._cut_off()
         await self._acknowledgements.all_written(max(until - loop.time(), LEAST_FLUSH_S))
+        if self._acknowledgements.unopened:
+            log.error(
+                "%d fires that are delivered at most once are lost: the store did not take them back",
+                self._acknowledgements.unopened,
+            )
         self._dead.sum_up()
         self._failed.sum_up()
 
@@ -184,11 +186,19 @@ class Hands:
         self.held_bytes -= sum(payload_bytes(claim.schedule) for claim in claims)
         return claims
 
-    def _given_back(self, claim: Claim) -> Settlement:
-        """Of what was not begun: for others, though not before its instant. What nobody else would deliver is recorded."""
-        if claim.fire is None:
-            return self._attempts.cut_off(claim, STOPPED)
-        return Settlement(claim.schedule.id, claim.fire, "release", None, max(claim.due_at, self._clock.now_ms()))
+    def _give_back_unbegun(self, claim: Claim) -> None:
+        """For others, though not before its instant."""
+        deliver_after = max(claim.due_at, self._clock.now_ms())
+        self._give_back(claim, Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after))
+
+    def _give_back(self, claim: Claim, release: Settlement) -> None:
+        """What was not begun. One that is delivered at most once has no fire yet, which is opened for whoever comes next."""
+        if claim.fire is not None:
+            self._acknowledgements.put(release)
+            return
+        now_ms = self._clock.now_ms()
+        deliver_after = now_ms if release.deliver_after is None else release.deliver_after
+        self._acknowledgements.open(unbegun_fire(claim, now_ms, deliver_after, release.reason))
 
     # Attempts.
 
@@ -231,7 +241,7 @@ class Hands:
         try:
             await self._decoding.enter(owner, size)
         except asyncio.CancelledError:
-            self._acknowledgements.put(self._given_back(claim))
+            self._give_back_unbegun(claim)
             raise
         try:
             await self._attempt(claim)
@@ -246,20 +256,36 @@ class Hands:
     async def _attempt(self, claim: Claim) -> None:
         try:
             settlement, outcome = await self._attempts.make(claim, self._most_s())
-        except asyncio.CancelledError:
-            self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
+        except BaseException as error:
+            why = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__} ended the attempt"
+            self._acknowledgements.put(self._attempts.cut_off(claim, why))
             raise
+        self._record(claim, settlement, outcome)
+        if outcome.verdict == "gone":
+            await self._gone(claim, f"its target {_why(settlement) or 'is gone'}")
+
+    def _record(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+        if outcome.obstacle == "missing":
+            detail = outcome.detail or "something is missing here"
+            self.lacks.met(label_of(claim.schedule.target), detail, self._clock.now_ms())
+        elif outcome.obstacle == "exhausted":
+            self.shortage.met(outcome.detail or "something has run out")
+        elif self.shortage.of is not None:
+            self.shortage.eased()
+        if settlement.then == "release":
+            self.counts["given_back"] += 1
+            self._give_back(claim, settlement)
+            return
         self._acknowledgements.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")
         if outcome.verdict == "delivered":
             self.counts["delivered"] += 1
             return
         self.counts["failed"] += 1
-        await self._say(claim, settlement, outcome)
+        self._log_failure(claim, settlement)
 
-    async def _say(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+    def _log_failure(self, claim: Claim, settlement: Settlement) -> None:
         id, attempt = claim.schedule.id, 1 if claim.fire is None else claim.fire.attempt
-        detail = None if settlement.entry is None else settlement.entry.detail
-        why = detail or "no reason is known"
+        why = _why(settlement) or "no reason is known"
         named = {"fire_id": _fire_id(settlement), "owner": id.owner, "key": id.key, "attempt": attempt}
         if settlement.then == "dead":
             self.counts["dead"] += 1
@@ -269,8 +295,6 @@ class Hands:
             self._dead.say("%s was not delivered, and is not tried again: %s", id, why, extra=named)
         else:
             self._failed.say("%s failed at attempt %d, and is tried again: %s", id, attempt, why, extra=named)
-        if outcome.verdict == "gone":
-            await self._gone(claim, f"its target {detail or 'is gone'}")
 
     def _most_s(self) -> float:
         """However long a schedule's own timeout is."""
@@ -278,6 +302,10 @@ class Hands:
             return self._longest_s
         left_s = max(self.ends_at - asyncio.get_running_loop().time(), 0) + self._options.drain.total_seconds()
         return min(self._longest_s, left_s)
+
+
+def _why(settlement: Settlement) -> str | None:
+    return None if settlement.entry is None else settlement.entry.detail
 
 
 def _fire_id(settlement: Settlement) -> str | None:

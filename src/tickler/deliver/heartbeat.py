@@ -73,6 +73,10 @@ class Heartbeat:
             queued=runner.queued,
             counts=dict(runner.counts),
             clock_offset_ms=self._clock.offset_ms if isinstance(self._clock, SystemClock) else 0,
+            delivers_to=runner.attempts.delivers_to(),
+            lacks=runner.lacks(self._clock.now_ms()),
+            short_of=runner.shortage,
+            abandoned=runner.attempts.abandoned,
         )
 
     async def stopped(self, *, tick: bool = False) -> None:

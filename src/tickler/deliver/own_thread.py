@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
+
+from tickler.deliver.exhaustion import NoThread
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ async def on_own_thread(work: Callable[[], T], name: str, ended: Callable[[], No
     except RuntimeError:  # the system has no more of them
         if ended is not None:
             ended()
-        raise OSError(errno.EAGAIN, "no thread could be started") from None
+        raise NoThread from None
     answer, raised = await result
     if raised is not None:
         raise raised

@@ -9,6 +9,7 @@ from functools import partial
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from tickler.deliver.exhaustion import raise_if_exhausted
 from tickler.deliver.own_thread import on_own_thread
 
 LOOKUP_S = 10.0
@@ -45,7 +46,11 @@ class SystemResolver(AbstractResolver):
 
 
 def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family, flags=_AS_CONFIGURED)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family, flags=_AS_CONFIGURED)
+    except OSError:
+        raise_if_exhausted()
+        raise
     return [
         ResolveResult(hostname=host, host=_host(address), port=port, family=kind, proto=protocol, flags=_NUMERIC)
         for kind, _, protocol, _, address in found

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
-from tickler.delivery import Outcome
+from tickler.delivery import Obstacle, Outcome
 from tickler.policy import Policy
 
 MOST_ASKED_MS = 7 * 86_400_000
+FIRST_RELEASE_MS = 500
+MAX_RELEASE_MS: dict[Obstacle | None, int] = {"missing": 300_000, "exhausted": 10_000, None: 10_000}
+MAX_RELEASED_MS = 30 * 86_400_000  # after which a fire that nobody could begin is dead
 
 _MS = timedelta(milliseconds=1)
 
 
 class Next(NamedTuple):
-    then: Literal["done", "retry", "dead"]
+    then: Literal["done", "retry", "dead", "release"]
     deliver_after: int | None = None
 
 
@@ -28,6 +31,17 @@ def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, dice: Cal
     if outcome.verdict != "retry" or attempt >= most:
         return Next("dead")
     return Next("retry", now_ms + delay_ms(policy, attempt, outcome.retry_after_ms, dice))
+
+
+def after_release(outcome: Outcome, opened_at: int, now_ms: int, dice: Callable[[], float] = random.random) -> Next:
+    """For a fire whose attempt did not begin. Nothing counts how often that was, so the delay grows with the fire's age."""
+    age_ms = max(now_ms - opened_at, 0)
+    if age_ms > MAX_RELEASED_MS:
+        return Next("dead")
+    if outcome.retry_after_ms is not None:
+        return Next("release", now_ms + min(outcome.retry_after_ms, MOST_ASKED_MS))
+    most_ms = min(FIRST_RELEASE_MS + age_ms, MAX_RELEASE_MS[outcome.obstacle])
+    return Next("release", now_ms + most_ms // 2 + int(dice() * most_ms / 2))
 
 
 def delay_ms(policy: Policy, attempt: int, asked_for_ms: int | None, dice: Callable[[], float]) -> int:

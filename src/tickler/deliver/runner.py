@@ -25,6 +25,7 @@ from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.fires import MAX_CLAIM_BYTES, Claim
 from tickler.schedules import Schedules
 from tickler.store import Store
+from tickler.workers import workers
 
 BATCH = 500
 LEASE_EVERY_S = 0.25  # while there is much to do; when there is not, before every sleep
@@ -35,6 +36,8 @@ UNFIT_PAUSE_S = 30.0
 PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+HEAD_START_MS = 1_000
+OTHERS_EVERY_S = 5.0  # how often a worker that lacks something looks who else is there
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -43,7 +46,10 @@ log = logging.getLogger("tickler.deliver")
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tick did. `failed` counts the `dead` too. `left`: something was still due when its budget was spent."""
+    """What a tick did. `failed` counts the `dead` too; what was `given_back` could not be begun here, and counts as no attempt.
+
+    `left`: something was still due when its budget was spent.
+    """
 
     claimed: int
     delivered: int
@@ -51,6 +57,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     left: bool
     duration_ms: int
+    given_back: int = 0
 
 
 class Runner:
@@ -59,6 +66,7 @@ class Runner:
     def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, options: RunOptions) -> None:
         self._store = store
         self._schedules = schedules
+        self.attempts = attempts
         self._clock = clock
         self._worker = attempts.worker
         self._heard = attempts.heard
@@ -72,6 +80,9 @@ class Runner:
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
         self._leased_at = 0.0
+        self._others_seen_at = float("-inf")
+        self._others_asked: frozenset[str] = frozenset()
+        self._others_able = False
         self._steady = Steady(clock)
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
@@ -85,6 +96,15 @@ class Runner:
     @property
     def queued(self) -> int:
         return self._hands.waiting
+
+    @property
+    def shortage(self) -> str | None:
+        """What has run out here, if anything has."""
+        return self._hands.shortage.of
+
+    def lacks(self, now_ms: int) -> dict[str, int]:
+        """Labels of what it was asked to deliver to lately and cannot, with when it last was."""
+        return self._hands.lacks.recent(now_ms)
 
     @property
     def counts(self) -> Counter[str]:
@@ -139,6 +159,7 @@ class Runner:
             dead=counts["dead"],
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
+            given_back=counts["given_back"],
         )
 
     # Rounds.
@@ -164,7 +185,7 @@ class Runner:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
         poll_s = SHORTEST_POLL_S
         while not self._stopping.is_set():
-            if not self.may_claim or not self._room():
+            if not self._claims() or not self._room():
                 await self._sleep(CROWDED_PAUSE_S)
                 return
             self._something.clear()
@@ -189,7 +210,7 @@ class Runner:
         while True:
             self._something.clear()
             if loop.time() >= ends_at:
-                return hands.owes() or await self._is_due()
+                return bool(hands.waiting) or await self._is_due()
             written = self._acknowledgements.written
             busy = hands.busy_owners()  # the others first, so that none of them waits for these
             room = min(hands.room_for_any(busy), max(self._options.per_owner // 2, 1))
@@ -201,7 +222,7 @@ class Runner:
                     await self._acknowledgements.all_written(ends_at - loop.time())
                     if self._acknowledgements.written > written:
                         continue  # what was just settled may have made another due
-                    return not self.may_claim and await self._is_due()
+                    return not self._claims() and await self._is_due()
                 await self._sleep(min(CROWDED_PAUSE_S, max(ends_at - loop.time(), 0)))
 
     async def _is_due(self) -> bool:
@@ -211,7 +232,10 @@ class Runner:
     async def _round(self, room: int, except_owners: Sequence[str]) -> int:
         """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
-        if not self.may_claim or self._hands.held_bytes >= 2 * MAX_HELD_BYTES:
+        hands = self._hands
+        may_hold = self.may_claim and hands.held_bytes < 2 * MAX_HELD_BYTES
+        room = hands.shortage.room(room, hands.in_flight + hands.waiting) if may_hold else 0
+        if not room:
             return 0
         taken = 0
         loop = asyncio.get_running_loop()
@@ -253,16 +277,31 @@ class Runner:
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
+        head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
         return await self._store.fires.lease(
-            now_ms,
+            now_ms - head_start_ms,
             min(room, BATCH),
             self._worker,
-            self._lease_ms,
+            self._lease_ms + head_start_ms,
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
         )
+
+    async def _others_have_it(self, now_ms: int) -> bool:
+        """Whether a live worker may deliver what this one cannot. Looked up when something new is missing, and else seldom."""
+        lacks, now_s = self._hands.lacks.recent(now_ms), asyncio.get_running_loop().time()
+        if now_s - self._others_seen_at >= OTHERS_EVERY_S or not lacks.keys() <= self._others_asked:
+            self._others_seen_at, self._others_asked = now_s, frozenset(lacks)
+            others = [each for each in await workers(self._store.records, now_ms) if each.name != self._worker]
+            able = [other for other in others if other.is_alive(now_ms)]
+            self._others_able = any(other.can_deliver_to(label) for other in able for label in lacks)
+        return self._others_able
+
+    def _claims(self) -> bool:
+        """Whether it may claim anything now."""
+        return self.may_claim and not self._hands.shortage.lasts()
 
     def _room(self) -> int:
         """For how many more to claim; none until a claim is worth it, or while the payloads that are held take much memory."""

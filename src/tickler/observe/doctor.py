@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from tickler.clock import Clock
-from tickler.observe.checks import clocks, kept, mirror, next_fires, working
+from tickler.observe.checks import abilities, clocks, kept, mirror, next_fires, working
 from tickler.observe.checks.standing import Standing, look
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, unheard, worst_first
 from tickler.store import Store
@@ -17,11 +17,15 @@ Judge = Callable[[Standing], Finding | None]
 Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # how many were mended, and how many are left
 
 # These read the whole store. They come first, since mending what they find may be what the others need.
-DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fire)
+DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fire, abilities.unserved)
 QUICK: tuple[Judge, ...] = (
     working.no_worker,
     working.nothing_claimed,
     working.overdue,
+    abilities.no_handler,
+    abilities.exhausted,
+    abilities.abandoned,
+    abilities.passed_on,
     clocks.clock,
     clocks.tzdata,
     kept.set_aside,
@@ -35,9 +39,14 @@ SHOWN: dict[str, str] = {
     "unindexed": "every enabled schedule is in the index",
     "orphans": "every row of the index has its schedule",
     "stale-next-fire": "every schedule waits for its next instant",
+    "unserved": "some worker can deliver each schedule",
     "no-worker": "a worker claims what is due, or nothing is to be delivered",
     "nothing-claimed": "workers find what is due",
     "overdue": "what is due is claimed within a minute",
+    "no-handler": "some worker has each handler that was asked for",
+    "exhausted": "no worker has run out of connections or memory",
+    "abandoned": "every attempt that was cancelled has ended",
+    "passed-on": "no worker has to pass fires on to another",
     "clock": "this machine and all workers agree with the clock of the store",
     "tzdata": "this machine's time zone database is as new as the store's",
     "set-aside": "every schedule reads",

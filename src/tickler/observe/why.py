@@ -9,12 +9,14 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from tickler.fires import Entry, Fire, FireState, FireStore, fire_id
+from tickler.fires import GIVEN_BACK, Entry, Fire, FireState, FireStore, fire_id
 from tickler.nameless import SOMEBODY, nameless_entry, nameless_fire
+from tickler.observe.checks.abilities import needed
 from tickler.observe.phrases import count, instant, some, span
 from tickler.records import RecordStore
 from tickler.schedule import Id, StoredSchedule
 from tickler.schedules import ScheduleStore
+from tickler.target import label_of
 from tickler.when import When
 from tickler.workers import STOPPED, WORKING, WorkerReport, workers
 
@@ -99,7 +101,7 @@ def _nameless(known: Known) -> Known:
         known,
         fires=[nameless_fire(fire, SOMEBODY) for fire in known.fires],
         past=[nameless_entry(entry, SOMEBODY) for entry in known.past],
-        workers=[replace(worker, name=SOMEBODY) for worker in known.workers],
+        workers=[replace(worker, name=SOMEBODY, short_of=None) for worker in known.workers],
     )
 
 
@@ -274,7 +276,7 @@ def _why_not_active(schedule: StoredSchedule) -> str:
 
 
 def _stuck(known: Known) -> str | None:
-    """Why nobody claims anything, if nobody does."""
+    """Why nobody delivers it, if nobody does."""
     alive = known.alive
     if not alive:
         seen = max(known.workers, key=lambda worker: worker.seen_at, default=None)
@@ -285,7 +287,17 @@ def _stuck(known: Known) -> str | None:
         return f"no worker is at work, the last one {how} {ago} ago: start one with `tickler work`, or tick"
     if all(worker.doing != WORKING for worker in alive):
         return f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
+    if (lacking := _lacking(known)) is not None:
+        return f"no worker at work has {lacking}: start one that does, or correct its target"
     return None
+
+
+def _lacking(known: Known) -> str | None:
+    """What its target needs, if none of those who are at work has it."""
+    target = None if known.schedule is None else known.schedule.target
+    if target is None or any(worker.can_deliver_to(label_of(target)) for worker in known.alive):
+        return None
+    return needed(label_of(target))
 
 
 def _most_telling(known: Known) -> Fire | None:
@@ -311,6 +323,8 @@ def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
     if fire.deliver_after is None or fire.deliver_after <= now_ms:
         return f"is to be tried next{because}"
     then = f"at {instant(fire.deliver_after, when)}, in {span(fire.deliver_after - now_ms)}"
+    if fire.reason is not None and fire.reason.startswith(GIVEN_BACK):
+        return f"was given back without an attempt ({fire.reason.removeprefix(GIVEN_BACK)}), and is tried {then}"
     return f"failed at attempt {fire.attempt}{because}, and is tried again {then}" if fire.attempt else f"is tried {then}"
 
 
@@ -414,6 +428,9 @@ def _working(known: Known) -> list[Fact]:
     rounds = [worker.last_round_at for worker in alive if worker.last_round_at is not None]
     looked = f"; one looked for what is due {span(max(known.now_ms - max(rounds), 0))} ago" if rounds else ""
     idle = [Fact("workers", f"{worker.name} is {worker.doing}", good=False) for worker in alive if worker.doing != WORKING]
+    idle += [Fact("workers", f"{worker.name} claims less: {worker.short_of}", good=False) for worker in alive if worker.short_of]
+    if (lacking := _lacking(known)) is not None:
+        idle.append(Fact("workers", f"none of them has {lacking}", good=False))
     queued = sum(worker.queued for worker in alive)
     waiting = f", with {queued:,} waiting" if queued else ""
     return [Fact("workers", f"{count(len(alive), 'worker')} alive{waiting}{looked}"), *idle]

@@ -5,6 +5,7 @@ from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
+from tickler.testing.give_back_contract import GiveBackContract
 from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
@@ -22,6 +23,7 @@ class FireStoreContract(
     OverlapContract,
     LeaseContract,
     SettleContract,
+    GiveBackContract,
     ByHandContract,
     LifecycleContract,
     HistoryContract,

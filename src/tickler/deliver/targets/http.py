@@ -21,10 +21,12 @@ from yarl import URL
 from tickler.clock import Clock
 from tickler.deliver.connections import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
 from tickler.deliver.envelope import envelope, iso, passes_for_an_envelope
+from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.guard import AddressGuard, AddressRefused
 from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
-from tickler.delivery import Delivery, Outcome, Verdict
+from tickler.delivery import Delivery, Obstacle, Outcome, Verdict
+from tickler.errors import StoreUnavailable
 from tickler.fires import LONGEST_ANSWER_BYTES
 from tickler.payload import encodable_payload
 from tickler.signing import sign
@@ -130,7 +132,12 @@ class HttpDeliverer:
         headers |= {**(delivery.context or {}), **_headers(delivery)}
         timestamp_s = self._clock.now_ms() // 1000
         headers["webhook-timestamp"] = str(timestamp_s)
-        headers["webhook-signature"] = sign(await self._secrets_of(delivery, target), delivery.id, timestamp_s, body)
+        try:
+            secrets = await self._secrets_of(delivery, target)
+        except StoreUnavailable as error:
+            obstacle: Obstacle | None = "exhausted" if exhaustion(error) else None
+            return Outcome(verdict="release", detail="the signing secrets could not be read", obstacle=obstacle)
+        headers["webhook-signature"] = sign(secrets, delivery.id, timestamp_s, body)
         timeout = _timeout(delivery.timeout_s)
         try:
             response = await self._session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
@@ -264,6 +271,8 @@ def _failed(error: Exception, url: URL, timeout_s: float) -> Outcome:
     for refused in (error, cause):
         if isinstance(refused, AddressRefused):
             return Outcome(verdict="give_up", detail=str(refused))
+    if isinstance(error, aiohttp.ClientConnectorError) and (out_of := exhaustion(error)) is not None:
+        return Outcome(verdict="release", detail=f"the worker could not connect: {out_of}", obstacle="exhausted")
     return Outcome(verdict="retry", detail=_no_connection(error, url, timeout_s) or _no_answer(error, timeout_s))
 
 

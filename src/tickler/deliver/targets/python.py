@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from tickler.deliver.exhaustion import NoThread
 from tickler.deliver.own_thread import on_own_thread
 from tickler.delivery import Delivery, Outcome
 from tickler.errors import GiveUp, InvalidInput
@@ -18,9 +18,6 @@ from tickler.target import PythonTarget
 
 Handler = Callable[[Delivery], Awaitable[object] | object]
 H = TypeVar("H", bound=Handler)
-
-log = logging.getLogger("tickler.deliver")
-
 
 ECHO = "echo"
 
@@ -37,6 +34,13 @@ class Handlers:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Handler] = {ECHO: echo}
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._by_name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
 
     def register(self, name: str, handler: Handler) -> None:
         PythonTarget(name)  # checks the name
@@ -57,15 +61,16 @@ class Handlers:
         handler = self._by_name.get(target.handler)
         if handler is None:
             # Not which it has: this is kept where the schedule's owner can read it.
-            log.info("there is no handler %r here, but %s", target.handler, ", ".join(sorted(self._by_name)) or "none")
-            return Outcome(
-                verdict="retry", detail=f"this worker has no handler {target.handler!r}: register it, or correct the name"
-            )
+            detail = f"the worker has no handler {target.handler!r}: register it there, or correct the name"
+            return Outcome(verdict="release", detail=detail, obstacle="missing")
         try:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
             else:
-                answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}")
+                try:
+                    answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}")
+                except NoThread as error:
+                    return Outcome(verdict="release", detail=f"the worker is out of threads: {error}", obstacle="exhausted")
                 if inspect.isawaitable(answer):
                     answer = await answer
         except GiveUp as error:

@@ -110,7 +110,10 @@ def _change(settlement: Settlement, now_ms: int) -> Change | None:
     deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
     values: Item = {"deliver_after": number(deliver_after)}
     if then == "release":
-        return Change(fire, {**values, "fire_attempt": number(fire.attempt - 1)}, ["fire_worker"])
+        values["fire_attempt"] = number(fire.attempt - 1)
+        if settlement.reason:
+            values["fire_reason"] = text(fire_layout.shortened(settlement.reason))
+        return Change(fire, values, ["fire_worker"])
     reason = None if settlement.entry is None else settlement.entry.detail
     if reason:
         return Change(fire, {**values, "fire_reason": text(fire_layout.shortened(reason))}, ["fire_worker"])

@@ -211,7 +211,8 @@ class MemoryFires:
             fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, reason=reason)
         else:
             deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-            fires[fire.id] = replace(fire, deliver_after=deliver_after, worker=None, attempt=fire.attempt - 1)
+            reason = settlement.reason or fire.reason
+            fires[fire.id] = replace(fire, deliver_after=deliver_after, worker=None, attempt=fire.attempt - 1, reason=reason)
 
     def _wake(self, id: Id, now_ms: int) -> None:
         """Open the first that waits, unless one is open."""

@@ -124,7 +124,9 @@ _SETTLE = {
             FROM lease
         """,
         "release": """
-            UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1
+            UPDATE {schema}.tickler_fires f SET
+                deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1,
+                reason = coalesce(lease.reason, f.reason)
             FROM lease
         """,
         "extend": "UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease",
@@ -437,7 +439,7 @@ class PostgresFires:
 
 def _reason(settlement: Settlement) -> str | None:
     """Without NULs, which PostgreSQL has no text with."""
-    detail = None if settlement.entry is None else settlement.entry.detail
+    detail = settlement.reason if settlement.entry is None else settlement.entry.detail
     return None if detail is None else detail.replace("\0", "\ufffd")
 
 

@@ -70,7 +70,9 @@ _ALL_DONE = f"""
 _EXTEND = f"UPDATE tickler_fires SET deliver_after = ? {_OF_LEASE}"
 _RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ? {_OF_LEASE}"
 _GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
-_RELEASE = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1 {_OF_LEASE}"
+_RELEASE = f"""
+    UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1, reason = coalesce(?, reason) {_OF_LEASE}
+"""
 _WAKE = """
     UPDATE tickler_fires AS f SET state = 'open', deliver_after = max(?, nominal_at)
     WHERE owner = ? AND key = ? AND state = 'waiting'
@@ -336,7 +338,7 @@ def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, 
         changed = connection.execute(_GIVE_UP, (reason, *lease))
     else:
         deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-        changed = connection.execute(_RELEASE, (deliver_after, *lease))
+        changed = connection.execute(_RELEASE, (deliver_after, settlement.reason, *lease))
     return changed.rowcount == 1
 
 

@@ -1,0 +1,167 @@
+"""The conformance kit of giving back: what was claimed and could not be begun is there for another, and no attempt is counted."""
+
+from __future__ import annotations
+
+from tickler.fires import Fire, FireStore, Settlement, fire_id, unbegun_fire
+from tickler.policy import Policy
+from tickler.schedules import Schedules
+from tickler.testing.fire_fixtures import (
+    AT_MOST_ONCE,
+    LEASE_MS,
+    ONCE,
+    FireFixtures,
+    Worker,
+    dead,
+    done,
+    entries,
+    hour,
+    listed,
+    owed,
+    release,
+    retry,
+    schedule,
+)
+
+LATER = hour(1) + 5_000
+REASON = "given back: the worker has no handler 'digest'"
+
+
+class GiveBackContract(FireFixtures):
+    """What every store must do with what is given back. Part of `FireStoreContract`."""
+
+    async def test_a_claim_without_a_fire_is_given_back_as_one_whose_first_attempt_is_to_come(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=AT_MOST_ONCE, payload={"n": 1}))
+        (claim,) = await worker.claim(hour(1))
+        fire = unbegun_fire(claim, hour(1), LATER, REASON)
+        assert await fires.open(fire)
+        assert await fires.get(fire.id) == fire
+        assert (fire.id, fire.attempt, fire.worker) == (fire_id("u1", "digest", hour(1)), 0, None)
+        assert await other.lease(LATER - 1) == []
+        (leased,) = await other.lease(LATER)
+        assert (leased.schedule.payload, leased.nominal_at, leased.due_at) == ({"n": 1}, hour(1), hour(1))
+        (again,) = owed([leased])
+        assert (again.id, again.attempt, again.worker, again.reason) == (fire.id, 1, "other", REASON)
+        assert await worker.lease(LATER) == []
+        settlement = done(again, LATER)
+        assert await other.settle(LATER, settlement) == []
+        assert await fires.get(fire.id) is None
+        assert await worker.lease(hour(1.9)) == []
+        assert await entries(fires) == [settlement.entry]
+
+    async def test_what_is_given_back_twice_is_there_once(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+        await schedules.put(schedule(policy=AT_MOST_ONCE))
+        (claim,) = await worker.claim(hour(1))
+        fire = unbegun_fire(claim, hour(1), LATER)
+        assert await fires.open(fire)
+        assert not await fires.open(unbegun_fire(claim, hour(1) + 7, LATER + 7))
+        (leased,) = await worker.lease(LATER)
+        assert not await fires.open(fire)
+        assert [found.id for found in await listed(fires, "open")] == [fire.id]
+        assert await worker.lease(LATER) == []
+        assert leased.fire is not None
+
+    async def test_what_is_given_back_at_most_once_is_dead_when_its_next_attempt_is_not_heard_of(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
+    ) -> None:
+        fire = await _given_back(schedules, fires, worker)
+        await other.lease(LATER)
+        assert await worker.lease(LATER + LEASE_MS) == []
+        (buried,) = await listed(fires, "dead")
+        assert (buried.id, buried.attempt) == (fire, 1)
+        assert [entry.happened for entry in await entries(fires)] == ["expired"]
+
+    async def test_what_is_given_back_at_most_once_and_fails_is_dead(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        fire = await _given_back(schedules, fires, worker)
+        (leased,) = owed(await worker.lease(LATER))
+        assert await worker.settle(LATER, dead(leased, LATER)) == []
+        assert [found.id for found in await listed(fires, "dead")] == [fire]
+        assert await worker.lease(hour(1.9)) == []
+
+    async def test_what_is_given_back_can_be_given_back_again(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
+    ) -> None:
+        fire = await _given_back(schedules, fires, worker)
+        for n in range(1, 4):
+            (leased,) = owed(await other.lease(LATER + n - 1))
+            assert (leased.id, leased.attempt) == (fire, 1)
+            assert await other.settle(LATER + n - 1, _release(leased, LATER + n, f"given back: {n}")) == []
+            waiting = await fires.get(fire)
+            assert waiting is not None
+            assert (waiting.attempt, waiting.worker, waiting.reason) == (0, None, f"given back: {n}")
+            assert waiting.deliver_after == LATER + n
+        assert await entries(fires) == []
+
+    async def test_a_one_shot_that_is_given_back_goes_after_its_delivery_and_not_before(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(when=ONCE, policy=AT_MOST_ONCE))
+        (claim,) = await worker.claim(hour(1))
+        assert await fires.open(unbegun_fire(claim, hour(1), LATER))
+        assert await schedules.get("u1", "digest") is not None
+        (leased,) = owed(await worker.lease(LATER))
+        assert await worker.settle(LATER, done(leased, LATER, delete_schedule=True)) == []
+        assert await schedules.get("u1", "digest") is None
+        assert await listed(fires, "open") == []
+
+    async def test_nothing_is_given_back_to_a_schedule_that_was_deleted_meanwhile(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=AT_MOST_ONCE))
+        (claim,) = await worker.claim(hour(1))
+        await schedules.delete("u1", "digest")
+        fire = unbegun_fire(claim, hour(1), LATER)
+        assert not await fires.open(fire)
+        assert await fires.get(fire.id) is None
+
+    async def test_a_schedule_that_is_deleted_takes_along_what_was_given_back(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await _given_back(schedules, fires, worker)
+        await schedules.delete("u1", "digest")
+        assert await worker.lease(hour(1.9)) == []
+        assert await listed(fires, "open") == []
+        assert [entry.happened for entry in await entries(fires)] == ["cancelled"]
+
+    async def test_what_is_given_back_holds_up_no_later_instant(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        fire = await _given_back(schedules, fires, worker)
+        (claim,) = await worker.claim(hour(2))
+        assert (claim.fire, claim.nominal_at) == (None, hour(2))
+        second = unbegun_fire(claim, hour(2), hour(2))
+        assert await fires.open(second)
+        assert sorted(leased.id for leased in owed(await worker.lease(hour(2)))) == sorted([fire, second.id])
+
+    async def test_a_release_says_why_or_leaves_the_reason_that_was_there(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=Policy(attempts=5)))
+        (fire,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
+        (second,) = owed(await worker.lease(hour(1)))
+        await worker.settle(hour(1), release(second, hour(1)))
+        kept = await fires.get(fire.id)
+        assert kept is not None
+        assert (kept.attempt, kept.reason) == (1, "it answered 503")
+        (third,) = owed(await worker.lease(hour(1)))
+        await worker.settle(hour(1), _release(third, LATER, REASON))
+        given_back = await fires.get(fire.id)
+        assert given_back is not None
+        assert (given_back.attempt, given_back.reason, given_back.worker) == (1, REASON, None)
+
+
+def _release(fire: Fire, deliver_after: int, reason: str) -> Settlement:
+    return Settlement(fire.schedule_id, fire, "release", None, deliver_after, reason=reason)
+
+
+async def _given_back(schedules: Schedules, fires: FireStore, worker: Worker) -> str:
+    """The id of a fire that is delivered at most once, and was given back until LATER."""
+    await schedules.put(schedule(policy=AT_MOST_ONCE))
+    (claim,) = await worker.claim(hour(1))
+    fire = unbegun_fire(claim, hour(1), LATER, REASON)
+    assert await fires.open(fire)
+    return fire.id

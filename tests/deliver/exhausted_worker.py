@@ -1,0 +1,72 @@
+"""A worker whose process has no file descriptor left when its fires come due, and gets some back later. Run by a test.
+
+Usage: exhausted_worker.py PORT NUMBER. Prints, as JSON, what happened to the fires meanwhile and in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tickler import At, Policy, RunOptions, Schedule, Tickler, connect
+
+DEADLINE_S = 30.0
+
+
+async def state(tickler: Tickler, keys: list[str]) -> dict[str, Any]:
+    entries = [entry for key in keys for entry in (await tickler.fires.history("u1", key)).items]
+    open_fires = (await tickler.fires.list(state="open", limit=1000)).items
+    return {
+        "happened": sorted(f"{entry.happened} {entry.attempt} {entry.status}" for entry in entries),
+        "details": sorted({entry.detail for entry in entries if entry.detail}),
+        "given_back": sum((fire.reason or "").startswith("given back: the worker could not connect") for fire in open_fires),
+        "dead": len((await tickler.fires.list(state="dead")).items),
+    }
+
+
+async def main(port: int, number: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    async with connect("memory://", allow_networks=["127.0.0.0/8", "::1/128"]) as tickler:
+        due = datetime.now(UTC) + timedelta(seconds=0.5)
+        schedules = [
+            Schedule(
+                owner="u1",
+                key=f"{policy}-{host}-{n}",
+                when=At(due),
+                target=f"http://{host}:{port}/hook",
+                policy=Policy(delivery=policy),
+                delete_after=False,
+            )
+            for policy in ("at-least-once", "at-most-once")
+            for host in ("127.0.0.1", "localhost")
+            for n in range(number)
+        ]
+        await tickler.schedules.put_many(schedules)
+        keys = [schedule.key for schedule in schedules]
+        running = asyncio.create_task(tickler.run(RunOptions(in_flight=10)))
+        await asyncio.sleep(0.1)
+        held: list[int] = []
+        until = time.monotonic() + DEADLINE_S
+        while (during := await state(tickler, keys))["given_back"] < len(keys) // 2 and time.monotonic() < until:
+            with suppress(OSError):
+                while True:
+                    held.append(os.open(os.devnull, os.O_RDONLY))
+            await asyncio.sleep(0.02)
+        for descriptor in held:
+            os.close(descriptor)
+        while len((after := await state(tickler, keys))["happened"]) < len(keys) and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        tickler.stop()
+        await running
+        sys.stdout.write(json.dumps({"during": during, "after": after}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
