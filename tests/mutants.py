@@ -148,6 +148,11 @@ MUTANTS = [
     of_store("postgres", "let wait for what is being settled", "ORDER BY f.owner, f.key, f.id FOR SHARE OF f", "",
              "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
              "fires"),
+    Mutant("let those that hang take every slot", "deliver/options.py", "min(total // 5, max(total - self.per_owner, 0))", "0",
+           "tests/deliver/test_runner.py::test_an_idle_owners_fire_starts_within_a_second_while_ten_others_hang"),
+    Mutant("reserve nothing at hosts", "deliver/queue.py", "per_host = self._per_host if idle else self._shared_per_host",
+           "per_host = self._per_host",
+           "tests/deliver/test_queue.py::test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
 ]  # fmt: skip

@@ -151,6 +151,47 @@ async def test_one_owners_flood_does_not_hold_up_the_others() -> None:
     assert len({(arrival.owner, arrival.key) for arrival in bench.arrived}) == 750
 
 
+@pytest.mark.parametrize("policy", [Policy(timeout=900), Policy(timeout=900, delivery="at-most-once")], ids=lambda p: p.delivery)
+@in_virtual_time
+async def test_an_idle_owners_fire_starts_within_a_second_while_ten_others_hang(policy: Policy, soak: bool) -> None:
+    """All of them share a handler, have more due than is claimed ahead, and were due before."""
+    bench = Bench()
+    for n in range(10):
+        await bench.put(*many(1_000 if soak else 50, 10, policy, owner=f"hangs{n}"))
+    await bench.put(schedule("one", 20, policy, owner="idle"), schedule("two", 30, policy, owner="idle"))
+
+    async def behave(delivery: Delivery) -> object:
+        await asyncio.sleep(0 if delivery.owner == "idle" else 10_000)
+        return None
+
+    bench.behave = behave
+    async with bench.running(RunOptions(queued=2_000 if soak else 100, drain=0)):
+        await asyncio.sleep(40)
+        of_idle = [arrival.late_ms for arrival in bench.arrived if arrival.owner == "idle"]
+    assert len(of_idle) == 2
+    assert max(of_idle) < 1_000
+    assert len(bench.arrived) >= 40, "the others have what is not reserved"
+
+
+@in_virtual_time
+async def test_an_idle_owners_fire_starts_in_a_tick_while_others_hang() -> None:
+    bench = Bench()
+    for owner in "abcd":
+        await bench.put(*many(5, 1, owner=owner))
+    await bench.put(schedule("one", 5, owner="idle"))
+
+    async def behave(delivery: Delivery) -> object:
+        await asyncio.sleep(0 if delivery.owner == "idle" else 10_000)
+        return None
+
+    bench.behave = behave
+    await asyncio.sleep(2)
+    ticking = asyncio.create_task(bench.tickler.tick(10_000, RunOptions(in_flight=5, per_owner=2, drain=0)))
+    await asyncio.sleep(5)
+    assert [arrival.owner for arrival in bench.arrived if arrival.owner == "idle"] == ["idle"]
+    await ticking
+
+
 @in_virtual_time
 async def test_two_workers_deliver_everything_once_between_them() -> None:
     bench = Bench()

@@ -195,6 +195,8 @@ class Runner:
             claimed = await self._round(room, busy) if room > 0 else 0
             if not claimed and busy and (room := hands.room_for_any()) > 0:
                 claimed = await self._round(room, [])
+            if not claimed and hands.room_for_any() <= 0 and hands.room_for_idle():
+                claimed = await self._round(1, hands.owners_in_flight())
             if not claimed:
                 if not hands.in_flight and not hands.waiting:
                     await self._acknowledgements.all_written(ends_at - loop.time())
