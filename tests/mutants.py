@@ -153,6 +153,19 @@ MUTANTS = [
     Mutant("reserve nothing at hosts", "deliver/queue.py", "per_host = self._per_host if idle else self._shared_per_host",
            "per_host = self._per_host",
            "tests/deliver/test_queue.py::test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang"),
+    Mutant("leave the leases of a busy loop to end", "deliver/runner.py", "LeaseKeeper(reopen, clock", "LeaseKeeper(None, clock",
+           "tests/deliver/test_lease_keeper.py::test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keeps_its_fires"),
+    Mutant("keep the dead waiting", "deliver/options.py", "timedelta = timedelta(seconds=10)  # how long after",
+           "timedelta = timedelta(seconds=60)  # how long after",
+           "tests/deliver/test_runner.py::test_what_a_killed_worker_had_is_taken_over_within_15_seconds"),
+    Mutant("take over as soon as the store is back", "deliver/runner.py", "                self._steady.doubt()\n", "",
+           "tests/deliver/test_runner.py::"
+           "test_a_store_that_was_away_for_longer_than_a_lease_makes_nobody_take_over_from_the_living"),
+    Mutant("begin what another has taken over", "deliver/runner.py", "if claim.fire is None or claim.fire.id not in lost", "",
+           "tests/deliver/test_runner.py::test_a_claim_that_is_answered_after_its_lease_is_left_to_who_has_taken_it_over"),
+    of_store("postgres", "wait for a lease that is locked", "            FOR UPDATE OF held SKIP LOCKED\n", "",
+             "tests/stores/test_postgres.py::"
+             "test_a_fire_that_somebody_has_locked_holds_up_no_other_lease_and_is_not_lost", "fires"),
     Mutant("connect to what was not checked", "deliver/guard.py", "for network, what in _NOT_PUBLIC:", "for network, what in ():",
            "tests/deliver/test_guard.py"),
 ]  # fmt: skip

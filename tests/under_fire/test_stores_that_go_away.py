@@ -43,6 +43,7 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
     accounts.check_all_delivered()
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
+    assert accounts.number("expired") == 0, "nothing is taken over from the living"
     tell(
         record_property,
         {

@@ -28,7 +28,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     per_owner: int = 25  # of them, of one owner
     per_host: int = 50  # of them, to one host
     queued: int = 2_000  # claimed and not started: so many that one owner's flood does not hide the others
-    lease: timedelta = timedelta(seconds=60)  # how long after a worker's death another takes over
+    lease: timedelta = timedelta(seconds=10)  # how long after a worker's death another takes over
     drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
     ahead: timedelta = timedelta(0)
     longest: timedelta = timedelta(minutes=15)  # an attempt, whatever its schedule allows
@@ -42,7 +42,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             per_owner: int = 25,
             per_host: int = 50,
             queued: int = 2_000,
-            lease: Duration = 60,
+            lease: Duration = 10,
             drain: Duration = 30,
             ahead: Duration = 0,
             longest: Duration = 900,

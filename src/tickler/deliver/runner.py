@@ -18,10 +18,12 @@ from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.hands import Hands
+from tickler.deliver.held_leases import HeldLeases
+from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.deliver.options import RunOptions
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import Claim
+from tickler.fires import Claim, Fire
 from tickler.schedules import Schedules
 from tickler.store import Store
 
@@ -53,9 +55,20 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts."""
+    """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts.
 
-    def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, options: RunOptions) -> None:
+    `reopen` makes another store on the same data, for the thread that keeps leases while the event loop cannot.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schedules: Schedules,
+        attempts: Attempts,
+        clock: Clock,
+        options: RunOptions,
+        reopen: Callable[[], Store] | None = None,
+    ) -> None:
         self._store = store
         self._schedules = schedules
         self._clock = clock
@@ -71,7 +84,11 @@ class Runner:
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
         self._leased_at = 0.0
-        self._steady = Steady(clock)
+        self._steady = Steady(options.lease.total_seconds())
+        self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
+        timing = KeeperTiming(self._lease_ms, self._ahead_ms, (options.longest + options.lease).total_seconds())
+        self._keeper = LeaseKeeper(reopen, clock, self._held, timing)
+        self._extends = True  # the last extension succeeded
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
         self.last_round_at: int | None = None
@@ -105,12 +122,14 @@ class Runner:
                 beside.create_task(work)
                 for work in (self._acknowledgements.run(), self._keep_leases(), self._prune(), self._watch())
             ]
+            self._keeper.start()
             try:
                 await self._rounds()
             finally:
                 await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
                     helper.cancel()
+                await self._keeper.stop()
 
     async def tick(self, budget_ms: int) -> Summary:
         """Rounds until nothing is due, or the budget is spent; what is in flight then has until the drain's end.
@@ -122,6 +141,7 @@ class Runner:
         ends_at = self._hands.ends_at = started + budget_ms / 1000
         async with asyncio.TaskGroup() as beside:
             helpers = [beside.create_task(work) for work in (self._acknowledgements.run(), self._keep_leases())]
+            self._keeper.start()
             try:
                 left = await self._tick_rounds(ends_at)
                 if loop.time() < ends_at:
@@ -130,6 +150,7 @@ class Runner:
                 await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
                     helper.cancel()
+                await self._keeper.stop()
         counts = self.counts
         return Summary(
             claimed=counts["claimed"],
@@ -156,6 +177,7 @@ class Runner:
                 await self._sleep(UNFIT_PAUSE_S)
             except TicklerError as error:
                 pause_s = min(max(pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                self._steady.doubt()
                 log.warning("a round failed, the next is in %.1f s: %s", pause_s, error)
                 await self._sleep(pause_s)
 
@@ -219,12 +241,13 @@ class Runner:
         began = loop.time()
         lease_first = began - self._leased_at >= LEASE_EVERY_S
         if lease_first:
-            taken += self._hands.take(await self._lease(now_ms, room, except_owners))
+            taken += await self._take(self._lease(now_ms, room, except_owners))
         if taken < room:
-            taken += self._hands.take(await self._claim(now_ms, room - taken, except_owners))
+            taken += await self._take(self._claim(now_ms, room - taken, except_owners))
         if not lease_first and taken < min(room, BATCH):
-            taken += self._hands.take(await self._lease(now_ms, room - taken, except_owners))
+            taken += await self._take(self._lease(now_ms, room - taken, except_owners))
         self.last_round_at = now_ms
+        self._steady.answered()
         if taken:
             self.last_claim_at = now_ms
             self._vain = 0
@@ -232,8 +255,29 @@ class Runner:
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return taken
 
+    async def _take(self, asked: Awaitable[list[Claim]]) -> int:
+        """How many the store gave. Of an answer that took long to come, leases may have ended: what another has is left to it."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        claims = await asked
+        if loop.time() - began > self._options.lease.total_seconds() / 3:
+            self._steady.doubt()
+            lost = await self._lost_of(claims)
+            self.counts["leases_lost"] += len(lost)
+            claims = [claim for claim in claims if claim.fire is None or claim.fire.id not in lost]
+        return self._hands.take(claims)
+
+    async def _lost_of(self, claims: Sequence[Claim]) -> set[str]:
+        """Extends their leases; ids of the fires that are another's by now, as far as the store can tell."""
+        fires = [claim.fire for claim in claims if claim.fire is not None]
+        try:
+            return {fire.id for fire in await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))}
+        except TicklerError as error:
+            log.warning("leases could not be extended: %s", error)
+            return set()
+
     async def _now_ms(self) -> int:
-        """The time. Looked at while idle too: a clock that is set there and back would go unnoticed, but for the leases."""
+        """The time. Looked at often: a clock that is set there and back would go unnoticed, but for the leases."""
         now_ms = self._clock.now_ms()
         if self._steady.jumped(now_ms):
             await self._after_jump()
@@ -259,7 +303,7 @@ class Runner:
             self._worker,
             self._lease_ms,
             expires_at=now_ms + self._kept_ms,
-            expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
+            expired=not self._acknowledgements.behind and self._steady.trusted(),
             except_owners=except_owners,
         )
 
@@ -307,16 +351,28 @@ class Runner:
 
     async def _keep_leases(self) -> None:
         while True:
-            await asyncio.sleep(self._options.lease.total_seconds() / 3)
-            await _tried("leases could not be extended", self._extend)
+            await asyncio.sleep(self._options.lease.total_seconds() / 10)
+            try:
+                await self._now_ms()
+                await self._extend()
+                self._extends = True
+            except TicklerError as error:
+                log.log(logging.WARNING if self._extends else logging.DEBUG, "leases could not be extended: %s", error)
+                self._extends = False
 
     async def _extend(self) -> None:
-        """Of all that this worker has, and of what it has not been able to settle."""
-        held = [*self._hands.fires(), *self._acknowledgements.fires()]
-        until_ms = self._clock.now_ms() + self._ahead_ms + self._lease_ms  # no takeover before a fire's instant
-        for start in range(0, len(held), BATCH):
-            lost = await self._store.fires.extend(held[start : start + BATCH], until_ms)
-            self.counts["leases_lost"] += len(lost)
+        """What it is time for. Where that took as long as a third of a lease, it is time again."""
+        while due := self._leases.due(self._held(), self._clock.now_ms()):
+            for start in range(0, len(due), BATCH):
+                batch, until_ms = due[start : start + BATCH], self._leases.until(self._clock.now_ms())
+                lost = await self._store.fires.extend(batch, until_ms)
+                self._leases.extended(batch, until_ms, lost)
+                self.counts["leases_lost"] += len(lost)
+        self._keeper.beat()
+
+    def _held(self) -> list[Fire]:
+        """All that is leased to this worker, and what it has not been able to settle."""
+        return [*self._hands.fires(), *self._acknowledgements.fires()]
 
     async def _after_jump(self) -> None:
         """Leases of the living seem to have ended. This one keeps its own, and takes over nobody's for a while."""
