@@ -175,6 +175,37 @@ async def test_an_idle_owners_fire_starts_within_a_second_while_ten_others_hang(
     assert len(bench.arrived) >= 40, "the others have what is not reserved"
 
 
+@pytest.mark.parametrize("owners", [1, 10])
+@in_virtual_time
+async def test_what_is_delivered_at_most_once_is_not_claimed_far_ahead_of_free_slots(owners: int) -> None:
+    """Who is killed loses what it has claimed."""
+    bench = Bench()
+    for n in range(owners):
+        await bench.put(*many(300 // owners, 10, AT_MOST_ONCE, owner=f"u{n}"))
+    bench.behave = after(1)
+    most_ahead = 0
+    async with bench.running():
+        await bench.until_arrived(1)
+        while len(bench.arrived) < 300:
+            await asyncio.sleep(0.5)
+            unclaimed = len(await bench.store.real.fires.peek(bench.clock.now_ms(), 10_000))
+            most_ahead = max(most_ahead, 300 - unclaimed - len(bench.arrived))
+    assert most_ahead <= 150, "about as many as there are slots"
+    slots = 25 if owners == 1 else 40  # all share a handler
+    assert bench.arrived[-1].late_ms < 1.1 * 300 / slots * 1_000, "and no slot waits for a claim"
+
+
+@in_virtual_time
+async def test_what_is_owed_by_others_is_claimed_past_what_waits_and_is_delivered_at_most_once() -> None:
+    bench = Bench()
+    await bench.put(*many(500, 10, AT_MOST_ONCE, owner="once"), schedule("one", 11, owner="other"))
+    bench.behave = after(5)
+    async with bench.running(RunOptions(drain=0)):
+        await asyncio.sleep(12)
+        (of_other,) = [arrival for arrival in bench.arrived if arrival.owner == "other"]
+    assert of_other.late_ms < 1_000
+
+
 @in_virtual_time
 async def test_an_idle_owners_fire_starts_in_a_tick_while_others_hang() -> None:
     bench = Bench()

@@ -75,6 +75,15 @@ class Hands:
             return self._queue.queued
         return Counter(self._queue.queued) + Counter(claim.schedule.owner for _, claim in self._early.values())
 
+    @property
+    def free(self) -> int:
+        """How many slots nobody has."""
+        return self._options.in_flight - self._queue.started
+
+    def waiting_once(self) -> Counter[str]:
+        """How many of each owner wait for a slot that are delivered at most once."""
+        return Counter(claim.schedule.owner for claim in self._queue if claim.fire is None)
+
     def fires(self) -> list[Fire]:
         """All that are leased to this worker, as far as they are not settled."""
         return [claim.fire for claim in self._all() if claim.fire is not None]

@@ -17,6 +17,7 @@ import msgspec
 from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts
+from tickler.deliver.claim_size import ClaimSize
 from tickler.deliver.hands import Hands
 from tickler.deliver.held_leases import HeldLeases
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
@@ -36,6 +37,7 @@ UNFIT_PAUSE_S = 30.0
 PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+LOOKS_PAST = 20  # claims that look past owners whose fires wait ask for one such part of the free slots
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -85,6 +87,7 @@ class Runner:
         self._stopping = asyncio.Event()
         self._leased_at = 0.0
         self._steady = Steady(options.lease.total_seconds())
+        self._claim_size = ClaimSize(options.in_flight, BATCH)
         self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
         timing = KeeperTiming(self._lease_ms, self._ahead_ms, (options.longest + options.lease).total_seconds())
         self._keeper = LeaseKeeper(reopen, clock, self._held, timing)
@@ -169,7 +172,7 @@ class Runner:
             self._something.clear()
             try:
                 room = self._room()
-                if not await self._round(room or BATCH, [] if room else self._crowded()):
+                if not await self._round_past(room or BATCH, [] if room else self._crowded()):
                     await self._idle()
                 pause_s = 0.0
             except WorkerUnfit as error:
@@ -180,6 +183,16 @@ class Runner:
                 self._steady.doubt()
                 log.warning("a round failed, the next is in %.1f s: %s", pause_s, error)
                 await self._sleep(pause_s)
+
+    async def _round_past(self, room: int, except_owners: Sequence[str]) -> int:
+        """A round for as many as may be claimed now; while what is delivered at most once waits for slots, past its owners."""
+        hands, waiting = self._hands, self._hands.waiting_once()
+        ended = self.counts["delivered"] + self.counts["failed"]
+        size = self._claim_size.next(hands.free, waiting.total(), ended, asyncio.get_running_loop().time())
+        if size == 0:
+            except_owners = [*except_owners, *waiting]
+            size = -(-hands.free // LOOKS_PAST)  # others may be unable to start theirs either: their host may be full
+        return await self._round(min(room, size), except_owners) if size > 0 else 0
 
     async def _idle(self) -> None:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
@@ -196,6 +209,7 @@ class Runner:
                 await self._sleep(self._vain_s())
                 return
             self._vain = 0
+            self._claim_size.idle()
             slept_s = poll_s if due_s is None else min(due_s, poll_s)
             if await self._sleep(slept_s):
                 poll_s = SHORTEST_POLL_S
@@ -284,15 +298,18 @@ class Runner:
         return now_ms
 
     async def _claim(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
-        return await self._store.fires.claim(
+        asked = min(room, BATCH)
+        claims = await self._store.fires.claim(
             now_ms,
-            min(room, BATCH),
+            asked,
             self._worker,
             self._lease_ms + self._ahead_ms,
             expires_at=now_ms + self._kept_ms,
             except_owners=except_owners,
             ahead_ms=self._ahead_ms,
         )
+        self._claim_size.claimed(asked, len(claims), sum(claim.fire is None for claim in claims))
+        return claims
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
