@@ -73,7 +73,8 @@ def connect(
     parsed = parse_url(url)
     store = _store(parsed)
     wants_tables = _wants_tables(parsed, store.capabilities.makes_tables) if create is None else create
-    return Tickler(store, clock or SystemClock(), msgspec.structs.replace(settings, create=wants_tables))
+    settings = msgspec.structs.replace(settings, create=wants_tables, reopen=lambda: _store(parsed))
+    return Tickler(store, clock or SystemClock(), settings)
 
 
 def connect_sync(

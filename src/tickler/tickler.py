@@ -40,12 +40,13 @@ from tickler.workers import WorkerReport, workers
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `connect` was told beyond the store and the clock."""
+    """What `connect` was told beyond the store and the clock. `reopen` makes another store on the same data, if it can."""
 
     create: bool
     environ: Mapping[str, str]
     allow_networks: tuple[str, ...] = ()
     keep_history: timedelta = timedelta(milliseconds=KEPT_MS)
+    reopen: Callable[[], Store] | None = None
 
 
 class Tickler:
@@ -253,7 +254,8 @@ class Tickler:
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
         attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers)
-        return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, options)
+        reopen = settings.reopen if self._store.capabilities.shared else None
+        return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, options, reopen=reopen)
 
     def _wake(self) -> None:
         for worker in list(self._workers):

@@ -54,6 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (("--in-flight", "0"), 2, "Invalid value for '--in-flight'"),
         (("--in-flight", "100001"), 1, "in_flight: 100001 is not a whole number from 1 to 100000"),
         (("--lease", "4.9"), 2, "Invalid value for '--lease'"),
+        (("--max-timeout", "0"), 2, "Invalid value for '--max-timeout'"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tickler import RunOptions
+from tickler.deliver.queue import Places
 from tickler.errors import InvalidInput
 
 
@@ -26,6 +27,9 @@ def test_the_defaults_fit_each_other() -> None:
     assert options.per_owner < options.in_flight, "one owner cannot take it all"
     assert options.per_host < options.in_flight, "nor can one host"
     assert options.queued > options.in_flight
+    for places in (options.slots, options.places_of_a_host):
+        hanging = 10 - places.shared // options.per_owner  # of ten owners, those that get no more than what is reserved
+        assert places.reserved > hanging, "there is a place for one more"
     assert options.ahead == timedelta(0), "at most once, what is claimed ahead is lost with the worker"
 
 
@@ -50,6 +54,13 @@ def test_the_limits_of_limits_are_allowed(name: str, value: int) -> None:
 def test_what_is_no_duration_is_refused_by_its_name(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=rf"^{name}: .* is not a duration from 0 to a day: pass seconds or a timedelta$"):
         RunOptions(**{name: value})  # type: ignore[arg-type]  # wrong types are the point
+
+
+def test_nothing_is_reserved_where_one_owner_may_take_it_all() -> None:
+    assert RunOptions(in_flight=100, per_owner=100, per_host=100).slots == Places(100, 0)
+    assert RunOptions(in_flight=100, per_owner=90).slots == Places(100, 10)
+    assert RunOptions(in_flight=4, per_owner=1).slots == Places(4, 0)
+    assert RunOptions(in_flight=100, per_owner=5, per_host=20).places_of_a_host == Places(20, 4)
 
 
 @pytest.mark.parametrize("lease", [0, 4.999, timedelta(seconds=4)])

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickler.deliver.queue import FairQueue, Lane
+from tickler.deliver.queue import FairQueue, Lane, Places
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
 
 
 def lane(owner: str, host: str = "example.org") -> Lane:
     return Lane(owner, host)
+
+
+def a_queue(per_owner: int, per_host: int, in_flight: int = 100_000) -> FairQueue[str]:
+    """One in which nothing is reserved."""
+    return FairQueue(Places(in_flight), per_owner, Places(per_host))
 
 
 def fill(queue: FairQueue[str], owner: str, number: int, host: str = "example.org") -> None:
@@ -30,7 +35,7 @@ def taken(queue: FairQueue[str]) -> list[str]:
 
 
 def test_owners_take_turns_however_much_one_of_them_has() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=10, per_host=100)
+    queue = a_queue(per_owner=10, per_host=100)
     fill(queue, "a", 4)
     fill(queue, "b", 2)
     fill(queue, "c", 1)
@@ -38,7 +43,7 @@ def test_owners_take_turns_however_much_one_of_them_has() -> None:
 
 
 def test_an_owner_starts_no_more_than_its_limit_until_one_is_over() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=2, per_host=100)
+    queue = a_queue(per_owner=2, per_host=100)
     fill(queue, "a", 4)
     fill(queue, "b", 3)
     assert taken(queue) == ["a0", "b0", "a1", "b1"]
@@ -47,8 +52,44 @@ def test_an_owner_starts_no_more_than_its_limit_until_one_is_over() -> None:
     assert list(queue) == ["a3", "b2"]
 
 
+@pytest.mark.parametrize("hosts", ["all to one host", "each to its own"])
+def test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang(hosts: str) -> None:
+    """Whichever of them came first, and however much they have."""
+    queue: FairQueue[str] = FairQueue(Places(100, 20), 25, Places(50, 10))
+    for n in range(10):
+        fill(queue, f"hangs{n}", 1_000, "h" if hosts == "all to one host" else f"h{n}")
+        taken(queue)
+    fill(queue, "idle", 2, "h")
+    assert taken(queue) == ["idle0"]
+    queue.done(lane("idle", "h"))
+    assert taken(queue) == ["idle1"], "and again, when nothing of it is in flight"
+
+
+def test_what_is_reserved_is_for_the_first_attempt_of_an_owner_alone() -> None:
+    queue: FairQueue[str] = FairQueue(Places(5, 2), 5, Places(100))
+    fill(queue, "a", 10)
+    assert len(taken(queue)) == 3
+    fill(queue, "b", 10)
+    assert taken(queue) == ["b0"]
+    queue.done(lane("a"))
+    assert taken(queue) == [], "three are in flight: what is left is reserved, and neither of them is idle"
+    queue.done(lane("a"))
+    assert len(taken(queue)) == 1
+
+
+def test_an_owner_whose_last_attempt_ended_takes_what_a_host_has_reserved() -> None:
+    queue: FairQueue[str] = FairQueue(Places(100), 10, Places(3, 1))
+    fill(queue, "a", 5, "h")
+    fill(queue, "b", 1, "elsewhere")
+    assert taken(queue) == ["a0", "b0", "a1"]
+    fill(queue, "b", 1, "h")
+    assert taken(queue) == [], "b has something in flight, and the last place at h is reserved"
+    queue.done(lane("b", "elsewhere"))
+    assert taken(queue) == ["b0"]
+
+
 def test_a_host_is_sent_no_more_than_its_limit_and_does_not_hold_up_other_hosts() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=10, per_host=2)
+    queue = a_queue(per_owner=10, per_host=2)
     fill(queue, "a", 3, "slow")
     fill(queue, "b", 2, "slow")
     fill(queue, "a", 1, "quick")
@@ -58,13 +99,13 @@ def test_a_host_is_sent_no_more_than_its_limit_and_does_not_hold_up_other_hosts(
 
 
 def test_nothing_is_taken_from_an_empty_queue() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=1, per_host=1)
+    queue = a_queue(per_owner=1, per_host=1)
     assert queue.take() is None
     assert (len(queue), list(queue), queue.drain(), dict(queue.queued)) == (0, [], [], {})
 
 
 def test_fifty_owners_with_one_each_come_right_after_the_first_of_a_flood() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=20, per_host=1_000)
+    queue = a_queue(per_owner=20, per_host=1_000)
     fill(queue, "flood", 10_000)
     started = [queue.take() for _ in range(5)]
     for n in range(50):
@@ -76,7 +117,7 @@ def test_fifty_owners_with_one_each_come_right_after_the_first_of_a_flood() -> N
 
 def test_fifty_owners_with_one_each_come_soon_although_all_go_to_one_busy_host() -> None:
     """Nobody starts before somebody ends, and whoever ends belongs to the flood."""
-    queue: FairQueue[str] = FairQueue(per_owner=5, per_host=5)
+    queue = a_queue(per_owner=5, per_host=5)
     fill(queue, "flood", 10_000)
     for n in range(50):
         queue.put(lane(f"small{n}"), "one")
@@ -90,7 +131,7 @@ def test_fifty_owners_with_one_each_come_soon_although_all_go_to_one_busy_host()
 
 
 def test_a_host_with_room_is_not_kept_for_an_owner_that_is_at_its_limit() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=1, per_host=1)
+    queue = a_queue(per_owner=1, per_host=1)
     queue.put(lane("first", "h"), "holds the host")
     assert taken(queue) == ["holds the host"]
     fill(queue, "a", 1, "h")
@@ -106,7 +147,7 @@ def test_a_host_with_room_is_not_kept_for_an_owner_that_is_at_its_limit() -> Non
 
 
 def test_an_offered_place_goes_to_the_next_when_its_owner_reaches_its_limit_elsewhere() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=2, per_host=1)
+    queue = a_queue(per_owner=2, per_host=1)
     for host in ("h", "g"):
         queue.put(lane(f"holds {host}", host), host)
     assert taken(queue) == ["h", "g"]
@@ -123,7 +164,7 @@ def test_an_offered_place_goes_to_the_next_when_its_owner_reaches_its_limit_else
 
 
 def test_what_is_drained_can_be_put_again_and_what_was_started_still_counts() -> None:
-    queue: FairQueue[str] = FairQueue(per_owner=2, per_host=3)
+    queue = a_queue(per_owner=2, per_host=3)
     fill(queue, "a", 3)
     fill(queue, "b", 3)
     assert taken(queue) == ["a0", "b0", "a1"]
@@ -139,7 +180,7 @@ def test_what_is_drained_can_be_put_again_and_what_was_started_still_counts() ->
 
 @pytest.mark.parametrize("hosts", [1, 50])
 def test_many_who_wait_for_a_busy_host_all_get_there(hosts: int) -> None:
-    queue: FairQueue[int] = FairQueue(per_owner=2, per_host=2)
+    queue: FairQueue[int] = FairQueue(Places(100_000), 2, Places(2))
     for n in range(20_000):
         queue.put(Lane(f"owner{n % 2_000}", f"host{n % hosts}"), n)
     done = []
@@ -156,19 +197,28 @@ def test_many_who_wait_for_a_busy_host_all_get_there(hosts: int) -> None:
 class Model:
     """A queue, and what is known of it by the simplest of means."""
 
-    def __init__(self, per_owner: int, per_host: int) -> None:
-        self.limits = per_owner, per_host
-        self.queue: FairQueue[int] = FairQueue(per_owner, per_host)
+    def __init__(self, slots: Places, per_owner: int, per_host: Places) -> None:
+        self.limits = slots, per_owner, per_host
+        self.queue: FairQueue[int] = FairQueue(slots, per_owner, per_host)
         self.numbers = itertools.count()
         self.waiting: dict[Lane, list[int]] = {}
         self.running: list[Lane] = []
         self.passed_over: dict[str, Counter[str]] = {}  # owners that could start something, and who went before since then
 
     def startable(self) -> set[str]:
-        """Owners with something that neither limit forbids."""
+        """Owners with something that no limit forbids."""
         of, to = Counter(each.owner for each in self.running), Counter(each.host for each in self.running)
-        per_owner, per_host = self.limits
-        return {each.owner for each in self.waiting if of[each.owner] < per_owner and to[each.host] < per_host}
+        slots, per_owner, per_host = self.limits
+
+        def may_start(each: Lane) -> bool:
+            reserved = 0 if of[each.owner] == 0 else 1  # times what is reserved, for all but the idle
+            return (
+                len(self.running) < slots.total - reserved * slots.reserved
+                and of[each.owner] < per_owner
+                and to[each.host] < per_host.total - reserved * per_host.reserved
+            )
+
+        return {each.owner for each in self.waiting if may_start(each)}
 
     def put(self, at: Lane, job: int) -> None:
         self.queue.put(at, job)
@@ -220,15 +270,17 @@ puts = st.tuples(st.just("put"), st.integers(0, len(LANES) - 1))
 takes = st.tuples(st.just("take"), st.sampled_from([1, 2, 1_000]))
 ends = st.tuples(st.just("done"), st.integers(0, 5))
 drains = st.tuples(st.just("drain"), st.just(0))
+places = st.sampled_from([Places(1), Places(2), Places(2, 1), Places(3, 1), Places(4, 2)])
+slots = st.one_of(places, st.sampled_from([Places(5, 2), Places(100_000)]))
 steps = st.one_of(puts, puts, takes, ends, ends, st.one_of(takes, drains))
 
 
 @settings(max_examples=5_000 if SOAK else 150, derandomize=not SOAK, deadline=None, database=None)
-@given(st.integers(1, 2), st.integers(1, 2), st.lists(steps, min_size=50, max_size=100))
+@given(slots, st.integers(1, 3), places, st.lists(steps, min_size=50, max_size=100))
 def test_whatever_is_done_to_it_it_does_what_the_naive_queue_allows(
-    per_owner: int, per_host: int, steps: list[tuple[str, int]]
+    slots: Places, per_owner: int, per_host: Places, steps: list[tuple[str, int]]
 ) -> None:
-    model = Model(per_owner, per_host)
+    model = Model(slots, per_owner, per_host)
     for number, (step, value) in enumerate(steps):
         if step == "put":
             model.put(LANES[value], number)

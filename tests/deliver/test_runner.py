@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 
 import pytest
 
 from tickler import Cron, Delivery, GiveUp, Outcome, Policy, RunOptions
+from tickler.errors import StoreUnavailable
 from tickler.schedule import Id
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule
@@ -149,6 +151,78 @@ async def test_one_owners_flood_does_not_hold_up_the_others() -> None:
         bench.behave = after(0)
         await bench.until_arrived(750)
     assert len({(arrival.owner, arrival.key) for arrival in bench.arrived}) == 750
+
+
+@pytest.mark.parametrize("policy", [Policy(timeout=900), Policy(timeout=900, delivery="at-most-once")], ids=lambda p: p.delivery)
+@in_virtual_time
+async def test_an_idle_owners_fire_starts_within_a_second_while_ten_others_hang(policy: Policy, soak: bool) -> None:
+    """All of them share a handler, have more due than is claimed ahead, and were due before."""
+    bench = Bench()
+    for n in range(10):
+        await bench.put(*many(1_000 if soak else 50, 10, policy, owner=f"hangs{n}"))
+    await bench.put(schedule("one", 20, policy, owner="idle"), schedule("two", 30, policy, owner="idle"))
+
+    async def behave(delivery: Delivery) -> object:
+        await asyncio.sleep(0 if delivery.owner == "idle" else 10_000)
+        return None
+
+    bench.behave = behave
+    async with bench.running(RunOptions(queued=2_000 if soak else 100, drain=0)):
+        await asyncio.sleep(40)
+        of_idle = [arrival.late_ms for arrival in bench.arrived if arrival.owner == "idle"]
+    assert len(of_idle) == 2
+    assert max(of_idle) < 1_000
+    assert len(bench.arrived) >= 40, "the others have what is not reserved"
+
+
+@pytest.mark.parametrize("owners", [1, 10])
+@in_virtual_time
+async def test_what_is_delivered_at_most_once_is_not_claimed_far_ahead_of_free_slots(owners: int) -> None:
+    """Who is killed loses what it has claimed."""
+    bench = Bench()
+    for n in range(owners):
+        await bench.put(*many(300 // owners, 10, AT_MOST_ONCE, owner=f"u{n}"))
+    bench.behave = after(1)
+    most_ahead = 0
+    async with bench.running():
+        await bench.until_arrived(1)
+        while len(bench.arrived) < 300:
+            await asyncio.sleep(0.5)
+            unclaimed = len(await bench.store.real.fires.peek(bench.clock.now_ms(), 10_000))
+            most_ahead = max(most_ahead, 300 - unclaimed - len(bench.arrived))
+    assert most_ahead <= 150, "about as many as there are slots"
+    slots = 25 if owners == 1 else 40  # all share a handler
+    assert bench.arrived[-1].late_ms < 1.1 * 300 / slots * 1_000, "and no slot waits for a claim"
+
+
+@in_virtual_time
+async def test_what_is_owed_by_others_is_claimed_past_what_waits_and_is_delivered_at_most_once() -> None:
+    bench = Bench()
+    await bench.put(*many(500, 10, AT_MOST_ONCE, owner="once"), schedule("one", 11, owner="other"))
+    bench.behave = after(5)
+    async with bench.running(RunOptions(drain=0)):
+        await asyncio.sleep(12)
+        (of_other,) = [arrival for arrival in bench.arrived if arrival.owner == "other"]
+    assert of_other.late_ms < 1_000
+
+
+@in_virtual_time
+async def test_an_idle_owners_fire_starts_in_a_tick_while_others_hang() -> None:
+    bench = Bench()
+    for owner in "abcd":
+        await bench.put(*many(5, 1, owner=owner))
+    await bench.put(schedule("one", 5, owner="idle"))
+
+    async def behave(delivery: Delivery) -> object:
+        await asyncio.sleep(0 if delivery.owner == "idle" else 10_000)
+        return None
+
+    bench.behave = behave
+    await asyncio.sleep(2)
+    ticking = asyncio.create_task(bench.tickler.tick(10_000, RunOptions(in_flight=5, per_owner=2, drain=0)))
+    await asyncio.sleep(5)
+    assert [arrival.owner for arrival in bench.arrived if arrival.owner == "idle"] == ["idle"]
+    await ticking
 
 
 @in_virtual_time
@@ -355,6 +429,78 @@ async def test_what_a_worker_went_away_with_is_delivered_when_its_lease_ends() -
     assert arrival.attempt == 2
     assert arrival.at_ms - START_MS == pytest.approx(40_000, abs=600)
     assert await bench.happened() == ["expired", "delivered"]
+
+
+@in_virtual_time
+async def test_what_a_killed_worker_had_is_taken_over_within_15_seconds() -> None:
+    bench = Bench()
+    await bench.put(*many(20))
+    await asyncio.sleep(10)
+    assert len(await bench.claimed_by_a_ghost(lease_ms=RunOptions().lease // timedelta(milliseconds=1))) == 20
+    killed_at = bench.clock.now_ms()
+    async with bench.running():
+        await bench.until_arrived(20)
+    assert max(arrival.at_ms for arrival in bench.arrived) - killed_at < 15_000
+
+
+@in_virtual_time
+async def test_what_is_delivered_within_a_third_of_a_lease_is_never_extended() -> None:
+    """An extension is a write."""
+    bench = Bench()
+    await bench.put(*(schedule(f"s{n}", 10 + n / 10) for n in range(100)))
+    bench.behave = after(2)
+    async with bench.running(RunOptions(in_flight=100, per_owner=100, per_host=100)):
+        await bench.until_arrived(100)
+    assert bench.faults.asked["fires.extend"] == 0
+
+
+@in_virtual_time
+async def test_a_store_that_was_away_for_longer_than_a_lease_makes_nobody_take_over_from_the_living() -> None:
+    bench = Bench()
+    await bench.put(*many(4, policy=Policy(timeout=3_600)))
+    bench.behave = after(300)
+    options = RunOptions(in_flight=2, queued=2)
+    async with bench.running(options), bench.running(options), bench.running():
+        await bench.until_arrived(4)
+        for _ in range(3):
+            bench.faults.away("fires.extend", "fires.next_at", "fires.claim", "fires.lease")
+            await asyncio.sleep(33)
+            del bench.faults.failing["fires.claim"], bench.faults.failing["fires.lease"], bench.faults.failing["fires.next_at"]
+            await asyncio.sleep(4)  # some come back before others
+            bench.faults.back()
+            await asyncio.sleep(30)
+    assert sorted(bench.keys) == [f"k{n:05}" for n in range(4)]
+
+
+@in_virtual_time
+async def test_a_store_that_fails_again_and_again_does_not_keep_the_dead_alive() -> None:
+    bench = Bench()
+    await bench.put(schedule())
+    await asyncio.sleep(10)
+    await bench.claimed_by_a_ghost(lease_ms=10_000)
+    async with bench.running():
+        for _ in range(40):
+            bench.faults.failing_once["fires.next_at"] = [StoreUnavailable("the store is away")]
+            await asyncio.sleep(3)
+    assert bench.keys == ["digest"]
+
+
+@in_virtual_time
+async def test_a_claim_that_is_answered_after_its_lease_is_left_to_who_has_taken_it_over() -> None:
+    bench = Bench()
+    await bench.put(schedule("mine"), schedule("taken"), schedule("once", policy=AT_MOST_ONCE))
+    answered = asyncio.Event()
+    async with bench.running():
+        await asyncio.sleep(9)
+        bench.faults.held["fires.claim"] = answered
+        await asyncio.sleep(60)
+        del bench.faults.held["fires.claim"]
+        taken = await bench.store.real.fires.lease(bench.clock.now_ms(), 1, "another", 60_000, expires_at=START_MS * 2)
+        answered.set()
+        await bench.until_arrived(2)
+        await asyncio.sleep(20)
+    assert len(taken) == 1
+    assert sorted(bench.keys) == sorted({"mine", "taken", "once"} - {taken[0].schedule.key})
 
 
 @in_virtual_time

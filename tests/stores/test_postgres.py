@@ -19,6 +19,7 @@ from tickler import (
     ManagedRow,
     ManualClock,
     NeverFires,
+    PythonTarget,
     Schedule,
     StoreUnavailable,
     Tickler,
@@ -112,6 +113,21 @@ async def test_a_claim_holds_its_rows_until_it_has_advanced_them(t: Tickler, oth
     claimed = [*await first, *await second]
     assert sorted(r.key for r in claimed) == ["a", "b"]
     assert await t.index.claim_due(NOW_MS) == []
+
+
+async def test_a_fire_that_somebody_has_locked_holds_up_no_other_lease_and_is_not_lost(
+    t: Tickler, other: asyncpg.Connection
+) -> None:
+    """A worker whose event loop stands still in the middle of settling one keeps the leases of the others."""
+    await t.schedules.put_many([schedule("a", target=PythonTarget("work")), schedule("b", target=PythonTarget("work"))])
+    claims = await t.fires.claim(NOW_MS + HOUR_MS, worker="w")
+    fires = {claim.fire.key: claim.fire for claim in claims if claim.fire is not None}
+    until_ms = NOW_MS + 2 * HOUR_MS
+    async with other.transaction():
+        await other.execute("SELECT FROM tickler_fires WHERE key = 'a' FOR UPDATE")
+        assert await asyncio.wait_for(t.fires.extend(list(fires.values()), until_ms), 5) == []
+    ends = {fire.key: fire.deliver_after for fire in (await t.fires.list()).items}
+    assert ends == {"a": fires["a"].deliver_after, "b": until_ms}
 
 
 async def test_puts_and_claims_of_one_shots_side_by_side_neither_deadlock_nor_lose(t: Tickler) -> None:

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from tickler import At, Every, ManualClock, Policy, Schedule, Tickler, connect
 from tickler.clock import to_datetime
 from tickler.policy import DEFAULT_POLICY
 from tickler.target import Target
 from under_fire.accounts import Due
+from under_fire.target_windows import Declared, declared
 
 # So long after the put the first of them is due: a put must not take longer, and in a soak SQLite's lock is fought over.
 SOON_MS = 10_000 if os.environ.get("TICKLER_SOAK") == "1" else 2_000
 WITHIN_MS = 1_000
 HOUR_MS = 3_600_000
+
+
+class Load:
+    """What was put: the occurrences that a test expects of it, and what was declared."""
+
+    def __init__(self) -> None:
+        self.due: list[Due] = []
+        self.declared: list[Declared] = []
+
+    def __iadd__(self, more: Load) -> Self:
+        self.due += more.due
+        self.declared += more.declared
+        return self
+
+    def __len__(self) -> int:
+        return len(self.due)
+
 
 Delivery = Literal["at-least-once", "at-most-once"]
 
@@ -34,21 +52,24 @@ async def put_one_shots(
     *,
     in_ms: int = SOON_MS,
     timeout: float = 1,
-) -> list[Due]:
+) -> Load:
     """One instant each, spread over a second that begins soon. `owner` is new, so keys are counted from 0."""
     how = policy(delivery, timeout)
     begins_at = tickler.now_ms() + in_ms
-    due = [Due(owner, f"once-{n:05}", begins_at + n * WITHIN_MS // number) for n in range(number)]
-    await tickler.schedules.put_many(
-        [Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=how) for each in due]
-    )
-    return due
+    load = Load()
+    load.due = [Due(owner, f"once-{n:05}", begins_at + n * WITHIN_MS // number) for n in range(number)]
+    schedules = [
+        Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=how) for each in load.due
+    ]
+    load.declared = [declared(schedule) for schedule in schedules]
+    await tickler.schedules.put_many(schedules)
+    return load
 
 
-async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, target: str) -> list[Due]:
+async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, target: str) -> Load:
     """So many that fire every second, so many times."""
     begins_at = tickler.now_ms() + SOON_MS
-    due: list[Due] = []
+    load = Load()
     for n in range(number):
         start = begins_at + n * WITHIN_MS // number
         instants = [start + k * 1_000 for k in range(times)]
@@ -57,8 +78,9 @@ async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, t
             owner=owner, key=f"every-{n:03}", when=every, ends_at=instants[-1], target=target, policy=policy("at-least-once")
         )
         await tickler.schedules.put(schedule)
-        due += [Due(owner, schedule.key, instant) for instant in instants]
-    return due
+        load.due += [Due(owner, schedule.key, instant) for instant in instants]
+        load.declared.append(declared(schedule))
+    return load
 
 
 async def put_overdue(url: str, owner: str, keys: Sequence[str], target: Target | str, how: Policy = DEFAULT_POLICY) -> None:

@@ -13,8 +13,11 @@ import pytest
 
 from tickler import At, Delivery, Every, ManualClock, Policy, PythonTarget, Schedule, Tickler, connect
 from tickler.clock import SystemClock, to_datetime
+from under_fire.accounts import Due, all_entries
 from under_fire.processes import until
 from under_fire.running import running
+from under_fire.sink import Arrival
+from under_fire.target_windows import Declared, Run, check_windows, declared
 from under_fire.watched import watched
 
 NOW_MS = 1_921_406_400_000  # a Wednesday
@@ -48,6 +51,15 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
     machine = SetClock()
     go_on = asyncio.Event()
     begun: Counter[str] = Counter()
+    arrivals: list[Arrival] = []
+    load: list[Declared] = []
+
+    def arrived(fire: Delivery) -> None:
+        begun[fire.key] += 1
+        # What was claimed just before the clock was set back is no earlier for that.
+        at_ms = max([machine() // 1_000_000, *(before.at for before in arrivals[-1:])])
+        arrivals.append(Arrival(fire.id, fire.attempt, fire.owner, fire.key, fire.nominal_at, at_ms, 200))
+
     async with AsyncExitStack() as stack:
         workers = [watched(sqlite_url, SystemClock(wall_ns=machine)) for _ in range(2)]
         for tickler, _ in workers:
@@ -55,19 +67,22 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
 
             @tickler.handler("slow")
             async def slow(fire: Delivery) -> None:
-                begun[fire.key] += 1
+                arrived(fire)
                 await go_on.wait()
 
             @tickler.handler("count")
             async def count(fire: Delivery) -> None:
-                begun[fire.key] += 1
+                arrived(fire)
 
         tickler = workers[0][0]
         now_ms = tickler.now_ms()
-        await tickler.schedules.put(one_shot("slow", now_ms + 500, "slow"))
-        await tickler.schedules.put(one_shot("in half an hour", now_ms + 1_800_000))
-        # So that both look every second, and not only when there is something for them.
-        await tickler.schedules.put(Schedule(owner="u1", key="often", when=Every(seconds=1), target=PythonTarget("count")))
+        for schedule in (
+            one_shot("slow", now_ms + 500, "slow"),
+            one_shot("in half an hour", now_ms + 1_800_000),
+            # So that both look every second, and not only when there is something for them.
+            Schedule(owner="u1", key="often", when=Every(seconds=1), target=PythonTarget("count")),
+        ):
+            load.append(declared(await tickler.schedules.put(schedule)))
         await stack.enter_async_context(running(*(tickler for tickler, _ in workers)))
         await until("a fire is in flight", lambda: begun["slow"] == 1)
         (slow_fire,) = (await tickler.fires.list(key="slow", owner="u1")).items
@@ -89,7 +104,7 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
 
         await until("the lease is kept by the clock as it is", lease_ends_soon)
         machine.off_s = HOUR_S
-        await tickler.schedules.put(one_shot("last", tickler.now_ms() + 1_000))
+        load.append(declared(await tickler.schedules.put(one_shot("last", tickler.now_ms() + 1_000))))
         await until("the last is delivered", lambda: begun["last"] == 1)
         looks = [fires.looks for _, fires in workers]
         await until(
@@ -103,11 +118,20 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
             return await tickler.fires.get(slow_fire.id) is None
 
         await until("it is delivered", slow_is_delivered)
+        await tickler.schedules.pause("u1", "often")
+
+        async def nothing_is_open() -> bool:
+            return not (await tickler.fires.list()).items
+
+        await until("all that was claimed is settled", nothing_is_open)
         for key in ("slow", "in half an hour", "last"):
             assert [entry.happened for entry in (await tickler.fires.history("u1", key)).items] == ["delivered"]
             assert begun[key] == 1
-        often = [entry for entry in (await tickler.fires.history("u1", "often")).items if entry.happened != "skipped"]
+        entries = await all_entries(tickler, [Due(each.owner, each.key, 0) for each in load])
+        often = [entry for entry in entries if entry.key == "often" and entry.happened != "skipped"]
         assert len({entry.nominal_at for entry in often}) == len(often)
+        paused_after = max(entry.nominal_at for entry in often)
+        check_windows(Run(declared=load, arrivals=arrivals, entries=entries, until=paused_after, lateness_ms=HOUR_S * 1000))
 
 
 @pytest.mark.parametrize("off_s", [HOUR_S, -HOUR_S])

@@ -64,7 +64,8 @@ async def test_never_more_at_once_than_an_owner_and_a_host_may_have(url: str) ->
         await until("all arrive", all_arrived)
         most = await sink.most()
 
-    assert most.of_all == options.per_host
+    reserved = options.per_host // 5  # for owners that have nothing in flight
+    assert options.per_host - reserved <= most.of_all <= options.per_host
     assert max(most.of_owner.values()) <= options.per_owner
 
 

@@ -10,8 +10,9 @@ import pytest
 from tickler import connect
 from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
 from under_fire.load import nothing_is_owed, put_one_shots
-from under_fire.processes import until
+from under_fire.processes import PATIENCE_S, until
 from under_fire.sink import Sink
+from under_fire.target_windows import Run, check_windows
 from under_fire.worker import Options
 from under_fire.workers import Workers
 
@@ -30,7 +31,7 @@ async def test_a_worker_that_stood_still_too_long_changes_nothing_that_another_h
     async with connect(url) as tickler, Sink() as sink, Workers(url, Options()) as workers:
         await workers.start()
         (first,) = workers.living
-        due = await put_one_shots(tickler, "frozen", NUMBER, sink.hook(held=1), timeout=60)
+        load = await put_one_shots(tickler, "frozen", NUMBER, sink.hook(held=1), timeout=60)
         await until("the first has all in its hands", lambda: len(first.in_hands) == NUMBER)
 
         first.process.send_signal(signal.SIGSTOP)
@@ -43,10 +44,15 @@ async def test_a_worker_that_stood_still_too_long_changes_nothing_that_another_h
         await until("the first has found that it is too late", lambda: first.late >= NUMBER)  # extending, settling, or both
 
         await workers.stop()
-        accounts = Accounts(due, await sink.arrivals(), await all_entries(tickler, due))
+        arrivals, entries = await sink.arrivals(), await all_entries(tickler, load.due)
+        until_ms = tickler.now_ms()
+    accounts = Accounts(load.due, arrivals, entries)
     accounts.check_all_delivered()
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
+    check_windows(
+        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(PATIENCE_S * 1000))
+    )
     assert accounts.number("expired") == accounts.duplicates == NUMBER
     tell(
         record_property,

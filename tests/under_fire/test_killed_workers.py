@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from tickler import Entry, connect
-from under_fire.accounts import Accounts, Due, RecordProperty, all_entries, tell
-from under_fire.load import nothing_is_owed, put_one_shots, put_repeating
+from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
+from under_fire.load import Load, nothing_is_owed, put_one_shots, put_repeating
 from under_fire.processes import until
 from under_fire.sink import HUNG, Arrival, Sink
+from under_fire.target_windows import Run, check_windows
 from under_fire.worker import Options
 from under_fire.workers import Worker, Workers
 
@@ -38,18 +39,18 @@ THOROUGH = {
 class Battle(msgspec.Struct, frozen=True):
     """What came of it."""
 
-    at_least_once: list[Due]
-    at_most_once: list[Due]
+    at_least_once: Load
+    at_most_once: Load
     arrivals: list[Arrival]
     entries: list[Entry]
     killed: list[Worker]
     survivors: list[Worker]
+    ended_at: int
 
 
 async def fight(url: str, scale: Scale) -> Battle:
     """Put, kill and replace, for so many seconds; then wait until nothing is owed any more."""
-    at_least_once: list[Due] = []
-    at_most_once: list[Due] = []
+    at_least_once, at_most_once = Load(), Load()
     async with connect(url) as tickler, Sink() as sink, Workers(url, Options()) as workers:
         target = sink.hook(fails=20, hangs=5, takes_ms=30)
         await workers.start(WORKERS)
@@ -70,8 +71,9 @@ async def fight(url: str, scale: Scale) -> Battle:
             raise
         await until("nothing is in anybody's hands", lambda: not any(worker.in_hands for worker in workers.living))
         await workers.stop()
-        entries = await all_entries(tickler, [*at_least_once, *at_most_once])
-        return Battle(at_least_once, at_most_once, await sink.arrivals(), entries, workers.killed, workers.living)
+        entries = await all_entries(tickler, [*at_least_once.due, *at_most_once.due])
+        arrivals, ended_at = await sink.arrivals(), tickler.now_ms()
+        return Battle(at_least_once, at_most_once, arrivals, entries, workers.killed, workers.living, ended_at)
 
 
 @pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
@@ -87,13 +89,24 @@ async def test_killed_workers_lose_nothing_that_is_owed_and_repeat_nothing_that_
 
     check_what_is_delivered_at_least_once(battle, record_property)
     check_what_is_delivered_at_most_once(battle, record_property)
+    check_windows(
+        Run(
+            declared=[*battle.at_least_once.declared, *battle.at_most_once.declared],
+            arrivals=battle.arrivals,
+            entries=battle.entries,
+            until=battle.ended_at,
+            lateness_ms=round(PATIENCE_S * 1000),
+            lost={held.id for worker in battle.killed for held in worker.in_hands},
+            unheard=sum(worker.asked_for for worker in battle.killed),
+        )
+    )
     claims = [held for worker in [*battle.killed, *battle.survivors] for held in worker.claimed]
     assert len(claims) == len(set(claims)), "an attempt was claimed twice"
 
 
 def check_what_is_delivered_at_least_once(battle: Battle, record_property: RecordProperty) -> None:
     """Every instant arrives, and what arrives again does so for a reason that is in the history."""
-    accounts = Accounts(battle.at_least_once, battle.arrivals, battle.entries)
+    accounts = Accounts(battle.at_least_once.due, battle.arrivals, battle.entries)
     tell(
         record_property,
         {
@@ -119,7 +132,7 @@ def check_what_is_delivered_at_least_once(battle: Battle, record_property: Recor
 
 def check_what_is_delivered_at_most_once(battle: Battle, record_property: RecordProperty) -> None:
     """Nothing arrives twice; what does not arrive was in the hands of one that was killed, or failed."""
-    accounts = Accounts(battle.at_most_once, battle.arrivals, battle.entries)
+    accounts = Accounts(battle.at_most_once.due, battle.arrivals, battle.entries)
     tell(record_property, {"at most once": len(accounts.due), "gone with a killed worker": len(accounts.missing)})
     assert accounts.duplicates == 0
     accounts.check_arrivals_against_history()

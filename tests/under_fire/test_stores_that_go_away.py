@@ -9,11 +9,12 @@ from random import Random
 
 from dynamodb_proxy import FaultProxy
 from tickler import Tickler, connect
-from under_fire.accounts import Accounts, Due, RecordProperty, all_entries, tell
-from under_fire.load import SOON_MS, nothing_is_owed, put_one_shots
-from under_fire.processes import until
+from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
+from under_fire.load import SOON_MS, Load, nothing_is_owed, put_one_shots
+from under_fire.processes import PATIENCE_S, until
 from under_fire.servers import CrashingPostgres, Locker
 from under_fire.sink import Sink
+from under_fire.target_windows import Run, check_windows
 from under_fire.worker import Options
 from under_fire.workers import Workers
 
@@ -27,26 +28,34 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
     async with Sink() as sink, Workers(url, Options(in_flight=10)) as workers:
         target = sink.hook(fails=10, takes_ms=50)
         await workers.start(2)
-        due: list[Due] = []
-        due += await put_one_shots(tickler, "before", NUMBER, target)
-        due += await put_one_shots(tickler, "during", NUMBER, target, in_ms=SOON_MS + 1_000)
+        load = Load()
+        load += await put_one_shots(tickler, "before", NUMBER, target)
+        load += await put_one_shots(tickler, "during", NUMBER, target, in_ms=SOON_MS + 1_000)
         await until("deliveries are under way", lambda: any(worker.in_hands for worker in workers.living))
 
         await fault(workers)
-        due += await put_one_shots(tickler, "after", NUMBER, target)
+        load += await put_one_shots(tickler, "after", NUMBER, target)
 
         await until("nothing is owed", lambda: nothing_is_owed(tickler))
         assert workers.all_alive()
         await workers.stop()
-        accounts = Accounts(due, await sink.arrivals(), await all_entries(tickler, due))
-        late = workers.late
+        arrivals, entries = await sink.arrivals(), await all_entries(tickler, load.due)
+        late, until_ms = workers.late, tickler.now_ms()
+    accounts = Accounts(load.due, arrivals, entries)
     accounts.check_all_delivered()
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
+    check_windows(
+        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(PATIENCE_S * 1000))
+    )
+    # A claim whose answer was lost on the way is in nobody's hands, and expires.
+    held = {(each.id, each.attempt) for worker in workers.living for each in worker.claimed}
+    expired = {(entry.fire_id, entry.attempt) for entry in entries if entry.happened == "expired"}
+    assert not expired & held, "something was taken over from the living"
     tell(
         record_property,
         {
-            "fires": len(due),
+            "fires": len(load),
             "outages": 1,
             "duplicates": accounts.duplicates,
             "losses": len(accounts.missing),

@@ -57,5 +57,5 @@ class _WatchedStore:
 def watched(url: str, clock: Clock) -> tuple[Tickler, WatchedFires]:
     """As `connect`, and what is watched."""
     store = _WatchedStore(store_for_url(url))
-    settings = Settings(create=True, environ=os.environ, allow_networks=(LOOPBACK,))
+    settings = Settings(create=True, environ=os.environ, allow_networks=(LOOPBACK,), reopen=lambda: store_for_url(url))
     return Tickler(cast(Store, store), clock, settings), store.fires

@@ -152,7 +152,7 @@ def _dispatched(delivery: Delivery, outcome: Outcome) -> None:
 async def run(url: str, options: Options) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[_Saying()])
     store = cast(Store, _TellingStore(store_for_url(url)))
-    settings = Settings(create=False, environ=os.environ, allow_networks=(LOOPBACK,))
+    settings = Settings(create=False, environ=os.environ, allow_networks=(LOOPBACK,), reopen=lambda: store_for_url(url))
     async with Tickler(store, SystemClock(), settings) as tickler:
         tickler.on_dispatch(_dispatched)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -20,7 +20,7 @@ from tickler.cli.file_limit import raise_file_limit
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import FLAG, StoreOption
 from tickler.cli.stopping import Stopping
-from tickler.cli.work import Setup, function_of, prepared
+from tickler.cli.work import MAX_TIMEOUT_S, MaxTimeout, Setup, function_of, prepared
 from tickler.connect import connect, parse_url
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
@@ -42,18 +42,25 @@ log = logging.getLogger("tickler")
 
 
 def command(
-    store: StoreOption = None, host: Host = None, port: Port = None, no_runner: NoRunner = False, setup: Setup = None
+    store: StoreOption = None,
+    host: Host = None,
+    port: Port = None,
+    no_runner: NoRunner = False,
+    setup: Setup = None,
+    max_timeout: MaxTimeout = MAX_TIMEOUT_S,
 ) -> None:
     """Serve the API and the web page, and deliver what is due, until SIGTERM or Ctrl-C."""
     set_up_logs(os.environ)
     raise_file_limit()
     settings = ServerSettings.from_environment(os.environ, host=host, port=port)
     check_environment(os.environ)
-    asyncio.run(_serve(store or DEFAULT_STORE, settings, function_of(setup), runs=not no_runner))
+    options = RunOptions(longest=max_timeout)
+    asyncio.run(_serve(store or DEFAULT_STORE, settings, function_of(setup), options, runs=not no_runner))
 
 
-async def _serve(url: str, settings: ServerSettings, prepare: Callable[[Tickler], object], *, runs: bool) -> None:
-    options = RunOptions()
+async def _serve(
+    url: str, settings: ServerSettings, prepare: Callable[[Tickler], object], options: RunOptions, *, runs: bool
+) -> None:
     async with connect(url) as tickler:
         await _check_open(tickler, settings, parse_url(url).text)
         await prepared(tickler, prepare)

@@ -34,6 +34,7 @@ from tickler.tickler import Tickler
 
 DEFAULTS = RunOptions()
 LEASE_S, DRAIN_S = DEFAULTS.lease.total_seconds(), DEFAULTS.drain.total_seconds()
+MAX_TIMEOUT_S = DEFAULTS.longest.total_seconds()
 
 Setup = Annotated[
     str | None,
@@ -41,10 +42,21 @@ Setup = Annotated[
 ]
 Number = Annotated[int, typer.Option("--processes", min=1, max=256, help="How many processes work; one that dies is replaced.")]
 InFlight = Annotated[int, typer.Option(min=1, help="Attempts at the same time, in each process.")]
-PerOwner = Annotated[int, typer.Option(min=1, help="Of them, of one owner.")]
+PerOwner = Annotated[int, typer.Option(min=1, help="Of them, of one owner. If it is --in-flight, no slots are reserved.")]
 PerHost = Annotated[int, typer.Option(min=1, help="Of them, to one host.")]
 Lease = Annotated[float, typer.Option(min=5, metavar="SECONDS", help="How long after a worker's death another takes over.")]
 Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may still take when told to stop.")]
+MaxTimeout = Annotated[
+    float,
+    typer.Option(
+        "--max-timeout",
+        envvar="TICKLER_MAX_TIMEOUT",
+        min=1,
+        max=86_400,
+        metavar="SECONDS",
+        help="No attempt takes longer, whatever timeout its schedule has.",
+    ),
+]
 Ahead = Annotated[
     float,
     typer.Option(
@@ -87,6 +99,7 @@ def command(
     per_host: PerHost = DEFAULTS.per_host,
     lease: Lease = LEASE_S,
     drain: Drain = DRAIN_S,
+    max_timeout: MaxTimeout = MAX_TIMEOUT_S,
     ahead: Ahead = 0,
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = HOST,
@@ -96,7 +109,13 @@ def command(
     set_up_logs(os.environ)
     raise_file_limit()
     options = RunOptions(
-        in_flight=in_flight, per_owner=per_owner, per_host=per_host, lease=lease, drain=drain, ahead=ahead / 1000
+        in_flight=in_flight,
+        per_owner=per_owner,
+        per_host=per_host,
+        lease=lease,
+        drain=drain,
+        ahead=ahead / 1000,
+        longest=max_timeout,
     )
     check_environment(os.environ)
     if processes > 1:

@@ -53,7 +53,7 @@ class Hands:
         self._longest_s = options.longest.total_seconds()
         self._less = less
         self._gone = gone
-        self._queue: FairQueue[Claim] = FairQueue(options.per_owner, options.per_host)
+        self._queue: FairQueue[Claim] = FairQueue(options.slots, options.per_owner, options.places_of_a_host)
         self._early: dict[int, tuple[asyncio.TimerHandle, Claim]] = {}
         self._numbers = itertools.count()
         self._in_flight: dict[asyncio.Task[None], Claim] = {}
@@ -90,6 +90,15 @@ class Hands:
             sizes[claim.schedule.owner] += payload_bytes(claim.schedule)
         return sizes
 
+    @property
+    def free(self) -> int:
+        """How many slots nobody has."""
+        return self._options.in_flight - self._queue.started
+
+    def waiting_once(self) -> Counter[str]:
+        """How many of each owner wait for a slot that are delivered at most once."""
+        return Counter(claim.schedule.owner for claim in self._queue if claim.fire is None)
+
     def fires(self) -> list[Fire]:
         """All that are leased to this worker, as far as they are not settled."""
         return [claim.fire for claim in self._all() if claim.fire is not None]
@@ -98,14 +107,23 @@ class Hands:
         """Those that have half of their places taken."""
         return [owner for owner, number in self._queue.started_of.items() if 2 * number >= self._options.per_owner]
 
+    def owners_in_flight(self) -> list[str]:
+        return list(self._queue.started_of)
+
     def room_for_any(self, except_owners: Collection[str] = ()) -> int:
         """How many could be started at once, whoever else they belong to, and wherever they go."""
         if self.held_bytes >= MAX_HELD_BYTES:
             return 0
-        started = [number for owner, number in self._queue.started_of.items() if owner not in except_owners]
-        of_owner = self._options.per_owner - max(started, default=0)
-        to_host = self._options.per_host - max(self._queue.started_to.values(), default=0)
-        return min(self._options.in_flight - self.in_flight, of_owner, to_host) - self.waiting
+        options, queue = self._options, self._queue
+        most_of = max((number for owner, number in queue.started_of.items() if owner not in except_owners), default=0)
+        most_to = max(queue.started_to.values(), default=0)
+        rooms = (options.slots.shared - queue.started, options.per_owner - most_of, options.places_of_a_host.shared - most_to)
+        return min(rooms) - self.waiting
+
+    def room_for_idle(self) -> bool:
+        """Whether one of an owner that has nothing in flight could be started at once, wherever it goes."""
+        most_to = max(self._queue.started_to.values(), default=0)
+        return not self.waiting and self._queue.started < self._options.in_flight and most_to < self._options.per_host
 
     def take(self, claims: Sequence[Claim]) -> int:
         """How many; what was claimed ahead of its time is held until then, and takes nobody's place meanwhile.
@@ -203,7 +221,7 @@ class Hands:
     # Attempts.
 
     def _start(self) -> None:
-        while len(self._in_flight) < self._options.in_flight and (taken := self._queue.take()) is not None:
+        while (taken := self._queue.take()) is not None:
             task = asyncio.create_task(self._attempts_from(*taken))
             self._in_flight[task] = taken[1]
             task.add_done_callback(self._ended)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import force_setattr
 
+from tickler.deliver.queue import Places
 from tickler.errors import InvalidInput
 from tickler.policy import Duration
 
@@ -24,10 +25,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     in_flight: int = 100  # attempts at the same time
-    per_owner: int = 50  # of them, of one owner
+    per_owner: int = 25  # of them, of one owner
     per_host: int = 50  # of them, to one host
     queued: int = 2_000  # claimed and not started: so many that one owner's flood does not hide the others
-    lease: timedelta = timedelta(seconds=60)  # how long after a worker's death another takes over
+    lease: timedelta = timedelta(seconds=10)  # how long after a worker's death another takes over
     drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
     ahead: timedelta = timedelta(0)
     longest: timedelta = timedelta(minutes=15)  # an attempt, whatever its schedule allows
@@ -38,14 +39,28 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             self,
             *,
             in_flight: int = 100,
-            per_owner: int = 50,
+            per_owner: int = 25,
             per_host: int = 50,
             queued: int = 2_000,
-            lease: Duration = 60,
+            lease: Duration = 10,
             drain: Duration = 30,
             ahead: Duration = 0,
             longest: Duration = 900,
         ) -> None: ...
+
+    @property
+    def slots(self) -> Places:
+        """Of all attempts at once, some are kept for owners that have nothing in flight."""
+        return self._shared_out(self.in_flight)
+
+    @property
+    def places_of_a_host(self) -> Places:
+        """The same of those to one host: most owners have theirs in common."""
+        return self._shared_out(self.per_host)
+
+    def _shared_out(self, total: int) -> Places:
+        """A fifth is reserved, as far as one owner alone may not take all of it."""
+        return Places(total, min(total // 5, max(total - self.per_owner, 0)))
 
     def __post_init__(self) -> None:
         for name in ("in_flight", "per_owner", "per_host", "queued"):

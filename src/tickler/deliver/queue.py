@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, count
 from typing import Generic, NamedTuple, TypeVar
 
 J = TypeVar("J")
@@ -17,25 +17,48 @@ class Lane(NamedTuple):
     host: str
 
 
-class FairQueue(Generic[J]):
-    """Gives out one owner's next, then the other's. Never more at once than `per_owner` of one owner and `per_host` to one host.
+class Places(NamedTuple):
+    """How many attempts there may be at once. The last `reserved` of them are for owners that have nothing in flight."""
 
-    An owner is in the round only while one of its lanes can start something, so that `take` looks at nobody in vain. A host's
+    total: int
+    reserved: int = 0
+
+    @property
+    def shared(self) -> int:
+        return self.total - self.reserved
+
+
+class _Waiting(NamedTuple):
+    """Lanes that a host has no room for, in order; and those of them whose owner has nothing in flight."""
+
+    lanes: OrderedDict[Lane, None]
+    idle: OrderedDict[Lane, None]
+
+
+class FairQueue(Generic[J]):
+    """Gives out one owner's next, then the other's, within the limits: of all at once, of one owner, and to one host.
+
+    An owner that has nothing in flight is *idle*. Only idle owners get reserved places, so others whose attempts hang cannot hold
+    them up. An owner is in a round only while one of its lanes can start something, so `take` looks at nobody in vain. A host's
     free place is offered to the lane that has waited longest for it, and to the next if that one's owner is at its limit.
     """
 
-    def __init__(self, per_owner: int, per_host: int) -> None:
+    def __init__(self, slots: Places, per_owner: int, per_host: Places) -> None:
+        self._slots, self._shared_slots = slots.total, slots.shared
         self._per_owner = per_owner
-        self._per_host = per_host
+        self._per_host, self._shared_per_host = per_host.total, per_host.shared
         self._lanes: dict[Lane, deque[J]] = {}
         self._ready: dict[str, deque[Lane]] = {}  # lanes that can start something, by owner
-        self._round: deque[str] = deque()  # owners that have one, and are below their limit
-        self._in_round: set[str] = set()
-        self._waiting_for: dict[str, deque[Lane]] = {}  # lanes that a host has no room for, by host
+        self._numbers = count()
+        self._idle_round: OrderedDict[str, int] = OrderedDict()  # owners that have such a lane, by when they came: idle ones
+        self._busy_round: OrderedDict[str, int] = OrderedDict()  # and those that have something in flight, below their limit
+        self._waiting_for: dict[str, _Waiting] = {}  # by host
+        self._blocked: dict[str, set[Lane]] = {}  # the same lanes, by owner
         self._offers: dict[str, set[Lane]] = {}  # lanes that waited, and whose host has room for them now, by owner
         self.started_of: dict[str, int] = {}  # by owner
         self.started_to: dict[str, int] = {}  # by host
         self.queued: dict[str, int] = {}  # by owner
+        self.started = 0
         self._size = 0
 
     def __len__(self) -> int:
@@ -53,78 +76,165 @@ class FairQueue(Generic[J]):
             jobs.append(job)
             return
         self._lanes[lane] = deque([job])
-        self._make_ready(lane)
+        self._ready.setdefault(lane.owner, deque()).append(lane)
+        self._enter_round(lane.owner)
 
     def take(self) -> tuple[Lane, J] | None:
         """The next to start, which counts as started until `done`; None when nothing can be."""
-        while self._round:
-            owner = self._round.popleft()
-            lanes = self._ready[owner]
+        while (owner := self._next_owner()) is not None:
+            lanes, idle = self._ready[owner], owner not in self.started_of
+            per_host = self._per_host if idle else self._shared_per_host
             while lanes:
                 lane = lanes.popleft()
-                if self.started_to.get(lane.host, 0) >= self._per_host:
-                    self._wait(lane)
-                    continue
-                return lane, self._start(lane, lanes)
-            self._leave_round(owner)
+                if self.started_to.get(lane.host, 0) < per_host:
+                    return lane, self._start(lane, lanes, idle)
+                self._wait(lane, idle)
+            del self._ready[owner]
         return None
 
     def done(self, lane: Lane) -> None:
         """What was started there is over."""
+        self.started -= 1
         _less(self.started_of, lane.owner)
         _less(self.started_to, lane.host)
-        self._offer(lane.host)
-        if self._ready.get(lane.owner):
+        if lane.owner not in self.started_of:
+            self._became_idle(lane)
+        if lane.host in self._waiting_for:
+            self._offer(lane.host)
+        if lane.owner in self._ready:
             self._enter_round(lane.owner)
 
     def drain(self) -> list[tuple[Lane, J]]:
         """Everything that was not started, out of the queue."""
         left = [(lane, job) for lane, jobs in self._lanes.items() for job in jobs]
-        for table in (self._lanes, self._ready, self._round, self._in_round, self._waiting_for, self._offers, self.queued):
+        for table in (self._lanes, self._ready, self._idle_round, self._busy_round, self._waiting_for, self._blocked,
+                      self._offers, self.queued):  # fmt: skip
             table.clear()
         self._size = 0
         return left
 
-    def _start(self, lane: Lane, lanes: deque[Lane]) -> J:
+    # Owners.
+
+    def _next_owner(self) -> str | None:
+        """Whoever came first of those that may start something, out of its round."""
+        idle, busy = self._idle_round, self._busy_round
+        if busy and self.started < self._shared_slots:
+            if not idle or busy[next(iter(busy))] < idle[next(iter(idle))]:
+                idle = busy
+        elif not idle or self.started >= self._slots:
+            return None
+        owner, _ = idle.popitem(last=False)
+        return owner
+
+    def _enter_round(self, owner: str) -> None:
+        started = self.started_of.get(owner, 0)
+        if started < self._per_owner and owner not in self._idle_round and owner not in self._busy_round:
+            (self._busy_round if started else self._idle_round)[owner] = next(self._numbers)
+
+    def _became_idle(self, ended: Lane) -> None:
+        """Reserved places are open to its owner now, also at hosts that it waits for; `done` offers the place that was left."""
+        if self._busy_round.pop(ended.owner, None) is not None:
+            self._enter_round(ended.owner)
+        if ended.owner in self._blocked:
+            for lane in list(self._blocked[ended.owner]):
+                self._waiting_for[lane.host].idle[lane] = None
+                if lane.host != ended.host:
+                    self._offer(lane.host)
+
+    def _became_busy(self, owner: str) -> None:
+        for lane in self._blocked[owner]:
+            self._waiting_for[lane.host].idle.pop(lane, None)
+
+    # Lanes.
+
+    def _start(self, lane: Lane, lanes: deque[Lane], idle: bool) -> J:
         owner, jobs = lane.owner, self._lanes[lane]
         job = jobs.popleft()
         self._size -= 1
+        self.started += 1
         _less(self.queued, owner)
-        started = self.started_of[owner] = self.started_of.get(owner, 0) + 1
+        self.started_of[owner] = self.started_of.get(owner, 0) + 1
         self.started_to[lane.host] = self.started_to.get(lane.host, 0) + 1
-        self._end_offer(lane)
+        if owner in self._offers:
+            self._end_offer(lane)
         if jobs:
             lanes.append(lane)
         else:
             del self._lanes[lane]
-        if lanes and started < self._per_owner:
-            self._round.append(owner)
+        if idle and owner in self._blocked:
+            self._became_busy(owner)
+        if lanes:
+            self._enter_round(owner)
         else:
-            self._leave_round(owner)
-            for passed_on in self._offers.pop(owner, ()):
-                self._offer(passed_on.host)
+            del self._ready[owner]
+        if owner in self._offers:
+            self._pass_on(owner, idle)
         return job
 
-    def _wait(self, lane: Lane) -> None:
+    def _pass_on(self, owner: str, was_idle: bool) -> None:
+        """Offer to others what this owner may not be able to take now: it is at its limit, or not idle any more."""
+        if self.started_of[owner] >= self._per_owner:
+            for lane in self._offers.pop(owner):
+                self._offer(lane.host)
+        elif was_idle:
+            for lane in self._offers[owner]:
+                self._offer(lane.host)
+
+    def _wait(self, lane: Lane, idle: bool) -> None:
         """Until its host has room; where somebody else took the place that it was offered, at the head."""
-        waiting = self._waiting_for.setdefault(lane.host, deque())
-        if self._end_offer(lane):
-            waiting.appendleft(lane)
+        waiting = self._waiting_for.get(lane.host)
+        if waiting is None:
+            waiting = self._waiting_for[lane.host] = _Waiting(OrderedDict(), OrderedDict())
+        blocked = self._blocked.get(lane.owner)
+        if blocked is None:
+            self._blocked[lane.owner] = {lane}
         else:
-            waiting.append(lane)
+            blocked.add(lane)
+        waiting.lanes[lane] = None
+        if idle:
+            waiting.idle[lane] = None
+        if lane.owner in self._offers and self._end_offer(lane):
+            waiting.lanes.move_to_end(lane, last=False)
+            if idle:
+                waiting.idle.move_to_end(lane, last=False)
 
     def _offer(self, host: str) -> None:
-        """There is room for one more. Lanes of owners at their limit are ready for when they are not."""
+        """There is room for one more: for the first that waits, if its owner may start it, and for the first that is idle."""
         waiting = self._waiting_for.get(host)
-        while waiting:
-            lane = waiting.popleft()
-            self._ready.setdefault(lane.owner, deque()).appendleft(lane)
-            if self.started_of.get(lane.owner, 0) < self._per_owner:
-                self._enter_round(lane.owner)
-                self._offers.setdefault(lane.owner, set()).add(lane)
-                break
-        if waiting is not None and not waiting:
+        if waiting is None:
+            return
+        taken = self.started_to.get(host, 0)
+        if taken < self._shared_per_host:
+            while waiting.lanes:
+                first = next(iter(waiting.lanes))
+                if self._make_offer(first):
+                    if first.owner not in self.started_of:
+                        return
+                    break
+        if waiting.idle and taken < self._per_host:
+            self._make_offer(next(iter(waiting.idle)))
+
+    def _make_offer(self, lane: Lane) -> bool:
+        """Whether its owner is below its limit; otherwise the lane is ready for when it is."""
+        owner, host = lane
+        waiting, blocked = self._waiting_for[host], self._blocked[owner]
+        del waiting.lanes[lane]
+        waiting.idle.pop(lane, None)
+        if not waiting.lanes:
             del self._waiting_for[host]
+        blocked.remove(lane)
+        if not blocked:
+            del self._blocked[owner]
+        ready = self._ready.get(owner)
+        if ready is None:
+            self._ready[owner] = deque((lane,))
+        else:
+            ready.appendleft(lane)
+        if self.started_of.get(owner, 0) >= self._per_owner:
+            return False
+        self._enter_round(owner)
+        self._offers.setdefault(owner, set()).add(lane)
+        return True
 
     def _end_offer(self, lane: Lane) -> bool:
         """Whether there was an offer for it, which is over."""
@@ -135,20 +245,6 @@ class FairQueue(Generic[J]):
         if not offers:
             del self._offers[lane.owner]
         return True
-
-    def _make_ready(self, lane: Lane) -> None:
-        self._ready.setdefault(lane.owner, deque()).append(lane)
-        self._enter_round(lane.owner)
-
-    def _enter_round(self, owner: str) -> None:
-        if owner not in self._in_round and self.started_of.get(owner, 0) < self._per_owner:
-            self._in_round.add(owner)
-            self._round.append(owner)
-
-    def _leave_round(self, owner: str) -> None:
-        self._in_round.discard(owner)
-        if not self._ready.get(owner):
-            self._ready.pop(owner, None)
 
 
 def _less(counter: dict[str, int], name: str) -> None:

@@ -17,12 +17,15 @@ import msgspec
 from tickler.clock import Clock
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts
+from tickler.deliver.claim_size import ClaimSize
 from tickler.deliver.hands import Hands
+from tickler.deliver.held_leases import HeldLeases
+from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.deliver.options import RunOptions
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import MAX_CLAIM_BYTES, Claim
+from tickler.fires import MAX_CLAIM_BYTES, Claim, Fire
 from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.workers import workers
@@ -38,6 +41,7 @@ FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 HEAD_START_MS = 1_000
 OTHERS_EVERY_S = 5.0  # how often a worker that lacks something looks who else is there
+LOOKS_PAST = 20  # claims that look past owners whose fires wait ask for one such part of the free slots
 CROWD = 16  # an owner with fewer waiting is never passed over
 
 _MS = timedelta(milliseconds=1)
@@ -61,9 +65,20 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Runner:
-    """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts."""
+    """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts.
 
-    def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, options: RunOptions) -> None:
+    `reopen` makes another store on the same data, for the thread that keeps leases while the event loop cannot.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schedules: Schedules,
+        attempts: Attempts,
+        clock: Clock,
+        options: RunOptions,
+        reopen: Callable[[], Store] | None = None,
+    ) -> None:
         self._store = store
         self._schedules = schedules
         self.attempts = attempts
@@ -83,7 +98,12 @@ class Runner:
         self._others_seen_at = float("-inf")
         self._others_asked: frozenset[str] = frozenset()
         self._others_able = False
-        self._steady = Steady(clock)
+        self._steady = Steady(options.lease.total_seconds())
+        self._claim_size = ClaimSize(options.in_flight, BATCH)
+        self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
+        timing = KeeperTiming(self._lease_ms, self._ahead_ms, (options.longest + options.lease).total_seconds())
+        self._keeper = LeaseKeeper(reopen, clock, self._held, timing)
+        self._extends = True  # the last extension succeeded
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
         self.last_round_at: int | None = None
@@ -126,12 +146,14 @@ class Runner:
                 beside.create_task(work)
                 for work in (self._acknowledgements.run(), self._keep_leases(), self._prune(), self._watch())
             ]
+            self._keeper.start()
             try:
                 await self._rounds()
             finally:
                 await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
                     helper.cancel()
+                await self._keeper.stop()
 
     async def tick(self, budget_ms: int) -> Summary:
         """Rounds until nothing is due, or the budget is spent; what is in flight then has until the drain's end.
@@ -143,6 +165,7 @@ class Runner:
         ends_at = self._hands.ends_at = started + budget_ms / 1000
         async with asyncio.TaskGroup() as beside:
             helpers = [beside.create_task(work) for work in (self._acknowledgements.run(), self._keep_leases())]
+            self._keeper.start()
             try:
                 left = await self._tick_rounds(ends_at)
                 if loop.time() < ends_at:
@@ -151,6 +174,7 @@ class Runner:
                 await self._hands.drain(self._options.drain.total_seconds())
                 for helper in helpers:
                     helper.cancel()
+                await self._keeper.stop()
         counts = self.counts
         return Summary(
             claimed=counts["claimed"],
@@ -170,7 +194,7 @@ class Runner:
             self._something.clear()
             try:
                 room = self._room()
-                if not await self._round(room or BATCH, [] if room else self._crowded()):
+                if not await self._round_past(room or BATCH, [] if room else self._crowded()):
                     await self._idle()
                 pause_s = 0.0
             except WorkerUnfit as error:
@@ -178,8 +202,19 @@ class Runner:
                 await self._sleep(UNFIT_PAUSE_S)
             except TicklerError as error:
                 pause_s = min(max(pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                self._steady.doubt()
                 log.warning("a round failed, the next is in %.1f s: %s", pause_s, error)
                 await self._sleep(pause_s)
+
+    async def _round_past(self, room: int, except_owners: Sequence[str]) -> int:
+        """A round for as many as may be claimed now; while what is delivered at most once waits for slots, past its owners."""
+        hands, waiting = self._hands, self._hands.waiting_once()
+        ended = self.counts["delivered"] + self.counts["failed"]
+        size = self._claim_size.next(hands.free, waiting.total(), ended, asyncio.get_running_loop().time())
+        if size == 0:
+            except_owners = [*except_owners, *waiting]
+            size = -(-hands.free // LOOKS_PAST)  # others may be unable to start theirs either: their host may be full
+        return await self._round(min(room, size), except_owners) if size > 0 else 0
 
     async def _idle(self) -> None:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
@@ -196,6 +231,7 @@ class Runner:
                 await self._sleep(self._vain_s())
                 return
             self._vain = 0
+            self._claim_size.idle()
             slept_s = poll_s if due_s is None else min(due_s, poll_s)
             if await self._sleep(slept_s):
                 poll_s = SHORTEST_POLL_S
@@ -217,6 +253,8 @@ class Runner:
             claimed = await self._round(room, busy) if room > 0 else 0
             if not claimed and busy and (room := hands.room_for_any()) > 0:
                 claimed = await self._round(room, [])
+            if not claimed and hands.room_for_any() <= 0 and hands.room_for_idle():
+                claimed = await self._round(1, hands.owners_in_flight())
             if not claimed:
                 if not hands.in_flight and not hands.waiting:
                     await self._acknowledgements.all_written(ends_at - loop.time())
@@ -242,12 +280,13 @@ class Runner:
         began = loop.time()
         lease_first = began - self._leased_at >= LEASE_EVERY_S
         if lease_first:
-            taken += self._hands.take(await self._lease(now_ms, room, except_owners))
+            taken += await self._take(self._lease(now_ms, room, except_owners))
         if taken < room:
-            taken += self._hands.take(await self._claim(now_ms, room - taken, except_owners))
+            taken += await self._take(self._claim(now_ms, room - taken, except_owners))
         if not lease_first and taken < min(room, BATCH):
-            taken += self._hands.take(await self._lease(now_ms, room - taken, except_owners))
+            taken += await self._take(self._lease(now_ms, room - taken, except_owners))
         self.last_round_at = now_ms
+        self._steady.answered()
         if taken:
             self.last_claim_at = now_ms
             self._vain = 0
@@ -255,17 +294,39 @@ class Runner:
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return taken
 
+    async def _take(self, asked: Awaitable[list[Claim]]) -> int:
+        """How many the store gave. Of an answer that took long to come, leases may have ended: what another has is left to it."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        claims = await asked
+        if loop.time() - began > self._options.lease.total_seconds() / 3:
+            self._steady.doubt()
+            lost = await self._lost_of(claims)
+            self.counts["leases_lost"] += len(lost)
+            claims = [claim for claim in claims if claim.fire is None or claim.fire.id not in lost]
+        return self._hands.take(claims)
+
+    async def _lost_of(self, claims: Sequence[Claim]) -> set[str]:
+        """Extends their leases; ids of the fires that are another's by now, as far as the store can tell."""
+        fires = [claim.fire for claim in claims if claim.fire is not None]
+        try:
+            return {fire.id for fire in await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))}
+        except TicklerError as error:
+            log.warning("leases could not be extended: %s", error)
+            return set()
+
     async def _now_ms(self) -> int:
-        """The time. Looked at while idle too: a clock that is set there and back would go unnoticed, but for the leases."""
+        """The time. Looked at often: a clock that is set there and back would go unnoticed, but for the leases."""
         now_ms = self._clock.now_ms()
         if self._steady.jumped(now_ms):
             await self._after_jump()
         return now_ms
 
     async def _claim(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
-        return await self._store.fires.claim(
+        asked = min(room, BATCH)
+        claims = await self._store.fires.claim(
             now_ms,
-            min(room, BATCH),
+            asked,
             self._worker,
             self._lease_ms + self._ahead_ms,
             expires_at=now_ms + self._kept_ms,
@@ -273,6 +334,8 @@ class Runner:
             ahead_ms=self._ahead_ms,
             max_bytes=self._room_bytes(),
         )
+        self._claim_size.claimed(asked, len(claims), sum(claim.fire is None for claim in claims))
+        return claims
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
@@ -284,7 +347,7 @@ class Runner:
             self._worker,
             self._lease_ms + head_start_ms,
             expires_at=now_ms + self._kept_ms,
-            expired=not self._acknowledgements.behind and self._steady.trusted(self._options.lease.total_seconds()),
+            expired=not self._acknowledgements.behind and self._steady.trusted(),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
         )
@@ -359,16 +422,28 @@ class Runner:
 
     async def _keep_leases(self) -> None:
         while True:
-            await asyncio.sleep(self._options.lease.total_seconds() / 3)
-            await _tried("leases could not be extended", self._extend)
+            await asyncio.sleep(self._options.lease.total_seconds() / 10)
+            try:
+                await self._now_ms()
+                await self._extend()
+                self._extends = True
+            except TicklerError as error:
+                log.log(logging.WARNING if self._extends else logging.DEBUG, "leases could not be extended: %s", error)
+                self._extends = False
 
     async def _extend(self) -> None:
-        """Of all that this worker has, and of what it has not been able to settle."""
-        held = [*self._hands.fires(), *self._acknowledgements.fires()]
-        until_ms = self._clock.now_ms() + self._ahead_ms + self._lease_ms  # no takeover before a fire's instant
-        for start in range(0, len(held), BATCH):
-            lost = await self._store.fires.extend(held[start : start + BATCH], until_ms)
-            self.counts["leases_lost"] += len(lost)
+        """What it is time for. Where that took as long as a third of a lease, it is time again."""
+        while due := self._leases.due(self._held(), self._clock.now_ms()):
+            for start in range(0, len(due), BATCH):
+                batch, until_ms = due[start : start + BATCH], self._leases.until(self._clock.now_ms())
+                lost = await self._store.fires.extend(batch, until_ms)
+                self._leases.extended(batch, until_ms, lost)
+                self.counts["leases_lost"] += len(lost)
+        self._keeper.beat()
+
+    def _held(self) -> list[Fire]:
+        """All that is leased to this worker, and what it has not been able to settle."""
+        return [*self._hands.fires(), *self._acknowledgements.fires()]
 
     async def _after_jump(self) -> None:
         """Leases of the living seem to have ended. This one keeps its own, and takes over nobody's for a while."""

@@ -37,11 +37,13 @@ class Worker:
         clock: Clock,
         follow: Callable[[], Awaitable[None]],
         options: RunOptions,
+        *,
+        reopen: Callable[[], Store] | None = None,
     ) -> None:
         self.name = attempts.worker
         self._attempts = attempts
         self._loop = asyncio.get_running_loop()
-        self.runner = Runner(store, schedules, attempts, clock, options)
+        self.runner = Runner(store, schedules, attempts, clock, options, reopen)
         self._heartbeat = Heartbeat(store.records, clock, self.runner, attempts.worker, follow)
         self._telling = Telling(store.records, clock, attempts.worker) if store.capabilities.shared else None
         if self._telling is not None:

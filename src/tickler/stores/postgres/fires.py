@@ -129,9 +129,26 @@ _SETTLE = {
                 reason = coalesce(lease.reason, f.reason)
             FROM lease
         """,
-        "extend": "UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease",
     }.items()
 }
+# Fires that somebody has locked are passed over: they are being settled, or taken over, and nobody else can have them meanwhile.
+_EXTEND = f"""
+    {_LEASES}
+        UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease
+        WHERE f.ctid = ANY(ARRAY(
+            SELECT held.ctid FROM {{schema}}.tickler_fires held
+            JOIN lease ON held.owner = lease.owner AND held.key = lease.key AND held.id = lease.id
+                AND held.worker = lease.worker AND held.attempt = lease.attempt
+            ORDER BY held.owner, held.key, held.id
+            FOR UPDATE OF held SKIP LOCKED
+        )) AND f.id = lease.id
+    )
+    SELECT lease.id, lease.attempt FROM lease WHERE NOT EXISTS (
+        SELECT FROM {{schema}}.tickler_fires f
+        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
+            AND f.worker = lease.worker AND f.attempt = lease.attempt
+    )
+"""
 _ANY_WAITS = "SELECT EXISTS (SELECT FROM {schema}.tickler_fires WHERE state = 'waiting')"
 _WAKE = """
     UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = greatest($3, f.nominal_at)
@@ -288,7 +305,8 @@ class PostgresFires:
         leases = [_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])]
         if not leases:
             return []
-        lost = await self._database.claim(lambda connection: self._settle(connection, "extend", leases))
+        sql = self._database.sql(_EXTEND)
+        lost = {tuple(row) for row in await self._database.claim(lambda connection: connection.fetch(sql, *transposed(leases)))}
         return [fire for fire in fires if (fire.id, fire.attempt) in lost]
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:

@@ -1,0 +1,133 @@
+"""Extends a worker's leases while its event loop cannot: from a thread, over a connection of its own.
+
+A handler that computes for longer than a lease keeps the event loop, and with it everything that a worker does. Others would take
+over what it still works on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tickler.clock import Clock
+from tickler.deliver.held_leases import HeldLeases
+from tickler.errors import TicklerError
+from tickler.fires import Fire
+from tickler.store import Store
+
+MAX_BATCH = 500
+SNAPSHOT_TRIES = 5
+STOP_TIMEOUT_S = 2.0
+
+log = logging.getLogger("tickler.deliver")
+
+
+class KeeperTiming(msgspec.Struct, frozen=True):
+    """Of leases that last `lease_ms`. A loop that is silent for `max_silence_s` counts as dead: its leases are left to end."""
+
+    lease_ms: int
+    ahead_ms: int
+    max_silence_s: float
+
+    @property
+    def look_s(self) -> float:
+        return self.lease_ms / 10_000
+
+    @property
+    def late_s(self) -> float:
+        return self.lease_ms / 5_000
+
+
+class LeaseKeeper:
+    """Watches from a thread; opens a store only while the loop is late with its own extensions.
+
+    `held` tells what the worker has, also from another thread. Without `reopen`, for stores that no other process can open,
+    nothing is watched: nobody could take over.
+    """
+
+    def __init__(
+        self, reopen: Callable[[], Store] | None, clock: Clock, held: Callable[[], Sequence[Fire]], timing: KeeperTiming
+    ) -> None:
+        self._reopen = reopen
+        self._clock = clock
+        self._held = held
+        self._timing = timing
+        self._beat_at = 0.0
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.extended = 0
+
+    def start(self) -> None:
+        if self._reopen is not None:
+            self.beat()
+            self._thread = threading.Thread(target=self._watch, args=(self._reopen,), name="tickler lease keeper", daemon=True)
+            self._thread.start()
+
+    def beat(self) -> None:
+        """The loop has just extended what was to be extended."""
+        self._beat_at = time.monotonic()  # not the loop's own time, which may stand still with it
+
+    async def stop(self) -> None:
+        """Extend nothing from now on. It is waited for a little: it may have a connection to close."""
+        self._stopped.set()
+        ends_at = time.monotonic() + STOP_TIMEOUT_S
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < ends_at:  # noqa: ASYNC110  # a thread
+            await asyncio.sleep(0.005)
+
+    @property
+    def _silent_s(self) -> float:
+        return time.monotonic() - self._beat_at
+
+    def _is_needed(self) -> bool:
+        return self._timing.late_s < self._silent_s < self._timing.max_silence_s and not self._stopped.is_set()
+
+    def _watch(self, reopen: Callable[[], Store]) -> None:
+        said_dead = False
+        while not self._stopped.wait(self._timing.look_s):
+            if self._is_needed():
+                try:
+                    asyncio.run(self._keep(reopen()))
+                except (TicklerError, OSError, TimeoutError) as error:
+                    log.warning("leases could not be extended beside the event loop: %s", str(error) or type(error).__name__)
+            is_dead = self._silent_s >= self._timing.max_silence_s
+            if is_dead and not said_dead:
+                log.error("no lease was extended for %.0f s: what this worker holds is left to others", self._silent_s)
+            said_dead = is_dead
+
+    async def _keep(self, store: Store) -> None:
+        leases = HeldLeases(self._timing.lease_ms, self._timing.ahead_ms)
+        lease_s = self._timing.lease_ms / 1000
+        if not self._snapshot():
+            return
+        async with asyncio.timeout(lease_s):
+            await store.open(create=False)
+        try:
+            log.warning("no lease was extended for %.1f s, as by a handler that blocks: a thread extends them", self._silent_s)
+            while self._is_needed():
+                async with asyncio.timeout(lease_s):
+                    await self._extend(store, leases)
+                await asyncio.sleep(self._timing.look_s)
+        finally:
+            await store.close()
+
+    async def _extend(self, store: Store, leases: HeldLeases) -> None:
+        due = leases.due(self._snapshot(), self._clock.now_ms())
+        for start in range(0, len(due), MAX_BATCH):
+            batch, until_ms = due[start : start + MAX_BATCH], leases.until(self._clock.now_ms())
+            lost = await store.fires.extend(batch, until_ms)
+            leases.extended(batch, until_ms, lost)
+            self.extended += len(batch) - len(lost)
+
+    def _snapshot(self) -> Sequence[Fire]:
+        """What is held. Where that changes while it is read, the loop runs again and sees to its leases itself."""
+        for _ in range(SNAPSHOT_TRIES):
+            try:
+                return self._held()
+            except RuntimeError:  # a collection changed during iteration
+                continue
+        return []
