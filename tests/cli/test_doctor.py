@@ -362,7 +362,7 @@ async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
 async def test_what_is_only_worth_knowing_is_no_failure(tmp_path: Path) -> None:
     """Whoever is ticked from outside has no worker most of the time."""
     async with tickler.connect(f"sqlite:///{tmp_path}/t.db") as t:
-        await t.schedules.put(tickler.Schedule(owner="u1", key="a", when="0 0 1 1 *", target=tickler.PythonTarget("a")))
+        await t.schedules.put(tickler.Schedule(owner="u1", key="a", when="0 0 1 1 *", target=tickler.PythonTarget("echo")))
         await t.tick()
     done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path)
     assert done.returncode == 0
