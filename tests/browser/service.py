@@ -21,6 +21,7 @@ import aiohttp
 PATIENCE_S = 30.0
 ADDRESS = re.compile(r"open  (http://\S+:\d+)/")
 TROUBLE = re.compile(r"^.*(?: ERROR | CRITICAL |Traceback).*$", re.MULTILINE)
+FAILING = {"type": "python", "handler": "failing"}
 DIGEST = {"when": "0 9 * * mon-fri", "tz": "Europe/Berlin", "target": {"type": "python", "handler": "echo"}}
 
 CROWD = 1_100  # more than are counted whenever somebody looks
@@ -64,8 +65,8 @@ class Service:
         return found
 
     async def kill_fires(self, owner: str, key: str, number: int = 1) -> None:
-        """A schedule of which so many fires are given up, for there is no such handler."""
-        await self.put(owner, key, when="0 0 1 1 *", target={"type": "python", "handler": "missing"}, policy={"attempts": 1})
+        """A schedule of which so many fires are given up, for its handler fails."""
+        await self.put(owner, key, when="0 0 1 1 *", target=FAILING, policy={"attempts": 1})
         await asyncio.gather(*(self.call("POST", f"{path(owner, key)}/trigger") for _ in range(number)))
         await until("the fires are dead", lambda: self._has_dead(owner, key, number))
 
@@ -121,7 +122,7 @@ def _running(command: str, store: str, folder: Path, *arguments: str, **environ:
     with (
         log.open("wb") as said,
         subprocess.Popen(
-            [sys.executable, "-m", "tickler", command, "--store", store, *arguments],
+            [sys.executable, "-m", "tickler", command, "--store", store, "--setup", "browser.handlers:failing", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", **environ},
             stdout=said,

@@ -17,11 +17,13 @@ from tickler.server.app import make_app
 from tickler.server.settings import ServerSettings
 from tickler.stores.sqlite import SqliteStore
 
+from .handlers import failing
+
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 FEW, MORE, MANY = 1_000, 20_000, 100_000  # the numbers on *Now* go up to 10,000, so MORE is where work must end to grow
 STEP = 100  # instructions of SQLite that are counted as one
 FAILED = 250  # more than any page shows
-MISSING, ECHO = PythonTarget("missing"), PythonTarget("echo")
+FAILING, ECHO = PythonTarget("failing"), PythonTarget("echo")
 PAGES = (
     "/",
     "/forecast",
@@ -127,8 +129,9 @@ def _schedules(numbers: range) -> Iterator[Schedule]:
 
 async def _fill(t: Tickler, clock: ManualClock) -> None:
     """With more fires of each kind than a page shows, a long history, and a long log."""
+    failing(t)
     for key, policy in (("dead", Policy(attempts=1)), ("open", Policy(attempts=2, backoff=[timedelta(days=30)]))):
-        broken = Schedule(owner="ada", key=key, when="0 12 * * *", target=MISSING, policy=policy)
+        broken = Schedule(owner="ada", key=key, when="0 12 * * *", target=FAILING, policy=policy)
         await t.schedules.put_many([replace(broken, key=f"{key}-{number:03}") for number in range(FAILED)])
     often = Policy(missed="all", max_catchup=FAILED)
     await t.schedules.put(Schedule(owner="ada", key="busy", when="@every 7s", target=ECHO, policy=often))

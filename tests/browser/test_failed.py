@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from .service import Service, path, until
+from .handlers import WHY
+from .service import FAILING, Service, path, until
 from .visitor import Visitor
 
 NEVER = "0 0 1 1 *"
-MISSING = {"type": "python", "handler": "missing"}
 
 
 async def test_one_that_was_given_up_is_sent_again(visitor: Visitor, service: Service, owner: str) -> None:
     await service.kill_fires(owner, "broken")
     await visitor.open("/failed")
     row = visitor.row(owner, "broken")
-    await visitor.sees("this worker has no handler 'missing'", row)
+    await visitor.sees(WHY, row)
     await service.put(owner, "broken", when=NEVER, policy={"attempts": 1})
     await visitor.press("Send again", row)
     await visitor.sees("Sent again: a worker tries it now.")
@@ -68,7 +68,7 @@ async def test_nothing_to_send_again_is_said_so(visitor: Visitor, service: Servi
 
 
 async def test_what_is_tried_again_is_cancelled_by_whoever_means_it(visitor: Visitor, service: Service, owner: str) -> None:
-    await service.put(owner, "trying", when=NEVER, target=MISSING, policy={"attempts": 3, "backoff": [3600]})
+    await service.put(owner, "trying", when=NEVER, target=FAILING, policy={"attempts": 3, "backoff": [3600]})
     await service.call("POST", f"{path(owner, 'trying')}/trigger")
     await until("it has failed once", lambda: _last(service, owner, "failed", "trying"))
     await visitor.open("/failed")

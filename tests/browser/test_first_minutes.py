@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .conftest import Visit
+from .handlers import WHY
 from .pictures import picture
 from .service import Service, serving, until
 from .visitor import DESK
@@ -62,12 +63,12 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         # Broken: it fails, and its page says why.
         await new.open("/schedules/ada/first/edit")
         await new.page.get_by_text("Policy and bounds").click()
-        await new.fill(to="missing", attempts="1")
+        await new.fill(to="failing", attempts="1")
         await new.press("Save")
         await until("a fire is given up", lambda: service.dead("ada"))
         await new.reload()
         why = new.page.locator(".why")
-        await new.sees("this worker has no handler 'missing'", why)
+        await new.sees(WHY, why)
         await new.open("/")
         await new.page.locator("#fires li").filter(has_text="given up").nth(1).wait_for()
         await new.page.locator("[data-number=dead]").filter(has_not_text="0").wait_for()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tickler.observe.doctor import DEEP
+
+from .handlers import WHY
 from .service import Service, path, until
 from .test_schedules import filtered
 from .visitor import Visitor
@@ -43,7 +46,7 @@ async def test_a_schedule_with_a_dead_fire_is_failing_in_the_list_on_its_page_an
 
     await visitor.open(path(owner, "broken"))
     assert await visitor.page.locator("h1 + span .state").all_inner_texts() == ["failing"]
-    await visitor.sees("is dead (this worker has no handler", visitor.page.locator(".sentence"))
+    await visitor.sees(f"is dead ({WHY}", visitor.page.locator(".sentence"))
     await service.call("POST", f"{path(owner, 'broken')}/pause")
     await visitor.reload()
     assert await visitor.page.locator("h1 + span .state").all_inner_texts() == ["failing", "paused"]
@@ -77,7 +80,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     await visitor.press("Repair", agree=True)
     await visitor.sees("There was nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
-    assert await passed.count() == quick + 3, "and those that look at everything"
+    assert await passed.count() == quick + len(DEEP), "and those that look at everything"
     assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"] == before
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import Visit
-from .service import Service, path, serving, until, working
-
-MISSING = {"type": "python", "handler": "missing"}
+from .handlers import WHY
+from .service import FAILING, Service, path, serving, until, working
 
 
 @pytest.fixture(params=["postgres", "dynamodb"])
@@ -33,11 +32,11 @@ async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit
             await visitor.sees("working", visitor.page.locator("#workers"))
             await visitor.page.locator("#fires li").filter(has_text="ada / first").first.wait_for()
 
-            await service.put("ada", "first", when="0 0 1 1 *", target=MISSING, policy={"attempts": 1})
+            await service.put("ada", "first", when="0 0 1 1 *", target=FAILING, policy={"attempts": 1})
             await service.call("POST", f"{path('ada', 'first')}/trigger")
             await until("it is given up", lambda: service.dead("ada"))
             await visitor.open(path("ada", "first"))
-            await visitor.sees("this worker has no handler 'missing'", visitor.page.locator(".why .sentence"))
+            await visitor.sees(WHY, visitor.page.locator(".why .sentence"))
             await visitor.follow("Edit")
             await visitor.fill(to="echo")
             await visitor.press("Save")

@@ -16,7 +16,7 @@ from .service import Service, path, serving, until
 from .visitor import Visitor
 
 HOOK = HttpTarget("https://hooks.example.org/a")
-MISSING = PythonTarget("missing")
+FAILING = PythonTarget("failing")
 
 
 class Guarded(NamedTuple):
@@ -39,7 +39,7 @@ async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gua
         for owner in ("ada", "grace"):
             await t.schedules.put(Schedule(owner=owner, key="digest", when="0 9 * * *", target=HOOK))
             await t.schedules.put(
-                Schedule(owner=owner, key="broken", when="0 0 1 1 *", target=MISSING, policy=Policy(attempts=1))
+                Schedule(owner=owner, key="broken", when="0 0 1 1 *", target=FAILING, policy=Policy(attempts=1))
             )
             await t.trigger(owner, "broken")
         _, operator = await t.tokens.create(["read", "write", "operate"], name="olga")
