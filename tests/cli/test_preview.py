@@ -55,7 +55,7 @@ def test_an_expression_of_eventbridge_is_read_as_there(here: Here) -> None:
         "when": "cron(0 9 ? * 2-6 2030)",
         "tz": "UTC",
         "words": "at 09:00 on weekdays, in 2030",
-        "next": [{"at": "2030-12-31T09:00:00+00:00", "marks": []}],
+        "next": [{"at": 1_924_938_000_000, "local": "2030-12-31T09:00:00+00:00", "marks": []}],
     }
 
 

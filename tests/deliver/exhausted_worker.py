@@ -50,7 +50,7 @@ async def main(port: int, number: int) -> None:
         ]
         await tickler.schedules.put_many(schedules)
         keys = [schedule.key for schedule in schedules]
-        running = asyncio.create_task(tickler.run(RunOptions(in_flight=10)))
+        running = asyncio.create_task(tickler.run(RunOptions(in_flight=100, per_owner=100, per_host=100)))
         await asyncio.sleep(0.1)
         held: list[int] = []
         until = time.monotonic() + DEADLINE_S

@@ -311,7 +311,7 @@ async def test_what_was_not_begun_when_a_worker_is_told_to_stop_is_delivered_by_
     bench = Bench()
     await bench.put(*many(30, policy=policy))
     bench.behave = after(5)
-    async with bench.running(RunOptions(in_flight=3)):
+    async with bench.running(RunOptions(in_flight=30, per_owner=3)):
         await bench.until_arrived(3)
     assert len(bench.arrived) == 3
     assert len(await bench.fires()) == 27
@@ -327,7 +327,7 @@ async def test_what_the_store_does_not_take_back_at_the_end_is_said_to_be_lost(c
     await bench.put(*many(4, policy=AT_MOST_ONCE))
     bench.behave = after(2)
     bench.faults.away("fires.open")
-    async with bench.running(RunOptions(in_flight=1)):
+    async with bench.running(RunOptions(in_flight=4, per_owner=1)):
         await bench.until_arrived(1)
     assert "3 fires that are delivered at most once are lost: the store did not take them back" in caplog.text
 
