@@ -580,6 +580,17 @@ async def test_history_and_records_whose_time_is_over_are_pruned() -> None:
 
 
 @in_virtual_time
+async def test_a_tick_goes_on_behind_what_is_skipped() -> None:
+    """A claim that gives nothing may have moved on many whose policy skips them."""
+    bench = Bench()
+    await bench.put(*many(200, policy=Policy(missed="skip", grace=1)), schedule("late", 20.0))
+    await asyncio.sleep(60)
+    summary = await bench.tickler.tick()
+    assert (summary.delivered, summary.left) == (1, False)
+    assert [arrival.key for arrival in bench.arrived] == ["late"]
+
+
+@in_virtual_time
 async def test_a_tick_prunes_a_batch_and_one_without_time_left_does_not() -> None:
     """Where only ticks come by, nobody else does."""
     bench = Bench(kept_days=1 / 24)

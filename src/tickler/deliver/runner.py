@@ -25,7 +25,7 @@ from tickler.deliver.options import RunOptions
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import MAX_CLAIM_BYTES, Claim, Fire
+from tickler.fires import MAX_CLAIM_BYTES, Claim, Due, Fire
 from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.workers import workers
@@ -243,6 +243,7 @@ class Runner:
     async def _tick_rounds(self, ends_at: float) -> bool:
         """Whether something was left. Claims only what can be started at once: at most once must not mean lost."""
         loop, hands = asyncio.get_running_loop(), self._hands
+        still_due: list[Due] = []
         while True:
             self._something.clear()
             if loop.time() >= ends_at:
@@ -260,7 +261,10 @@ class Runner:
                     await self._acknowledgements.all_written(ends_at - loop.time())
                     if self._acknowledgements.written > written:
                         continue  # what was just settled may have made another due
-                    return not self._claims() and await self._is_due()
+                    before, still_due = still_due, await self._store.fires.peek(self._clock.now_ms(), BATCH)
+                    if self._claims() and still_due != before:
+                        continue  # a claim moved on what its policy skips, and others may be due behind it
+                    return bool(still_due) and not self._claims()
                 await self._sleep(min(CROWDED_PAUSE_S, max(ends_at - loop.time(), 0)))
 
     async def _is_due(self) -> bool:
