@@ -76,7 +76,7 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_back_t
             found = (await tickler.fires.list(owner="queued")).items + (await tickler.fires.list(owner="once")).items
             return [fire.worker for fire in found] == [None] * (len(queued) + len(only_once))
 
-        async with working(url, "--in-flight", "4", "--drain", "60") as process:
+        async with working(url, "--in-flight", "20", "--per-host", "4", "--drain", "60") as process:
             await until("as many are in flight as may be", all_begun)
             queued = await put(tickler, "queued", 6, sink.hook())
             only_once = await put(tickler, "once", 5, sink.hook(), Policy(delivery="at-most-once"))
