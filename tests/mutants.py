@@ -218,7 +218,7 @@ MUTANTS = [
            "if before.sealed is not None and _moves(", "if False and _moves(",
            "tests/test_merge_patch.py::test_nothing_that_is_sealed_goes_to_another_host_unnamed"),
     Mutant("move a target without its sealed headers named", "merge_patch.py",
-           "name not in patch]\n    if unsaid", "False]\n    if unsaid",
+           "and name not in patch]", "and False]",
            "tests/test_merge_patch.py::test_nothing_that_is_sealed_goes_to_another_host_unnamed"),
     Mutant("let an owner patch a handler's schedule", "server/api/schedules.py", "check=lambda schedule: check_target(",
            "check=lambda schedule: schedule and (lambda *_: None)(",

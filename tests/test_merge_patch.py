@@ -203,9 +203,13 @@ async def test_what_was_read_cannot_be_sent_elsewhere_with_its_sealed_text() -> 
 @pytest.mark.parametrize(
     ("named", "headers", "secret"),
     [
-        ({"headers": {"x-new": "1"}, "secret": None}, {"x-new": "1"}, None),
+        (
+            {"headers": {"x-new": "1", "Authorization": "new", "x-team": None}, "secret": None},
+            {"x-new": "1", "authorization": "new"},
+            None,
+        ),
         ({"headers": None, "secret": SECRET}, None, SECRET),
-        ({"headers": {}, "secret": None}, None, None),
+        ({"headers": dict.fromkeys(HEADERS), "secret": None}, None, None),
     ],
 )
 async def test_a_target_moves_with_what_is_named_and_nothing_else(
@@ -259,3 +263,30 @@ async def test_headers_and_a_secret_that_went_are_named() -> None:
     await schedules.put(Schedule(owner="u1", key="k", when="@daily", target=SEALED_TARGET))
     fewer = Schedule(owner="u1", key="k", when="@daily", target=HttpTarget(URL, headers={"x-team": "blue"}))
     assert (await schedules.write(fewer)).removed == ["target.headers.authorization", "target.secret"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "field"), [({"nope": None}, "nope"), ({"last": None}, "last"), ({"policy": {"attempt": None}}, "policy.attempt")]
+)
+async def test_a_name_that_is_none_is_refused_even_where_it_would_be_removed(patch: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidSchedule, match="unknown field") as refused:
+        await after(patch)
+    assert refused.value.field == field
+
+
+async def test_a_patch_that_is_nested_too_deep_is_refused() -> None:
+    deep: Any = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    with pytest.raises(InvalidSchedule, match="nested too deep"):
+        await after({"payload": deep})
+
+
+async def test_an_expression_that_names_its_zone_takes_the_place_of_the_stored_one() -> None:
+    assert (await after({"when": "CRON_TZ=Asia/Tokyo 0 9 * * *"})).tz == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-new": "1"}, {"authorization": "Bearer new"}])
+async def test_a_move_that_does_not_name_every_header_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(InvalidSchedule, match=r"target\.headers\.x-team"):
+        await target_after({"url": ELSEWHERE, "secret": None, "headers": headers})

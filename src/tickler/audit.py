@@ -19,6 +19,7 @@ from tickler.records import RecordStore, value_of
 from tickler.schedule import check_name
 
 KIND = "audit"
+MAX_DETAIL_CHARACTERS = 500
 
 _END = 10**15  # names count down, so that the latest comes first
 
@@ -64,7 +65,9 @@ class Audit:
         token_id: str | None = None,
     ) -> None:
         now_ms = self._clock.now_ms()
-        value = msgspec.json.encode(Deed(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=detail))
+        value = msgspec.json.encode(
+            Deed(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
+        )
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
         kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
         await asyncio.gather(
@@ -88,3 +91,7 @@ class Audit:
 def _kind_of(owner: str) -> str:
     """Short, however long the owner's name is."""
     return f"{KIND}-{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"
+
+
+def _shortened(detail: str | None) -> str | None:
+    return detail if detail is None or len(detail) <= MAX_DETAIL_CHARACTERS else f"{detail[: MAX_DETAIL_CHARACTERS - 1]}…"

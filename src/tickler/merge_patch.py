@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tickler.errors import InvalidSchedule
+from tickler.policy import Policy
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedule_json import schedule_from_json, schedule_to_json
 from tickler.seal import Sealer, origin_of
@@ -41,16 +42,34 @@ def patched(current: StoredSchedule, patch: object, sealer: Sealer) -> Schedule:
     for name in ("owner", "key"):
         if patch.get(name, getattr(current, name)) != getattr(current, name):
             raise InvalidSchedule(name, f"cannot be changed: put a schedule with that {name}, and delete this one")
+    _refuse_unknown("", patch, Schedule)
+    _refuse_unknown("policy.", patch.get("policy"), Policy)
+    try:
+        return schedule_from_json(_merged(current, patch, sealer))
+    except RecursionError:
+        raise InvalidSchedule("schedule", "is nested too deep: flatten it") from None
+
+
+def _refuse_unknown(place: str, patch: object, kind: type[msgspec.Struct]) -> None:
+    """Also names that the patch would remove: nobody notices a misspelt one that is absent before and after."""
+    for name in patch if isinstance(patch, Mapping) else ():
+        if name not in kind.__struct_fields__:
+            raise InvalidSchedule(f"{place}{str(name)[:40]}", f"unknown field: use {', '.join(kind.__struct_fields__)}")
+
+
+def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Sealer) -> dict[str, Any]:
     changes = dict(patch)
     if isinstance(changes.get("target"), str):
         changes["target"] = {"type": "http", "url": changes["target"]}
     merged = merge_patch(schedule_to_json(current), {**changes, "when": None, "target": None})
     assert isinstance(merged, dict)
-    merged["when"] = changes.get("when", str(current.when))
+    when = merged["when"] = changes.get("when", str(current.when))
+    if "tz" not in changes and isinstance(when, str) and when.lstrip().startswith(("CRON_TZ=", "TZ=")):
+        del merged["tz"]  # the expression names its own
     merged["target"] = (
         _patched_target(current.target, changes["target"], current.owner, sealer) if "target" in changes else current.target
     )
-    return schedule_from_json(merged)
+    return merged
 
 
 def _patched_target(before: Target | None, patch: object, owner: str, sealer: Sealer) -> object:
@@ -97,9 +116,11 @@ def _moves(before: HttpTarget, url: object) -> bool:
 
 
 def _check_named_again(before: HttpTarget, patch: Mapping[str, Any]) -> None:
-    unsaid = [name for name in _SEALED_FIELDS if getattr(before, name) and name not in patch]
+    unsaid = [f"target.{name}" for name in _SEALED_FIELDS if getattr(before, name) and name not in patch]
+    if isinstance(named := patch.get("headers"), Mapping):
+        unsaid += [f"target.headers.{name}" for name in before.headers or () if name not in named]
     if unsaid:
-        names = " and ".join(f"target.{name}" for name in unsaid)
+        names = " and ".join(unsaid)
         raise InvalidSchedule(
             "target.url",
             f"leads elsewhere, and {names} were stored for {origin_of(before.url)} alone: send them again with the new URL, "
