@@ -192,4 +192,4 @@ def test_years_far_away_are_computed_at_once(text: str) -> None:
     for at in ("1900-01-01T00:00Z", "2068-03-01T00:00Z", "2300-01-01T00:00Z"):
         when.next_after(ms(at))
         when.last_before(ms(at))
-    assert perf_counter() - start < 0.5
+    assert perf_counter() - start < 10, "it walked"
