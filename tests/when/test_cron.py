@@ -228,7 +228,7 @@ def test_hostile_text_is_refused_at_once(expr: str) -> None:
     start = perf_counter()
     with pytest.raises(InvalidWhen) as caught:
         Cron(expr)
-    assert perf_counter() - start < 10, "it walked"
+    assert perf_counter() - start < 0.5
     assert len(str(caught.value)) < 700
 
 
@@ -238,7 +238,7 @@ def test_an_expression_with_much_to_do_is_computed_at_once(expr: str) -> None:
     when = Cron(expr, tz="Europe/Paris")
     assert when.next_after(ms("2068-03-01T00:00Z")) is not None
     assert when.last_before(ms("1932-02-01T00:00Z")) is not None
-    assert perf_counter() - start < 10, "it walked"
+    assert perf_counter() - start < 0.5
 
 
 def test_an_unknown_zone_is_named() -> None:

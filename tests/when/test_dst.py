@@ -71,7 +71,7 @@ def test_a_running_time_that_is_always_in_the_gap_never_comes() -> None:
     assert when.next_after(ms("2026-01-01T00:00Z")) is None
     assert last(when, "2026-01-01T00:00Z") == "1980-03-30T02:50+01:00"
     assert fires(Cron("0 2 25-31 3 */7", tz=BERLIN), "2026-01-01T00:00Z", 1) == ["2026-03-29T03:00+02:00"]
-    assert perf_counter() - start < 10, "it walked"
+    assert perf_counter() - start < 1
 
 
 @pytest.mark.parametrize("expr", ["30 2 * * *", "20 2 * * *", "59 2 26 10 *"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -187,9 +187,9 @@ def test_a_year_ends_with_the_hour_that_the_clock_shows_again() -> None:
 
 @pytest.mark.parametrize("text", ["cron(0 0 29 2 ? 1970,2196)", "cron(* * ? * 1#5 1970,2199)", "cron(*/5 * 29 2 ? 2024)"])
 def test_years_far_away_are_computed_at_once(text: str) -> None:
-    start = perf_counter()
+    start = process_time()
     when = parse_when(text, tz="Europe/Paris")
     for at in ("1900-01-01T00:00Z", "2068-03-01T00:00Z", "2300-01-01T00:00Z"):
         when.next_after(ms(at))
         when.last_before(ms(at))
-    assert perf_counter() - start < 10, "it walked"
+    assert process_time() - start < 0.5
