@@ -59,30 +59,20 @@ class RawPayload:
         return self._read() if self._value is _NOT_DECODED else self._value
 
 
-class LazyPayload:
-    """Stands before the field `payload` of a struct, which may hold a `RawPayload`, and shows what it decodes to."""
-
-    def __init__(self, kind: type[msgspec.Struct]) -> None:
-        self._held = kind.__dict__["payload"].__get__
-
-    def __get__(self, struct: msgspec.Struct | None, kind: type | None = None) -> object:
-        if struct is None:
-            return self
-        held = self._held(struct)
-        return held.decoded() if type(held) is RawPayload else held
-
-    def held(self, struct: msgspec.Struct) -> object:
-        return self._held(struct)
-
-
 def decode_on_access(kind: type[msgspec.Struct]) -> None:
     """Make `payload` of this struct, and of those derived from it, show the value of a `RawPayload` that it holds."""
-    kind.payload = LazyPayload(kind)  # type: ignore[attr-defined]  # every struct that is given here has that field
+    held = kind.held_payload = kind.__dict__["payload"].__get__  # type: ignore[attr-defined]  # as fast as the field itself
+
+    def payload(struct: msgspec.Struct) -> object:
+        value = held(struct)
+        return value.decoded() if type(value) is RawPayload else value
+
+    kind.payload = property(payload)  # type: ignore[attr-defined]  # every struct that is given here has that field
 
 
 def held_payload(struct: msgspec.Struct) -> object:
     """What the field holds: a `RawPayload`, or the value itself."""
-    return type(struct).payload.held(struct)  # type: ignore[attr-defined]
+    return type(struct).held_payload(struct)  # type: ignore[attr-defined]
 
 
 def encodable_payload(struct: msgspec.Struct) -> object:

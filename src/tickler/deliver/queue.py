@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from itertools import chain, count
+from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 J = TypeVar("J")
@@ -49,9 +49,8 @@ class FairQueue(Generic[J]):
         self._per_host, self._shared_per_host = per_host.total, per_host.shared
         self._lanes: dict[Lane, deque[J]] = {}
         self._ready: dict[str, deque[Lane]] = {}  # lanes that can start something, by owner
-        self._numbers = count()
-        self._idle_round: OrderedDict[str, int] = OrderedDict()  # owners that have such a lane, by when they came: idle ones
-        self._busy_round: OrderedDict[str, int] = OrderedDict()  # and those that have something in flight, below their limit
+        self._round: OrderedDict[str, None] = OrderedDict()  # owners that have such a lane and are below their limit, in turn
+        self._idle_round: OrderedDict[str, None] = OrderedDict()  # those of them that are idle
         self._waiting_for: dict[str, _Waiting] = {}  # by host
         self._blocked: dict[str, set[Lane]] = {}  # the same lanes, by owner
         self._offers: dict[str, set[Lane]] = {}  # lanes that waited, and whose host has room for them now, by owner
@@ -97,7 +96,7 @@ class FairQueue(Generic[J]):
         self.started -= 1
         _less(self.started_of, lane.owner)
         _less(self.started_to, lane.host)
-        if lane.owner not in self.started_of:
+        if lane.owner in self._blocked and lane.owner not in self.started_of:
             self._became_idle(lane)
         if lane.host in self._waiting_for:
             self._offer(lane.host)
@@ -107,7 +106,7 @@ class FairQueue(Generic[J]):
     def drain(self) -> list[tuple[Lane, J]]:
         """Everything that was not started, out of the queue."""
         left = [(lane, job) for lane, jobs in self._lanes.items() for job in jobs]
-        for table in (self._lanes, self._ready, self._idle_round, self._busy_round, self._waiting_for, self._blocked,
+        for table in (self._lanes, self._ready, self._round, self._idle_round, self._waiting_for, self._blocked,
                       self._offers, self.queued):  # fmt: skip
             table.clear()
         self._size = 0
@@ -116,30 +115,32 @@ class FairQueue(Generic[J]):
     # Owners.
 
     def _next_owner(self) -> str | None:
-        """Whoever came first of those that may start something, out of its round."""
-        idle, busy = self._idle_round, self._busy_round
-        if busy and self.started < self._shared_slots:
-            if not idle or busy[next(iter(busy))] < idle[next(iter(idle))]:
-                idle = busy
-        elif not idle or self.started >= self._slots:
+        """Whoever came first of those that may start something, out of the round."""
+        if self.started < self._shared_slots:
+            if not self._round:
+                return None
+            owner, _ = self._round.popitem(last=False)
+            self._idle_round.pop(owner, None)
+            return owner
+        if not self._idle_round or self.started >= self._slots:
             return None
-        owner, _ = idle.popitem(last=False)
+        owner, _ = self._idle_round.popitem(last=False)
+        del self._round[owner]
         return owner
 
     def _enter_round(self, owner: str) -> None:
         started = self.started_of.get(owner, 0)
-        if started < self._per_owner and owner not in self._idle_round and owner not in self._busy_round:
-            (self._busy_round if started else self._idle_round)[owner] = next(self._numbers)
+        if started < self._per_owner:
+            self._round[owner] = None
+            if not started:
+                self._idle_round[owner] = None
 
     def _became_idle(self, ended: Lane) -> None:
         """Reserved places are open to its owner now, also at hosts that it waits for; `done` offers the place that was left."""
-        if self._busy_round.pop(ended.owner, None) is not None:
-            self._enter_round(ended.owner)
-        if ended.owner in self._blocked:
-            for lane in list(self._blocked[ended.owner]):
-                self._waiting_for[lane.host].idle[lane] = None
-                if lane.host != ended.host:
-                    self._offer(lane.host)
+        for lane in list(self._blocked[ended.owner]):
+            self._waiting_for[lane.host].idle[lane] = None
+            if lane.host != ended.host:
+                self._offer(lane.host)
 
     def _became_busy(self, owner: str) -> None:
         for lane in self._blocked[owner]:
