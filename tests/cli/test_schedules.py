@@ -288,6 +288,11 @@ def test_two_targets_are_a_mistake_in_the_command(here: Here, file_url: str) -> 
     assert done.err == "tickler: a schedule has one target: pass --target or --handler, not both\n"
 
 
+def test_a_url_is_no_handlers_name(here: Here, file_url: str) -> None:
+    done = here("add", "u1", "k", "@daily", "--handler", "https://example.org/hook")
+    assert (done.code, done.err) == (2, "tickler: --handler takes the name of a handler: pass a URL with --target\n")
+
+
 # list and show
 
 

@@ -74,6 +74,8 @@ def _target(target: str | None, handler: str | None) -> object:
     if target is not None and handler is not None:
         raise misused("a schedule has one target: pass --target or --handler, not both")
     if handler is not None:
+        if "://" in handler:
+            raise misused("--handler takes the name of a handler: pass a URL with --target")
         return {"type": "python", "handler": handler}
     return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
 
