@@ -1,7 +1,8 @@
 """Every snippet in README and docs runs: a page from top to bottom, in an empty folder, its snippets sharing their names.
 
 A Python snippet that begins with a file's name is that file. What a console shows is what its commands print: but for `…`, for
-ids and for times that are near to now. What a guide serves or deploys is run by tests/receivers.
+ids and for times that are near to now. What a guide serves or deploys is run by tests/receivers. Commands within sentences and in
+blocks without a language exist, with the options that they show.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,14 +25,19 @@ from types import CodeType
 from typing import Self
 
 import pytest
+import typer
 import yaml
+from typer.core import TyperGroup
 
 import tickler
+from tickler.cli.app import gathered, run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPET = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+)\.py\n")
+INLINE = re.compile(r"`(tickler [^`]+)`")
+BLOCK_LINE = re.compile(r"^tickler .+$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)?(#[^)\s]+)?\)")
 
 
@@ -105,6 +112,7 @@ def check_javascript(code: str) -> None:
         subprocess.run([node, "--check", "snippet.mjs"], check=True, timeout=60)
 
 
+COMMANDS = typer.main.get_command(gathered())
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?")
 ANY_ID = re.compile(r"(?<=fire_)[0-9a-f]{32}|(?<=tk_)[0-9a-f]{16}_[0-9a-f]{64}|\b[0-9a-f]{16}\b")
 
@@ -201,6 +209,24 @@ def test_a_pages_links_lead_somewhere(page: Path) -> None:
             headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             slugs = {"#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
             assert anchor in slugs, f"{page.name} links to {target}{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_that_a_page_names_exist(page: Path) -> None:
+    prose = SNIPPET.sub("", page.read_text(encoding="utf-8"))
+    shown = [line for language, code, _ in snippets(page) if not language for line in BLOCK_LINE.findall(code)]
+    for line in [*INLINE.findall(prose), *shown]:
+        command, words = COMMANDS, shlex.split(line, comments=True)[1:]
+        for word in words:
+            if isinstance(command, TyperGroup) and not word.startswith("-"):
+                assert word in command.commands or word == "…", f"{page.name}: {line}"
+                command = command.commands.get(word, COMMANDS)
+            elif re.match("--?[a-z]", word):
+                options = {each for option in command.params for each in (*option.opts, *option.secondary_opts)}
+                assert word.partition("=")[0] in options, f"{page.name}: {line}"
+        if words[0] == "preview" and len(words) > 1:  # which needs no store
+            with pytest.raises(SystemExit, match=r"^0$"):
+                run(words)
 
 
 async def test_the_readmes_example_delivers_what_is_due(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@
     const wide = shown("main *").filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !element.closest(".scroll"));
     faults.push(`is ${document.documentElement.scrollWidth} wide on a screen of ${window.innerWidth}: ${wide.slice(0, 3).map(told)}`);
   }
+  for (const card of shown("main > .card, main > .scroll")) {
+    const next = card.nextElementSibling?.getBoundingClientRect();
+    if (next?.height && next.top - card.getBoundingClientRect().bottom < 8) faults.push(`touches what comes next: ${told(card)}`);
+  }
   for (const element of shown("nav a, header button")) {
     if (element.getBoundingClientRect().right > window.innerWidth) faults.push(`lies outside the screen: ${told(element)}`);
   }

@@ -38,7 +38,9 @@ async def test_schedules_are_found_by_owner_by_how_their_keys_begin_and_by_state
     assert await filtered(visitor, owner=owner, state="paused") == ["asleep"]
     assert await filtered(visitor, owner=owner, key="dig", state="active") == ["digest", "digest-2"]
     assert await filtered(visitor, owner="nobody") == []
-    await visitor.sees("There is no such schedule.")
+    await visitor.sees("nobody has no schedules.")
+    assert await filtered(visitor, owner=owner, key="x", state="failing") == []
+    await visitor.sees(f"{owner} has no failing schedules whose key begins with x.")
 
 
 async def test_a_key_without_an_owner_is_explained(visitor: Visitor, service: Service) -> None:

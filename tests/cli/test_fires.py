@@ -45,7 +45,7 @@ def test_dead_fires_are_shown_with_the_reason(here: Here, url: str) -> None:
 
 def test_a_list_says_what_is_failing_and_shows_it_alone_where_that_is_asked_for(here: Here, url: str) -> None:
     give_up_fires(url, "broken", "off")
-    assert here("list", "--failing", "--owner", "u2").err == "no schedule is failing\n"
+    assert here("list", "--failing", "--owner", "u2").err == "u2 has no failing schedules\n"
     here("pause", "u1", "off")
     with connect_sync(url) as t:
         t.schedules.put(Schedule(owner="u1", key="sound", when=NEW_YEAR, target=PythonTarget("echo")))

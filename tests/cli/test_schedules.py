@@ -106,8 +106,8 @@ def test_add_refuses_a_key_that_is_there_and_says_what_to_do(here: Here, url: st
     done = here("add", "u1", "k", "@hourly")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "tickler: u1/k is there already, at version 1: change a part of it with `tickler update u1 k …`, "
-        "or pass --replace to put this in its place\n"
+        "tickler: u1/k exists already, at version 1: change part of it with `tickler update u1 k …`, "
+        "or pass --replace to replace all of it\n"
     )
     assert stored(url) == before
     assert len(deeds(url)) == 1
@@ -116,7 +116,7 @@ def test_add_refuses_a_key_that_is_there_and_says_what_to_do(here: Here, url: st
 def test_add_replaces_all_of_it_when_told_to_and_says_what_is_gone(here: Here, file_url: str) -> None:
     here("add", "u1", "k", "@daily", "--tz", "Europe/Paris", "--handler", "h", "--payload", "7", "--attempts", "3")
     done = here("add", "u1", "k", "@hourly", "--tz", "Europe/Paris", "--replace")
-    assert done.err == "tickler: u1/k had before, and has no longer: target, payload, policy\n"
+    assert done.err == "tickler: removed from u1/k: target, payload, policy\n"
     assert (stored(file_url).target, stored(file_url).version) == (None, 2)
     here("add", "u1", "k", "@hourly", "--handler", "h", "--replace")
     assert here("add", "u1", "k", "@hourly", "--if-version", "3", "--json").json["removed"] == ["target"]
@@ -185,7 +185,7 @@ def test_each_part_can_be_updated(here: Here, file_url: str, options: list[str],
 
 def test_update_says_what_is_gone_and_can_be_held_to_a_version(here: Here, file_url: str) -> None:
     here("add", "u1", "k", "@daily", "--handler", "h")
-    assert here("update", "u1", "k", "--remove", "target", "--if-version", "1").err.endswith("has no longer: target\n")
+    assert here("update", "u1", "k", "--remove", "target", "--if-version", "1").err == "tickler: removed from u1/k: target\n"
     done = here("update", "u1", "k", "--payload", "7", "--if-version", "1", "--json")
     assert (done.code, done.err) == (1, "tickler: u1/k is at version 2, not at version 1: read it again and repeat the change\n")
 
@@ -193,7 +193,7 @@ def test_update_says_what_is_gone_and_can_be_held_to_a_version(here: Here, file_
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        ([], 2, "nothing to change was named: pass --when, --target"),
+        ([], 2, "nothing to change: pass --when, --target"),
         (["--payload", "7", "--remove", "payload"], 2, "payload is both given and removed"),
         (["--target", "https://example.org", "--handler", "h"], 2, "a schedule has one target"),
         (["--when", "0 25 * * *"], 1, "hour"),
@@ -266,6 +266,16 @@ def test_a_when_that_the_shell_took_apart_is_to_be_quoted(here: Here, file_url: 
     assert "unexpected extra argument" in here("list", "u1").err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--when", "0", "9", "*", "*", "*"], ["0 9 * * *"]], ids=["taken apart", "without the option"]
+)
+def test_an_update_takes_when_as_an_option_and_says_so(here: Here, file_url: str, arguments: list[str]) -> None:
+    here("add", "u1", "k", "@daily")
+    done = here("update", "u1", "k", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "pass WHEN as one option, in quotes: --when '0 9 * * *'" in done.err
+
+
 def test_bounds_are_read_in_the_zone_that_the_expression_names(here: Here, file_url: str) -> None:
     done = here("add", "u1", "k", "TZ=Asia/Tokyo @daily", "--handler", "h", "--starts-at", "2035-01-01T00:00:00", "--json")
     assert (done.code, done.json["tz"]) == (0, "Asia/Tokyo")
@@ -276,6 +286,11 @@ def test_two_targets_are_a_mistake_in_the_command(here: Here, file_url: str) -> 
     done = here("add", "u1", "k", "@daily", "--target", "https://example.org", "--handler", "h")
     assert (done.code, done.out) == (2, "")
     assert done.err == "tickler: a schedule has one target: pass --target or --handler, not both\n"
+
+
+def test_a_url_is_no_handlers_name(here: Here, file_url: str) -> None:
+    done = here("add", "u1", "k", "@daily", "--handler", "https://example.org/hook")
+    assert (done.code, done.err) == (2, "tickler: --handler takes the name of a handler: pass a URL with --target\n")
 
 
 # list and show
@@ -331,7 +346,26 @@ def test_a_long_list_is_read_page_by_page(here: Here, three: str) -> None:
 
 def test_an_empty_list_says_so_beside_the_answer(here: Here, three: str) -> None:
     done = here("list", "--owner", "u9")
-    assert (done.code, done.out, done.err) == (0, "", "there is no such schedule\n")
+    assert (done.code, done.out, done.err) == (0, "", "u9 has no schedules\n")
+
+
+def test_an_empty_list_names_what_was_asked_for(here: Here, three: str) -> None:
+    for arguments, said in {
+        ("--failing",): "there are no failing schedules\n",
+        ("--failing", "--owner", "u2"): "u2 has no failing schedules\n",
+        ("--failing", "--owner", "u1", "--state", "paused"): "u1 has no failing paused schedules\n",
+        ("--owner", "u1", "--key-prefix", "x"): "u1 has no schedules whose key begins with x\n",
+        ("--state", "finished"): "there are no finished schedules\n",
+    }.items():
+        assert here("list", *arguments).err == said
+
+
+def test_a_page_behind_the_last_one_says_that_there_are_no_more(here: Here, file_url: str) -> None:
+    for key in ("a", "b"):
+        here("add", "u1", key, NEW_YEAR)
+    cursor = here("list", "--limit", "1").err.removeprefix("there are more: --after ").strip()
+    here("delete", "u1", "b", "--yes")
+    assert here("list", "--owner", "u1", "--after", cursor).err == "u1 has no more schedules\n"
 
 
 def test_show_tells_all_there_is_to_know(here: Here, url: str) -> None:
@@ -396,6 +430,25 @@ def test_a_schedule_is_paused_with_a_reason_and_resumed(here: Here, url: str) ->
     assert here("pause", "u1", "k", "--json").json["state"] == "paused"
     assert here("resume", "u1", "k", "--json").json["state"] == "active"
     assert deeds(url)[1:3] == [("grace", "paused", "u1", "k", "on holiday"), ("ada", "resumed", "u1", "k", None)]
+
+
+def test_a_command_refused_because_nothing_would_fire_names_its_own_remedy(here: Here, file_url: str) -> None:
+    past = "at(2001-01-01T00:00:00)"
+    never = "would never fire: its only instant, 2001-01-01T00:00:00Z, has passed or lies before its start"
+    assert here("add", "u1", "k", past).err.endswith(f"tickler: u1/k {never}; to keep it asleep, add it with --paused\n")
+
+    assert here("add", "u1", "it's", past, "--paused").code == 0
+    done = here("resume", "u1", "it's")
+    remedy = "give it another time with `tickler update u1 'it'\"'\"'s' --when …`, then resume it"
+    assert (done.code, done.err) == (1, f"tickler: u1/it's {never}; {remedy}\n")
+    assert here("update", "u1", "it's", "--when", NEW_YEAR).code == 0
+    assert here("resume", "u1", "it's").code == 0
+
+    done = here("update", "u1", "it's", "--when", past)
+    remedy = "to change it all the same, pause it first with `tickler pause u1 'it'\"'\"'s'`"
+    assert (done.code, done.err) == (1, f"tickler: u1/it's {never}; {remedy}\n")
+    assert here("pause", "u1", "it's").code == 0
+    assert here("update", "u1", "it's", "--when", past).code == 0
 
 
 def test_a_schedule_fires_when_it_is_triggered(here: Here, url: str) -> None:

@@ -686,9 +686,9 @@ async def test_a_check_that_found_something_or_could_not_be_made_has_not_passed(
     async with connect("memory://", clock=clock) as t:
         await t.schedules.put(Schedule(owner="u1", key="a", when="0 * * * *", target=PythonTarget("echo")))
         clock.advance(7200)
-        diagnosis = await t.doctor()
+        diagnosis = await t.doctor(deep=True)
     assert [finding.check for finding in diagnosis.findings] == ["no-worker"]
-    assert not {"no-worker", "nothing-claimed", "overdue"} & set(diagnosis.passed)
+    assert not {"no-worker", "nothing-claimed", "overdue", "no-handler", "unserved"} & set(diagnosis.passed)
     assert diagnosis.repaired == 0
 
 

@@ -90,6 +90,13 @@ async def test_another_url_keeps_what_is_sent_along_and_what_is_sealed_stays_wit
         assert await t.schedules.get("u1", "digest") == stored
 
 
+async def test_a_url_in_place_of_a_handlers_name_is_said_at_its_field(t: Tickler, api: Api) -> None:
+    before = await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=PythonTarget("echo")))
+    answer = await send(api, {**await filled(api), "to": "https://example.org/hook"})
+    assert (answer.status, b"choose &#34;POST to a URL&#34;" in answer.body) == (422, True)
+    assert await t.schedules.get("u1", "digest") == before
+
+
 async def test_another_host_keeps_the_kind_of_body(t: Tickler, api: Api) -> None:
     await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=HttpTarget("https://example.org/a", "raw")))
     assert (await send(api, {**await filled(api), "to": "https://example.com/b"})).status == 303

@@ -18,7 +18,7 @@ import tickler
 from tickler import cli
 from tickler.cli.options import FLAG
 from tickler.cli.when_command import class_for
-from tickler.errors import FireNotFound, NeverFires, ScheduleNotFound, TicklerError
+from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
 
 REFUSED = 1
 NOT_FOUND = 3
@@ -80,8 +80,6 @@ def _told(error: TicklerError) -> str:
     """As it is said to who types commands."""
     if isinstance(error, ScheduleNotFound):
         return f"no schedule {error.owner}/{error.key}: see `tickler list --owner {shlex.quote(error.owner)}`"
-    if isinstance(error, NeverFires):
-        return f"{error.sentence}; to keep it asleep, add it with --paused"
     if isinstance(error, FireNotFound):
         return f"there is no dead fire {error.fire_id[:80]}: see `tickler fires --state dead`"
     return str(error)

@@ -18,7 +18,9 @@ from tickler.tickler import Tickler
 
 StateOption = Annotated[State | None, typer.Option(help="Only those in this state.")]
 FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Only those that have a dead fire.")]
-PrefixOption = Annotated[str | None, typer.Option("--key-prefix", metavar="TEXT", help="With --owner: keys that begin so.")]
+PrefixOption = Annotated[
+    str | None, typer.Option("--key-prefix", metavar="TEXT", help="With --owner: only keys that begin with this.")
+]
 
 
 def command(
@@ -45,14 +47,15 @@ def command(
         answer({"items": items, "next": page.next})
         return
     if not page.items:
-        remark(_none(failing=failing, narrowed=bool(owner or state)))
+        remark(_nothing_found(owner, key_prefix, state, failing, after))
         return
     show_schedules(page.items, health)
     if page.next:
         remark(f"there are more: --after {page.next}")
 
 
-def _none(*, failing: bool, narrowed: bool) -> str:
-    if failing:
-        return "no schedule is failing"
-    return "there is no such schedule" if narrowed else "there are no schedules"
+def _nothing_found(owner: str | None, key_prefix: str | None, state: State | None, failing: bool, after: str | None) -> str:
+    """Names what was asked for: that one owner has none says nothing about the others."""
+    kind = " ".join(word for word in ("more" if after else "", "failing" if failing else "", state or "", "schedules") if word)
+    found = f"{owner} has no {kind}" if owner else f"there are no {kind}"
+    return f"{found} whose key begins with {key_prefix}" if key_prefix else found

@@ -13,8 +13,8 @@ MOST_SHOWN = 1_000
 StoreOption = Annotated[
     str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="The store, such as sqlite:///tickler.db.")
 ]
-OwnerArgument = Annotated[str, typer.Argument(metavar="OWNER", help="Whose schedule it is.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Its name there.")]
+OwnerArgument = Annotated[str, typer.Argument(metavar="OWNER", help="Who the schedule belongs to: your user's id.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The schedule's name, unique per owner.")]
 OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only of this owner.")]
 KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only of this schedule of the owner's.")]
 ZoneOption = Annotated[
@@ -26,7 +26,7 @@ AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", he
 JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Answer with one line of JSON, for programs.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", metavar=FLAG, help="Do not ask.")]
 ByOption = Annotated[
-    str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Who does it: is remembered with what was done.")
+    str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Who does this: the name goes into the audit log.")
 ]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 from tickler.cli.moments import utc
 from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, named
 from tickler.cli.output import answer, say
 from tickler.cli.session import on_store
+from tickler.errors import InvalidInput, NeverFires
 from tickler.schedule import StoredSchedule
 from tickler.schedule_json import stored_to_json
 from tickler.tickler import Tickler
@@ -24,6 +27,12 @@ def command(
 
 
 async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSchedule:
-    stored = await tickler.schedules.resume(owner, key)
+    try:
+        stored = await tickler.schedules.resume(owner, key)
+    except NeverFires as error:
+        place = f"{shlex.quote(owner)} {shlex.quote(key)}"
+        raise InvalidInput(
+            f"{error.sentence}; give it another time with `tickler update {place} --when …`, then resume it"
+        ) from None
     await tickler.audit.note(by, "resumed", owner=owner, key=key)
     return stored

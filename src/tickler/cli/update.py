@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from tickler.cli.add import (
+from tickler.cli.moments import read_moment
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, misused, named
+from tickler.cli.schedule_options import (
     AttemptsOption,
     CatchupOption,
     DeleteAfterOption,
@@ -19,21 +22,16 @@ from tickler.cli.add import (
     OverlapOption,
     PayloadOption,
     PolicyOption,
-    Put,
     SpreadOption,
     StartsOption,
     TargetOption,
     TimeoutOption,
-    json_of,
-    policy_of,
-    show_written,
-    target_of,
-    when_of,
+    given,
+    schedule_fields,
 )
-from tickler.cli.moments import read_moment
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, misused, named
 from tickler.cli.session import on_store
-from tickler.errors import ScheduleNotFound
+from tickler.cli.write_result import WriteResult, result_of, show_result
+from tickler.errors import InvalidInput, NeverFires, ScheduleNotFound
 from tickler.tickler import Tickler
 
 
@@ -49,8 +47,12 @@ class Removable(StrEnum):
 
 WhenOption = Annotated[str | None, typer.Option(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m'.")]
 ZoneOption = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="The zone of its wall times, such as Europe/Paris.")]
-RemoveOption = Annotated[list[Removable] | None, typer.Option("--remove", help="What it shall have no longer; may be repeated.")]
-IfVersionOption = Annotated[int | None, typer.Option("--if-version", min=1, metavar="N", help="Only if it is at this version.")]
+RemoveOption = Annotated[
+    list[Removable] | None, typer.Option("--remove", metavar="FIELD", help=f"Remove {', '.join(Removable)}; may be repeated.")
+]
+IfVersionOption = Annotated[
+    int | None, typer.Option("--if-version", min=1, metavar="N", help="Change the schedule only if it has this version.")
+]
 
 
 def command(
@@ -79,56 +81,49 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what is named of a schedule, and keep the rest. JSON objects are merged into what is there; null removes."""
-    single: dict[str, object] = {
-        "delivery": delivery,
-        "missed": missed,
-        "overlap": overlap,
-        "spread": spread,
-        "grace": grace,
-        "max_catchup": max_catchup,
-        "attempts": attempts,
-        "timeout": timeout,
-    }
-    fields = _given(
-        {
-            "when": None if when is None else when_of(when),
-            "tz": tz,
-            "target": target_of(target, handler),
-            "delete_after": delete_after,
-        }
+    """Change what you name of a schedule, and keep the rest. JSON objects are merged into the stored ones; null removes."""
+    fields = schedule_fields(
+        when=when,
+        tz=tz,
+        target=target,
+        handler=handler,
+        payload=payload,
+        policy=policy,
+        delete_after=delete_after,
+        delivery=delivery,
+        missed=missed,
+        overlap=overlap,
+        spread=spread,
+        grace=grace,
+        max_catchup=max_catchup,
+        attempts=attempts,
+        timeout=timeout,
     )
-    if policy is not None or _given(single):
-        fields["policy"] = policy_of(policy, _given(single))
-    if payload is not None:
-        fields["payload"] = json_of("payload", payload)
-    bounds = _given({"starts_at": starts_at, "ends_at": ends_at})
+    bounds = given(starts_at=starts_at, ends_at=ends_at)
     for name in remove or ():
         if name.value in fields or name.value in bounds:
             raise misused(f"{name.value} is both given and removed: leave one of them out")
         fields[name.value] = None
     if not fields and not bounds:
-        raise misused(
-            "nothing to change was named: pass --when, --target, --payload or another option of `tickler update --help`"
-        )
-    show_written(on_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, named(by))), as_json)
-
-
-def _given(options: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if value is not None}
+        raise misused("nothing to change: pass --when, --target, --payload or another option of `tickler update --help`")
+    show_result(on_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, named(by))), as_json)
 
 
 async def _update(
     tickler: Tickler, id: tuple[str, str], fields: dict[str, object], bounds: dict[str, object], version: int | None, by: str
-) -> Put:
+) -> WriteResult:
     owner, key = id
     if bounds:
         zone = fields.get("tz") or await _zone_of(tickler, owner, key)
         fields = fields | {name: read_moment(str(text), str(zone), name) for name, text in bounds.items()}
-    written = await tickler.schedules.patch(owner, key, fields, version=version)
+    try:
+        written = await tickler.schedules.patch(owner, key, fields, version=version)
+    except NeverFires as error:
+        place = " ".join(map(shlex.quote, id))
+        raise InvalidInput(f"{error.sentence}; to change it all the same, pause it first with `tickler pause {place}`") from None
     detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
     await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
-    return Put(written, tickler.now_ms(), tickler.warnings(written.schedule.target))
+    return result_of(tickler, written)
 
 
 async def _zone_of(tickler: Tickler, owner: str, key: str) -> str:

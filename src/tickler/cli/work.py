@@ -28,7 +28,7 @@ from tickler.cli.stopping import PATIENCE_S, Stopping, taken_parent
 from tickler.cli.traces import trace_if_asked
 from tickler.connect import connect, opened_store
 from tickler.deliver.deliverers import check_environment
-from tickler.deliver.options import RunOptions
+from tickler.deliver.options import SHORTEST_LEASE, RunOptions
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.tickler import Tickler
 
@@ -42,9 +42,18 @@ Setup = Annotated[
 ]
 Number = Annotated[int, typer.Option("--processes", min=1, max=256, help="How many processes work; one that dies is replaced.")]
 InFlight = Annotated[int, typer.Option(min=1, help="Attempts at the same time, in each process.")]
-PerOwner = Annotated[int, typer.Option(min=1, help="Of them, of one owner. If it is --in-flight, no slots are reserved.")]
-PerHost = Annotated[int, typer.Option(min=1, help="Of them, to one host.")]
-Lease = Annotated[float, typer.Option(min=5, metavar="SECONDS", help="How long after a worker's death another takes over.")]
+PerOwner = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Attempts at the same time for one owner. Some slots stay free for idle owners, unless this equals --in-flight.",
+    ),
+]
+PerHost = Annotated[int, typer.Option(min=1, help="Attempts at the same time to one host.")]
+Lease = Annotated[
+    float,
+    typer.Option(min=SHORTEST_LEASE.seconds, metavar="SECONDS", help="How long after a worker's death another takes over."),
+]
 Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may still take when told to stop.")]
 MaxTimeout = Annotated[
     float,
@@ -63,7 +72,7 @@ Ahead = Annotated[
         min=0,
         max=10_000,
         metavar="MS",
-        help="Claim so long before, and hold: more punctual, but at most once then loses what a killed worker held.",
+        help="Claim this long before the instant, and wait: more punctual, but a kill loses at-most-once fires that wait.",
     ),
 ]
 

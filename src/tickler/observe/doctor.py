@@ -56,7 +56,12 @@ SHOWN: dict[str, str] = {
     "storage": "what the store keeps beside its data does not grow without bound",
 }
 # Checks that look no further where another one has found something.
-AFTER: dict[str, tuple[str, ...]] = {"nothing-claimed": ("no-worker",), "overdue": ("no-worker", "nothing-claimed")}
+AFTER: dict[str, tuple[str, ...]] = {
+    "nothing-claimed": ("no-worker",),
+    "overdue": ("no-worker", "nothing-claimed"),
+    "no-handler": ("no-worker",),
+    "unserved": ("no-worker",),
+}
 
 REPAIRS: dict[str, Repair] = {
     "unindexed": mirror.reindex,

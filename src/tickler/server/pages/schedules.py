@@ -220,6 +220,8 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
         raise Refused(400, f"kind is not one of {', '.join(KINDS)}", "kind")
     if kind == "none":
         return schedule
+    if kind == "python" and "://" in to:
+        raise Refused(422, 'is a URL: choose "POST to a URL" as the target, or give the name of a handler', "target.handler")
     if kind == "keep" or (stored is not None and (_fields(stored)["kind"], _fields(stored)["to"]) == (kind, to)):
         return schedule_with(schedule, before)
     if kind == "http" and isinstance(before, HttpTarget):

@@ -1,0 +1,88 @@
+"""The options that describe a schedule, for `tickler add` and `tickler update`, and the JSON fields that they stand for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tickler.cli.options import misused
+from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.policy import Delivery, Missed, Overlap
+from tickler.strict_json import read_json
+
+TargetOption = Annotated[str | None, typer.Option(metavar="URL", help="The URL to POST each fire to; or a target as JSON.")]
+HandlerOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Instead of --target: a Python handler that a worker has registered.")
+]
+PayloadOption = Annotated[str | None, typer.Option(metavar="JSON", help="What each fire carries.")]
+PolicyOption = Annotated[
+    str | None, typer.Option(metavar="JSON", help="The delivery policy; the options below override single fields.")
+]
+DeliveryOption = Annotated[Delivery | None, typer.Option(help="Delivery guarantee.")]
+MissedOption = Annotated[Missed | None, typer.Option(help="What to do about instants that were missed.")]
+OverlapOption = Annotated[Overlap | None, typer.Option(help="What to do while the previous fire is still open.")]
+SpreadOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Delay its fires by a fixed offset of up to this, to flatten peaks.")
+]
+GraceOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="With --missed skip: how late a fire is not missed yet.")
+]
+CatchupOption = Annotated[int | None, typer.Option("--max-catchup", help="With --missed all: how many fires at once.")]
+AttemptsOption = Annotated[int | None, typer.Option(help="How often a fire is tried.")]
+TimeoutOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="How long an attempt may take.")]
+StartsOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="No fire before this: ISO 8601, in the schedule's zone or with an offset.")
+]
+EndsOption = Annotated[str | None, typer.Option(metavar="TIME", help="No fire after this.")]
+DeleteAfterOption = Annotated[
+    bool | None, typer.Option("--delete-after/--keep-after", help="Whether to delete it once its last fire is delivered.")
+]
+
+
+def schedule_fields(
+    *,
+    when: str | None,
+    tz: str | None,
+    target: str | None,
+    handler: str | None,
+    payload: str | None,
+    policy: str | None,
+    delete_after: bool | None,
+    **policy_fields: object,
+) -> dict[str, object]:
+    """The fields that the options name, as the schedule's JSON has them. What no option names is absent."""
+    fields = given(when=None if when is None else _when(when), tz=tz, target=_target(target, handler), delete_after=delete_after)
+    if payload is not None:
+        fields["payload"] = _json("payload", payload)
+    overrides = given(**policy_fields)
+    if policy is not None or overrides:
+        declared = {} if policy is None else _json("policy", policy)
+        fields["policy"] = {**declared, **overrides} if isinstance(declared, dict) else declared
+    return fields
+
+
+def given(**options: object) -> dict[str, object]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _when(text: str) -> object:
+    return _json("when", text) if text.lstrip().startswith("{") else text
+
+
+def _target(target: str | None, handler: str | None) -> object:
+    if target is not None and handler is not None:
+        raise misused("a schedule has one target: pass --target or --handler, not both")
+    if handler is not None:
+        if "://" in handler:
+            raise misused("--handler takes the name of a handler: pass a URL with --target")
+        return {"type": "python", "handler": handler}
+    return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
+
+
+def _json(name: str, text: str) -> object:
+    try:
+        value: object = read_json(text.encode("utf-8", "surrogateescape"))
+    except InvalidInput as error:
+        raise InvalidSchedule(name, str(error)) from None
+    return value

@@ -1,0 +1,40 @@
+"""What `tickler add` and `tickler update` answer: the schedule as it is now, what was removed from it, and warnings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tickler.cli.moments import upcoming_json
+from tickler.cli.output import answer, remark
+from tickler.cli.shown import show_schedule, upcoming_of
+from tickler.schedule_json import stored_to_json
+from tickler.schedules import Written
+from tickler.tickler import Tickler
+
+UPCOMING = 5
+
+
+class WriteResult(NamedTuple):
+    """`now_ms` is when it was written: next fires are counted from there."""
+
+    written: Written
+    now_ms: int
+    warnings: list[str]
+
+
+def result_of(tickler: Tickler, written: Written) -> WriteResult:
+    return WriteResult(written, tickler.now_ms(), tickler.warnings(written.schedule.target))
+
+
+def show_result(result: WriteResult, as_json: bool) -> None:
+    stored, removed = result.written.schedule, result.written.removed
+    upcoming = upcoming_of(stored, result.now_ms, UPCOMING)
+    if as_json:
+        more = {"warnings": result.warnings} if result.warnings else {}
+        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming), "removed": removed} | more)
+        return
+    show_schedule(stored, upcoming)
+    if removed:
+        remark(f"tickler: removed from {stored.id}: {', '.join(removed)}")
+    for warning in result.warnings:
+        remark(f"warning: {warning}")
