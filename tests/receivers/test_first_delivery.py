@@ -17,7 +17,7 @@ from receivers.programs import GUIDES, write_program
 
 GUIDE = "first-delivery.md"
 PORT = "8000"
-QUICKER = {"time.sleep(2)": "time.sleep(0.5)", "@every 5s": "@every 1s"}  # than a person who reads along
+QUICKER = {"time.sleep(2)": "time.sleep(1)", "@every 5s": "@every 1s"}  # than a person who reads along
 WORK = "-m tickler work --lease 5"
 # The least that a worker takes is 5 s. This one is killed, so nobody could take over from it while it lives.
 WORK_WITH_A_SHORT_LEASE = """-c '
