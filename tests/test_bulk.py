@@ -37,8 +37,8 @@ from tickler import (
     new_key,
     pacing,
 )
-from tickler.bulk import LONG_LINE, LONGEST_LINE, LineResult, export_lines, import_lines
-from tickler.pacing import Pace
+from tickler.bulk import LONGEST_LINE, LineResult, export_lines, import_lines
+from tickler.pacing import LONG_BYTES, Pace
 from tickler.schedule_json import schedule_to_json
 from tickler.schedules import Schedules
 from tickler.when import zones
@@ -418,7 +418,7 @@ async def test_long_lines_are_read_aside(memory: Tickler) -> None:
         aside.append(work)
         return await asyncio.to_thread(work)
 
-    data = lines({**DAILY, "payload": "x" * LONG_LINE}, {**DAILY, "key": "short"}, {**DAILY, "tz": "x" * LONG_LINE})
+    data = lines({**DAILY, "payload": "x" * LONG_BYTES}, {**DAILY, "key": "short"}, {**DAILY, "tz": "x" * LONG_BYTES})
     results = await imported(memory, data, aside=elsewhere)
     assert [result.error is None for result in results] == [True, True, False]
     assert len(aside) == 2

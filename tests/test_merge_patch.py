@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from tickler import HttpTarget, InvalidInput, InvalidSchedule, ManualClock, Policy, PythonTarget, Schedule, new_key
 from tickler.merge_patch import merge_patch
+from tickler.pacing import LONG_BYTES
 from tickler.schedule import StoredSchedule
 from tickler.schedules import Schedules
 from tickler.seal import Sealer
 from tickler.stores.memory import MemoryStore
 from tickler.target import REDACTED
+
+T = TypeVar("T")
 
 NOW_MS = 1_893_456_000_000  # 2030-01-01T00:00:00Z
 URL = "https://hooks.example.org/a"
@@ -136,6 +141,37 @@ async def test_a_schedule_that_is_paused_stays_so_with_its_reason() -> None:
     await schedules.pause("u1", "k", reason="on holiday")
     patched = (await schedules.patch("u1", "k", {"payload": 7})).schedule
     assert (patched.state, patched.reason, patched.payload) == ("paused", "on holiday", 7)
+
+
+async def test_a_long_payload_is_merged_between_two_looks_at_the_store_and_nothing_that_came_meanwhile_is_lost() -> None:
+    schedules = made()
+    await schedules.put(replace(DECLARED, payload={"long": "x" * LONG_BYTES}))
+    merges = 0
+
+    async def aside(work: Callable[[], T], /) -> T:
+        nonlocal merges
+        merges += 1
+        if merges < 3:
+            await schedules.put(replace(DECLARED, payload={"long": "x" * LONG_BYTES, "meanwhile": merges}))
+        return work()
+
+    written = await schedules.patch("u1", "k", {"payload": {"long": "y" * LONG_BYTES, "a": 1}}, aside=aside)
+    assert written.schedule.payload == {"long": "y" * LONG_BYTES, "meanwhile": 2, "a": 1}
+    assert (written.schedule.version, merges) == (4, 3)
+
+
+async def test_a_patch_may_be_longer_than_a_payload_if_what_comes_of_it_is_not() -> None:
+    names = {f"name {number}": 7 for number in range(15_000)}
+    emptied = await after({"payload": dict.fromkeys(names)}, replace(DECLARED, payload=names))
+    assert emptied.payload == {}
+    with pytest.raises(InvalidSchedule, match="bytes as JSON: 262144 are allowed"):
+        await after({"payload": {"more": "x" * 10_000}}, replace(DECLARED, payload={"much": "x" * 255_000}))
+
+
+@pytest.mark.parametrize("payload", [{"a": float("nan")}, {"a": {1: 2}}, {"a": b"bytes"}, float("inf")], ids=str)
+async def test_a_patch_that_is_not_json_is_refused(payload: object) -> None:
+    with pytest.raises(InvalidSchedule, match="payload: is not plain JSON"):
+        await after({"payload": payload})
 
 
 # What is sealed.

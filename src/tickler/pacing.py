@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 TURN_S = 0.005
+LONG_BYTES = 32_768  # JSON that is longer may take longer to read than a turn lasts
 MAX_WRITERS = 2  # that work out what to write at once
 
 T = TypeVar("T")

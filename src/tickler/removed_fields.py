@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tickler.schedule import Schedule
-from tickler.schedule_json import schedule_to_json
+from tickler.schedule_json import undecoded_json
 
 _UNSHOWN = frozenset({"sealed"})  # goes with the headers and the secret, which are named
 
 
 def removed_fields(before: Schedule, after: Schedule) -> list[str]:
     """Names of fields that had a value and are now at their default, such as "target", "policy.attempts" or "tz"."""
-    old, new = schedule_to_json(before), schedule_to_json(after)
+    old, new = undecoded_json(before), undecoded_json(after)
     if after.tz == "UTC" != before.tz:
         del new["tz"]
     if "target" in new and _type_of(old.get("target")) != _type_of(new["target"]):

@@ -11,10 +11,11 @@ from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.fires import health_to_json
+from tickler.payload_patch import encoded_patch
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules import Written, cursor_after
-from tickler.server.bodies import ACCEPT_PATCH, answered, body_of, empty_body, merge_patch_of
+from tickler.server.bodies import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
 from tickler.server.deeds import note
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.problems import Refused
@@ -50,9 +51,14 @@ async def patch_schedule(request: Asked) -> Response[bytes]:
     """Change some fields and keep the rest: a JSON merge patch. With `If-Match` only if it is at that version."""
     Query(request)
     owner, key = place(request)
-    fields = _fields(await merge_patch_of(request), owner, key)
+    fields = await merge_patch_of(request, lambda body: encoded_patch(_fields(body, owner, key)))
     written = await service_of(request).tickler.schedules.patch(
-        owner, key, fields, version=expected_by(request), check=lambda schedule: check_target(caller(request), schedule.target)
+        owner,
+        key,
+        fields,
+        version=expected_by(request),
+        check=lambda schedule: check_target(caller(request), schedule.target),
+        aside=aside_of(request),
     )
     await note(
         request, "patched", owner=owner, key=key, detail=f"{', '.join(sorted(fields))}: version {written.schedule.version}"
@@ -217,8 +223,8 @@ async def _preview(
     request: Asked, when: When, count: int, after: int, until: int | None = None, target: str | None = None
 ) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
-    previews, asking = service_of(request).previews, caller(request).token_id or ""
-    following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
+    pool, asking = service_of(request).preview_pool, caller(request).token_id or ""
+    following = await pool.run(asking, lambda: list(marked(when, after, count, until)))
     instants = [each.to_json() for each in following]
     found = {"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants}
     warnings = service_of(request).tickler.warnings(target)
