@@ -135,6 +135,33 @@ async def test_what_does_not_fit_is_refused_by_name_and_changes_nothing(patch: A
     assert await schedules.get("u1", "k") == before
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {},
+        {"owner": "u1", "key": "k"},
+        {"when": "0  9 * * *"},
+        {"when": "CRON_TZ=Europe/Paris 0 9 * * *"},
+        {"tz": "Europe/Paris"},
+        {"target": URL},
+        {"target": {"url": URL, "headers": HEADERS}},
+        {"target": {"headers": {"Authorization": REDACTED, "x-none": None}, "secret": SECRET}},
+        {"payload": {"b": {"c": 2, "none": None}}},
+        {"policy": {"attempts": 3}},
+        {"starts_at": "2030-01-01T00:00:00Z", "ends_at": None},
+        {"enabled": True, "delete_after": None},
+    ],
+    ids=str,
+)
+async def test_a_patch_that_changes_nothing_writes_nothing(patch: dict[str, object]) -> None:
+    schedules = made()
+    put = await schedules.put(replace(DECLARED, target=SEALED_TARGET))
+    written = await schedules.patch("u1", "k", patch)
+    assert (written.is_changed, written.schedule, written.removed) == (False, put, [])
+    assert await schedules.get("u1", "k") == put
+    assert (await schedules.patch("u1", "k", {**patch, "payload": 7})).is_changed
+
+
 async def test_a_schedule_that_is_paused_stays_so_with_its_reason() -> None:
     schedules = made()
     await schedules.put(DECLARED)
@@ -280,12 +307,23 @@ async def test_a_service_without_the_key_neither_moves_nor_mixes_what_is_sealed(
          ["policy.attempts", "starts_at"]),
         ({"when": "0 9 * * *", "tz": "Asia/Tokyo", "target": PythonTarget("h"), "payload": 1, "starts_at": NOW_MS,
           "policy": Policy(attempts=1, spread=1), "enabled": False}, []),
+        ({"when": "@every 1h", "target": URL, "payload": 1, "policy": Policy(attempts=3, spread=60), "starts_at": NOW_MS}, []),
     ],
 )  # fmt: skip
 async def test_a_put_says_what_it_removed(put: dict[str, Any], removed: list[str]) -> None:
     schedules = made()
     assert (await schedules.write(DECLARED)).removed == []
     assert (await schedules.write(Schedule(owner="u1", key="k", **put))).removed == removed
+
+
+async def test_a_put_over_a_paused_schedule_says_that_it_resumed_it() -> None:
+    schedules = made()
+    await schedules.put(DECLARED)
+    await schedules.pause("u1", "k")
+    assert (await schedules.write(replace(DECLARED, enabled=False))).removed == []
+    resumed = await schedules.write(DECLARED)
+    assert (resumed.schedule.state, resumed.removed) == ("active", ["paused"])
+    assert (await schedules.write(DECLARED)).removed == []
 
 
 async def test_what_is_added_removes_nothing() -> None:

@@ -86,8 +86,13 @@ class Written(NamedTuple):
         return self.before is None
 
     @property
+    def is_changed(self) -> bool:
+        """False where what was declared is what was stored already: then nothing was written."""
+        return self.schedule is not self.before
+
+    @property
     def removed(self) -> list[str]:
-        """The fields that it had before and has no longer, such as "target" or "policy.attempts"."""
+        """The fields that it had before and has no longer, such as "target" or "policy.attempts"; "paused" if it was."""
         return [] if self.before is None else removed_fields(self.before, self.schedule)
 
 
@@ -141,6 +146,7 @@ class Schedules:
     ) -> Written:
         """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
 
+        A patch that changes nothing writes nothing: the version stays, and the outcome is not `is_changed`.
         `ScheduleNotFound` when there is no such schedule. A patch that moves the target to another host has to name the headers
         and the secret that are stored with it again, or None for them. `check` sees the outcome, and raises what forbids it.
         `aside` runs what takes long, such as merging long payloads.

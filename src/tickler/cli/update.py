@@ -126,8 +126,9 @@ async def _update(
         zone = fields.get("tz") or await _zone_of(tickler, owner, key)
         fields = fields | {name: read_moment(str(text), str(zone), name) for name, text in bounds.items()}
     written = await tickler.schedules.patch(owner, key, fields, version=version)
-    detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-    await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
+    if written.is_changed:
+        detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
+        await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
     return Put(written, tickler.now_ms(), tickler.warnings(written.schedule.target))
 
 

@@ -60,9 +60,9 @@ async def patch_schedule(request: Asked) -> Response[bytes]:
         check=lambda schedule: check_target(caller(request), schedule.target),
         aside=aside_of(request),
     )
-    await note(
-        request, "patched", owner=owner, key=key, detail=f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-    )
+    if written.is_changed:
+        names = ", ".join(sorted(fields))
+        await note(request, "patched", owner=owner, key=key, detail=f"{names}: version {written.schedule.version}")
     return _written(request, written)
 
 
