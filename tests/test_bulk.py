@@ -424,14 +424,29 @@ async def test_long_lines_are_read_aside(memory: Tickler) -> None:
     assert len(aside) == 2
 
 
-async def test_nobody_looks_for_the_zone_that_was_meant(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"tz": "Europe/Pariss"},
+        {"when": "CRON_TZ=Europe/Pariss 0 9 * * *"},
+        {"when": " TZ=Europe/Pariss\t@daily"},
+        {"when": "TZ=Europe/Pariss cron(0 9 ? * 2-6 *)"},
+        {"when": {"weekly": {"tue": {"time": "09:00"}}}, "tz": "Europe/Pariss"},
+        {"when": "at(2090-01-01T00:00:00)", "tz": "Europe/Pariss"},
+        {"when": "@every 5m", "tz": "Europe/Pariss"},
+    ],
+    ids=str,
+)
+async def test_nobody_looks_for_the_zone_that_was_meant(
+    memory: Tickler, monkeypatch: pytest.MonkeyPatch, named: dict[str, object]
+) -> None:
     """A single put says which; to find it out for each of many lines takes minutes."""
 
     def never(*args: object) -> str:
         raise AssertionError("looked for a near name")
 
     monkeypatch.setattr(zones, "_suggestion", never)
-    (result,) = await imported(memory, lines({**DAILY, "tz": "Europe/Pariss"}))
+    (result,) = await imported(memory, lines({**DAILY, **named}))
     assert result.error is not None
     assert result.error.startswith("tz of 'Europe/Pariss': no such zone in this machine's time zone database")
     assert result.error.endswith("use an IANA name such as 'Europe/Paris'")

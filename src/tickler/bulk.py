@@ -14,7 +14,7 @@ from tickler.pacing import LONG_BYTES, Aside, Pace, in_place
 from tickler.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
 from tickler.schedule_json import encode_schedule, read_schedule_json, schedule_from_json
 from tickler.schedules import Schedules
-from tickler.when import When, load_zone
+from tickler.when import When
 
 LONGEST_LINE = 1_000_000
 BATCH = 1_000  # lines that are written together
@@ -171,20 +171,13 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
     fields: object = None
     try:
         fields = read_schedule_json(line)
-        _check_zone(fields)
-        schedule = schedule_from_json(fields)
+        schedule = schedule_from_json(fields, suggest=False)
         check(schedule)
     except TicklerError as error:
         return _Entry(_refused(number, fields, str(error)), None)
     except RecursionError:
         return _Entry(_refused(number, fields, "is nested too deep: flatten it"), None)
     return _Entry(LineResult(line=number, owner=schedule.owner, key=schedule.key), schedule)
-
-
-def _check_zone(fields: object) -> None:
-    """Before anybody looks for a zone that was meant, which takes a hundred times as long."""
-    if isinstance(fields, dict) and isinstance(zone := fields.get("tz"), str):
-        load_zone(zone, suggest=False)
 
 
 def _refused(number: int, fields: object, reason: str) -> LineResult:

@@ -19,6 +19,7 @@ from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedule_json import schedule_from_json, undecoded_json
 from tickler.seal import Sealer, origin_of
 from tickler.target import REDACTED, HttpTarget, Target
+from tickler.when.zone_prefix import prefixed
 
 _SEALED_FIELDS = ("headers", "secret")
 
@@ -66,7 +67,7 @@ def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Sealer) -
     merged = merge_patch(undecoded_json(current), {**changes, "when": None, "target": None, "payload": None})
     assert isinstance(merged, dict)
     when = merged["when"] = changes.get("when", str(current.when))
-    if "tz" not in changes and isinstance(when, str) and when.lstrip().startswith(("CRON_TZ=", "TZ=")):
+    if "tz" not in changes and isinstance(when, str) and prefixed(when) is not None:
         del merged["tz"]  # the expression names its own
     merged["target"] = (
         _patched_target(current.target, changes["target"], current.owner, sealer) if "target" in changes else current.target

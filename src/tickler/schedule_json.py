@@ -90,10 +90,11 @@ def read_schedule_json(data: bytes) -> Any:
     return read_json(data)
 
 
-def schedule_from_json(fields: object) -> Schedule:
+def schedule_from_json(fields: object, *, suggest: bool = True) -> Schedule:
     """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit.
 
     Its payload is encoded and checked here, so that a write only passes it on: this may take long, and can be done on a thread.
+    Without `suggest`, nobody looks for the zone that may be meant by an unknown one.
     """
     if not isinstance(fields, Mapping):
         raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with owner, key and when")
@@ -108,7 +109,7 @@ def schedule_from_json(fields: object) -> Schedule:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
     values: dict[str, Any] = dict(fields)
     tz = values.pop("tz", None)
-    values["when"] = when_from_json(values["when"], tz)
+    values["when"] = when_from_json(values["when"], tz, suggest=suggest)
     if values.get("policy") is not None:
         values["policy"] = policy_from_json(values["policy"])
     for bound in ("starts_at", "ends_at"):
