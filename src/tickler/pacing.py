@@ -43,7 +43,7 @@ class Turns:
         self._until = 0.0
 
     async def next(self) -> None:
-        """Go on at once while a turn lasts; a turn that others have used up meanwhile is over as well."""
+        """Return at once while the turn lasts, and wait for the next turn otherwise. Time that other tasks use counts too."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._until:
             return

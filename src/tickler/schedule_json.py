@@ -80,13 +80,13 @@ def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, obje
 
 
 def read_schedule_json(data: bytes) -> Any:
-    """JSON that may be a schedule; `InvalidInput` where it does not read.
+    """Parse JSON that may be a schedule; `InvalidInput` where it is not JSON.
 
-    Blanks and escapes aside, JSON is no shorter when it is stored. What has more brackets, quotes, commas and colons in it than
-    a schedule can have is refused before anybody takes the time to read it.
+    A text with more brackets, quotes, commas and colons than a schedule can have is refused without parsing it, which would take
+    long. Parsing and storing it could not have made them fewer.
     """
     if len(data) > MAX_SIGNS and len(data) - len(data.translate(None, b'[]{}",:')) > MAX_SIGNS:
-        raise InvalidInput(f"has more in it than fits into a payload of {LARGEST_PAYLOAD_BYTES} bytes: store a reference")
+        raise InvalidInput(f"has more values than a payload of {LARGEST_PAYLOAD_BYTES} bytes can have: store a reference")
     return read_json(data)
 
 

@@ -155,7 +155,7 @@ async def test_what_has_more_in_it_than_a_schedule_can_is_refused_unread(t: Tick
     body = b'{"owner": "u1", "key": "k", "when": "@daily", "payload": [' + b"[]," * (MAX_SIGNS // 3) + b"[]]}"
     async with serving(t) as api:
         refused = await api("PUT", "/v1/schedules/u1/k", body, headers=JSON)
-        says = "has more in it than fits into a payload of 262144 bytes: store a reference"
+        says = "has more values than a payload of 262144 bytes can have: store a reference"
         assert (refused.status, refused.json["detail"]) == (400, f"the body {says}")
         assert (await api("POST", IMPORT, body)).lines == [{"line": 1, "error": says}]
 

@@ -181,7 +181,10 @@ async def preview(request: Asked) -> Response[bytes]:
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
     count, start = query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after
-    return await _preview(request, when, count, start, target=query.text("target"))
+    target = query.text("target")
+    if target is not None and "write" not in caller(request).scopes:  # warnings tell which networks workers reach
+        raise Refused(403, "only a token with the scope 'write' is told about targets: leave target out", "target")
+    return await _preview(request, when, count, start, target=target)
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
