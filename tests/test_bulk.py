@@ -411,6 +411,24 @@ async def test_one_of_many_imports_has_its_turn_at_a_time(memory: Tickler, monke
     assert (read_in.total(), max(read_in.values())) == (200, 1)
 
 
+async def test_few_of_many_imports_work_out_what_to_write_at_once(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing, most = 0, 0
+    put_many = memory.schedules.put_many
+
+    async def slowly(schedules: Iterable[Schedule]) -> int:
+        nonlocal writing, most
+        writing += 1
+        most = max(most, writing)
+        await asyncio.sleep(0.001)
+        writing -= 1
+        return await put_many(schedules)
+
+    monkeypatch.setattr(memory.schedules, "put_many", slowly)
+    pace = Pace()
+    await asyncio.gather(*(imported(memory, lines(DAILY), pace=pace) for _ in range(10)))
+    assert most == pacing.MAX_WRITERS
+
+
 async def test_long_lines_are_read_aside(memory: Tickler) -> None:
     aside: list[object] = []
 
