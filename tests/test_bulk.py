@@ -37,8 +37,8 @@ from tickler import (
     new_key,
     pacing,
 )
-from tickler.bulk import LONG_LINE, LONGEST_LINE, LineResult, export_lines, import_lines
-from tickler.pacing import Pace
+from tickler.bulk import LONGEST_LINE, LineResult, export_lines, import_lines
+from tickler.pacing import LONG_BYTES, Pace
 from tickler.schedule_json import schedule_to_json
 from tickler.schedules import Schedules
 from tickler.when import zones
@@ -411,6 +411,24 @@ async def test_one_of_many_imports_has_its_turn_at_a_time(memory: Tickler, monke
     assert (read_in.total(), max(read_in.values())) == (200, 1)
 
 
+async def test_few_of_many_imports_work_out_what_to_write_at_once(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing, most = 0, 0
+    put_many = memory.schedules.put_many
+
+    async def slowly(schedules: Iterable[Schedule]) -> int:
+        nonlocal writing, most
+        writing += 1
+        most = max(most, writing)
+        await asyncio.sleep(0.001)
+        writing -= 1
+        return await put_many(schedules)
+
+    monkeypatch.setattr(memory.schedules, "put_many", slowly)
+    pace = Pace()
+    await asyncio.gather(*(imported(memory, lines(DAILY), pace=pace) for _ in range(10)))
+    assert most == pacing.MAX_WRITERS
+
+
 async def test_long_lines_are_read_aside(memory: Tickler) -> None:
     aside: list[object] = []
 
@@ -418,20 +436,35 @@ async def test_long_lines_are_read_aside(memory: Tickler) -> None:
         aside.append(work)
         return await asyncio.to_thread(work)
 
-    data = lines({**DAILY, "payload": "x" * LONG_LINE}, {**DAILY, "key": "short"}, {**DAILY, "tz": "x" * LONG_LINE})
+    data = lines({**DAILY, "payload": "x" * LONG_BYTES}, {**DAILY, "key": "short"}, {**DAILY, "tz": "x" * LONG_BYTES})
     results = await imported(memory, data, aside=elsewhere)
     assert [result.error is None for result in results] == [True, True, False]
     assert len(aside) == 2
 
 
-async def test_nobody_looks_for_the_zone_that_was_meant(memory: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"tz": "Europe/Pariss"},
+        {"when": "CRON_TZ=Europe/Pariss 0 9 * * *"},
+        {"when": " TZ=Europe/Pariss\t@daily"},
+        {"when": "TZ=Europe/Pariss cron(0 9 ? * 2-6 *)"},
+        {"when": {"weekly": {"tue": {"time": "09:00"}}}, "tz": "Europe/Pariss"},
+        {"when": "at(2090-01-01T00:00:00)", "tz": "Europe/Pariss"},
+        {"when": "@every 5m", "tz": "Europe/Pariss"},
+    ],
+    ids=str,
+)
+async def test_nobody_looks_for_the_zone_that_was_meant(
+    memory: Tickler, monkeypatch: pytest.MonkeyPatch, named: dict[str, object]
+) -> None:
     """A single put says which; to find it out for each of many lines takes minutes."""
 
     def never(*args: object) -> str:
         raise AssertionError("looked for a near name")
 
     monkeypatch.setattr(zones, "_suggestion", never)
-    (result,) = await imported(memory, lines({**DAILY, "tz": "Europe/Pariss"}))
+    (result,) = await imported(memory, lines({**DAILY, **named}))
     assert result.error is not None
     assert result.error.startswith("tz of 'Europe/Pariss': no such zone in this machine's time zone database")
     assert result.error.endswith("use an IANA name such as 'Europe/Paris'")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from tickler import HttpTarget, InvalidInput, InvalidSchedule, ManualClock, Policy, PythonTarget, Schedule, new_key
 from tickler.merge_patch import merge_patch
+from tickler.pacing import LONG_BYTES
 from tickler.schedule import StoredSchedule
 from tickler.schedules import Schedules
 from tickler.seal import Sealer
 from tickler.stores.memory import MemoryStore
 from tickler.target import REDACTED
+
+T = TypeVar("T")
 
 NOW_MS = 1_893_456_000_000  # 2030-01-01T00:00:00Z
 URL = "https://hooks.example.org/a"
@@ -130,12 +135,70 @@ async def test_what_does_not_fit_is_refused_by_name_and_changes_nothing(patch: A
     assert await schedules.get("u1", "k") == before
 
 
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {},
+        {"owner": "u1", "key": "k"},
+        {"when": "0  9 * * *"},
+        {"when": "CRON_TZ=Europe/Paris 0 9 * * *"},
+        {"tz": "Europe/Paris"},
+        {"target": URL},
+        {"target": {"url": URL, "headers": HEADERS}},
+        {"target": {"headers": {"Authorization": REDACTED, "x-none": None}, "secret": SECRET}},
+        {"payload": {"b": {"c": 2, "none": None}}},
+        {"policy": {"attempts": 3}},
+        {"starts_at": "2030-01-01T00:00:00Z", "ends_at": None},
+        {"enabled": True, "delete_after": None},
+    ],
+    ids=str,
+)
+async def test_a_patch_that_changes_nothing_writes_nothing(patch: dict[str, object]) -> None:
+    schedules = made()
+    put = await schedules.put(replace(DECLARED, target=SEALED_TARGET))
+    written = await schedules.patch("u1", "k", patch)
+    assert (written.is_changed, written.schedule, written.removed) == (False, put, [])
+    assert await schedules.get("u1", "k") == put
+    assert (await schedules.patch("u1", "k", {**patch, "payload": 7})).is_changed
+
+
 async def test_a_schedule_that_is_paused_stays_so_with_its_reason() -> None:
     schedules = made()
     await schedules.put(DECLARED)
     await schedules.pause("u1", "k", reason="on holiday")
     patched = (await schedules.patch("u1", "k", {"payload": 7})).schedule
     assert (patched.state, patched.reason, patched.payload) == ("paused", "on holiday", 7)
+
+
+async def test_a_long_payload_is_merged_between_two_looks_at_the_store_and_nothing_that_came_meanwhile_is_lost() -> None:
+    schedules = made()
+    await schedules.put(replace(DECLARED, payload={"long": "x" * LONG_BYTES}))
+    merges = 0
+
+    async def aside(work: Callable[[], T], /) -> T:
+        nonlocal merges
+        merges += 1
+        if merges < 3:
+            await schedules.put(replace(DECLARED, payload={"long": "x" * LONG_BYTES, "meanwhile": merges}))
+        return work()
+
+    written = await schedules.patch("u1", "k", {"payload": {"long": "y" * LONG_BYTES, "a": 1}}, aside=aside)
+    assert written.schedule.payload == {"long": "y" * LONG_BYTES, "meanwhile": 2, "a": 1}
+    assert (written.schedule.version, merges) == (4, 3)
+
+
+async def test_a_patch_may_be_longer_than_a_payload_if_what_comes_of_it_is_not() -> None:
+    names = {f"name {number}": 7 for number in range(15_000)}
+    emptied = await after({"payload": dict.fromkeys(names)}, replace(DECLARED, payload=names))
+    assert emptied.payload == {}
+    with pytest.raises(InvalidSchedule, match="bytes as JSON: 262144 are allowed"):
+        await after({"payload": {"more": "x" * 10_000}}, replace(DECLARED, payload={"much": "x" * 255_000}))
+
+
+@pytest.mark.parametrize("payload", [{"a": float("nan")}, {"a": {1: 2}}, {"a": b"bytes"}, float("inf")], ids=str)
+async def test_a_patch_that_is_not_json_is_refused(payload: object) -> None:
+    with pytest.raises(InvalidSchedule, match="payload: is not plain JSON"):
+        await after({"payload": payload})
 
 
 # What is sealed.
@@ -244,12 +307,23 @@ async def test_a_service_without_the_key_neither_moves_nor_mixes_what_is_sealed(
          ["policy.attempts", "starts_at"]),
         ({"when": "0 9 * * *", "tz": "Asia/Tokyo", "target": PythonTarget("h"), "payload": 1, "starts_at": NOW_MS,
           "policy": Policy(attempts=1, spread=1), "enabled": False}, []),
+        ({"when": "@every 1h", "target": URL, "payload": 1, "policy": Policy(attempts=3, spread=60), "starts_at": NOW_MS}, []),
     ],
 )  # fmt: skip
 async def test_a_put_says_what_it_removed(put: dict[str, Any], removed: list[str]) -> None:
     schedules = made()
     assert (await schedules.write(DECLARED)).removed == []
     assert (await schedules.write(Schedule(owner="u1", key="k", **put))).removed == removed
+
+
+async def test_a_put_over_a_paused_schedule_says_that_it_resumed_it() -> None:
+    schedules = made()
+    await schedules.put(DECLARED)
+    await schedules.pause("u1", "k")
+    assert (await schedules.write(replace(DECLARED, enabled=False))).removed == []
+    resumed = await schedules.write(DECLARED)
+    assert (resumed.schedule.state, resumed.removed) == ("active", ["paused"])
+    assert (await schedules.write(DECLARED)).removed == []
 
 
 async def test_what_is_added_removes_nothing() -> None:

@@ -10,14 +10,13 @@ from typing import NamedTuple
 import msgspec
 
 from tickler.errors import InvalidInput, InvalidSchedule, TicklerError
-from tickler.pacing import Aside, Pace, in_place
+from tickler.pacing import LONG_BYTES, Aside, Pace, in_place
 from tickler.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
 from tickler.schedule_json import encode_schedule, read_schedule_json, schedule_from_json
 from tickler.schedules import Schedules
-from tickler.when import When, load_zone
+from tickler.when import When
 
 LONGEST_LINE = 1_000_000
-LONG_LINE = 32_768  # what is longer may take longer to read than a turn lasts
 BATCH = 1_000  # lines that are written together
 LARGEST_BATCH_BYTES = 2_000_000
 MAX_BATCH_WHENS = 200  # expressions among them: the next fire of each is worked out within one write
@@ -144,7 +143,7 @@ async def _entries(pieces: AsyncIterable[bytes], reading: _Reading) -> AsyncIter
         await turns.next()
         if not line.isspace() and line:
             read = partial(_read, number, line, reading.check)
-            yield await reading.aside(read) if len(line) > LONG_LINE else read(), len(line)
+            yield await reading.aside(read) if len(line) > LONG_BYTES else read(), len(line)
 
 
 async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -172,20 +171,13 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
     fields: object = None
     try:
         fields = read_schedule_json(line)
-        _check_zone(fields)
-        schedule = schedule_from_json(fields)
+        schedule = schedule_from_json(fields, suggest=False)
         check(schedule)
     except TicklerError as error:
         return _Entry(_refused(number, fields, str(error)), None)
     except RecursionError:
         return _Entry(_refused(number, fields, "is nested too deep: flatten it"), None)
     return _Entry(LineResult(line=number, owner=schedule.owner, key=schedule.key), schedule)
-
-
-def _check_zone(fields: object) -> None:
-    """Before anybody looks for a zone that was meant, which takes a hundred times as long."""
-    if isinstance(fields, dict) and isinstance(zone := fields.get("tz"), str):
-        load_zone(zone, suggest=False)
 
 
 def _refused(number: int, fields: object, reason: str) -> LineResult:

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from tickler.errors import InvalidSchedule
+from tickler.payload import RawPayload
 from tickler.policy import Policy
 from tickler.schedule import Schedule, StoredSchedule
-from tickler.schedule_json import schedule_from_json, schedule_to_json
+from tickler.schedule_json import schedule_from_json, undecoded_json
 from tickler.seal import Sealer, origin_of
 from tickler.target import REDACTED, HttpTarget, Target
+from tickler.when.zone_prefix import prefixed
 
 _SEALED_FIELDS = ("headers", "secret")
 
@@ -35,17 +37,18 @@ def merge_patch(value: object, patch: object) -> object:
     return merged
 
 
-def patched(current: StoredSchedule, patch: object, sealer: Sealer) -> Schedule:
-    """What is declared once `patch` is applied to what is stored. `InvalidSchedule` or `InvalidWhen` name what does not fit."""
-    if not isinstance(patch, Mapping):
-        raise InvalidSchedule("schedule", f"is a {type(patch).__name__}: give an object with the fields to change")
+def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, sealer: Sealer) -> Schedule:
+    """What is declared once `patch` is applied to what is stored, with the `payload` that follows from both.
+
+    `InvalidSchedule` or `InvalidWhen` name what does not fit.
+    """
     for name in ("owner", "key"):
         if patch.get(name, getattr(current, name)) != getattr(current, name):
             raise InvalidSchedule(name, f"cannot be changed: put a schedule with that {name}, and delete this one")
     _refuse_unknown("", patch, Schedule)
     _refuse_unknown("policy.", patch.get("policy"), Policy)
     try:
-        return schedule_from_json(_merged(current, patch, sealer))
+        return schedule_from_json({**_merged(current, patch, sealer), "payload": payload})
     except RecursionError:
         raise InvalidSchedule("schedule", "is nested too deep: flatten it") from None
 
@@ -61,10 +64,10 @@ def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Sealer) -
     changes = dict(patch)
     if isinstance(changes.get("target"), str):
         changes["target"] = {"type": "http", "url": changes["target"]}
-    merged = merge_patch(schedule_to_json(current), {**changes, "when": None, "target": None})
+    merged = merge_patch(undecoded_json(current), {**changes, "when": None, "target": None, "payload": None})
     assert isinstance(merged, dict)
     when = merged["when"] = changes.get("when", str(current.when))
-    if "tz" not in changes and isinstance(when, str) and when.lstrip().startswith(("CRON_TZ=", "TZ=")):
+    if "tz" not in changes and isinstance(when, str) and prefixed(when) is not None:
         del merged["tz"]  # the expression names its own
     merged["target"] = (
         _patched_target(current.target, changes["target"], current.owner, sealer) if "target" in changes else current.target

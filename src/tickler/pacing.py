@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 TURN_S = 0.005
+LONG_BYTES = 32_768  # JSON that is longer may take longer to read than a turn lasts
 MAX_WRITERS = 2  # that work out what to write at once
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Turns:
         self._until = 0.0
 
     async def next(self) -> None:
-        """Go on at once while a turn lasts; a turn that others have used up meanwhile is over as well."""
+        """Return at once while the turn lasts, and wait for the next turn otherwise. Time that other tasks use counts too."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._until:
             return

@@ -25,14 +25,15 @@ class RawPayload:
     def decoded(self) -> object:
         """The same object each time, so that a change to it is seen by whoever looks again."""
         if self._value is _NOT_DECODED:
-            self._value = self._read()
+            self._value = self.read()
         return self._value
 
     def encodable(self) -> object:
         """What an encoder writes: the JSON as it is, unless somebody has looked at the value and may have changed it."""
         return self.json if self._value is _NOT_DECODED else self._value
 
-    def _read(self) -> object:
+    def read(self) -> object:
+        """A value of the caller's own: decoded anew, and not kept."""
         try:
             return _decode(self.json)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -56,7 +57,7 @@ class RawPayload:
         return RawPayload, (msgspec.Raw(msgspec.json.encode(self.encodable())),)
 
     def _peek(self) -> object:
-        return self._read() if self._value is _NOT_DECODED else self._value
+        return self.read() if self._value is _NOT_DECODED else self._value
 
 
 def decode_on_access(kind: type[msgspec.Struct]) -> None:

@@ -40,9 +40,14 @@ def schedule_to_json(schedule: Schedule) -> dict[str, object]:
     return _to_json(schedule, msgspec.to_builtins(schedule.payload))
 
 
+def undecoded_json(schedule: Schedule) -> dict[str, object]:
+    """The same, but for a payload that nobody has looked at, which stays as it is stored."""
+    return _to_json(schedule, encodable_payload(schedule))
+
+
 def encode_schedule(schedule: Schedule) -> bytes:
     """The same, encoded: a payload that nobody has looked at is passed on as it is."""
-    return _encode(_to_json(schedule, encodable_payload(schedule)))
+    return _encode(undecoded_json(schedule))
 
 
 def _to_json(schedule: Schedule, payload: object) -> dict[str, object]:
@@ -75,18 +80,22 @@ def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, obje
 
 
 def read_schedule_json(data: bytes) -> Any:
-    """JSON that may be a schedule; `InvalidInput` where it does not read.
+    """Parse JSON that may be a schedule; `InvalidInput` where it is not JSON.
 
-    Blanks and escapes aside, JSON is no shorter when it is stored. What has more brackets, quotes, commas and colons in it than
-    a schedule can have is refused before anybody takes the time to read it.
+    A text with more brackets, quotes, commas and colons than a schedule can have is refused without parsing it, which would take
+    long. Parsing and storing it could not have made them fewer.
     """
     if len(data) > MAX_SIGNS and len(data) - len(data.translate(None, b'[]{}",:')) > MAX_SIGNS:
-        raise InvalidInput(f"has more in it than fits into a payload of {LARGEST_PAYLOAD_BYTES} bytes: store a reference")
+        raise InvalidInput(f"has more values than a payload of {LARGEST_PAYLOAD_BYTES} bytes can have: store a reference")
     return read_json(data)
 
 
-def schedule_from_json(fields: object) -> Schedule:
-    """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit."""
+def schedule_from_json(fields: object, *, suggest: bool = True) -> Schedule:
+    """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit.
+
+    Its payload is encoded and checked here, so that a write only passes it on: this may take long, and can be done on a thread.
+    Without `suggest`, nobody looks for the zone that may be meant by an unknown one.
+    """
     if not isinstance(fields, Mapping):
         raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with owner, key and when")
     unknown = sorted(str(name) for name in fields if name not in _FIELDS)
@@ -100,12 +109,13 @@ def schedule_from_json(fields: object) -> Schedule:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
     values: dict[str, Any] = dict(fields)
     tz = values.pop("tz", None)
-    values["when"] = when_from_json(values["when"], tz)
+    values["when"] = when_from_json(values["when"], tz, suggest=suggest)
     if values.get("policy") is not None:
         values["policy"] = policy_from_json(values["policy"])
     for bound in ("starts_at", "ends_at"):
         if isinstance(values.get(bound), str):
             values[bound] = read_instant(values[bound], bound)
+    values["payload"] = encoded_payload(values.get("payload"))
     return Schedule(**{name: value for name, value in values.items() if value is not None or name == "payload"})
 
 
@@ -335,16 +345,23 @@ def _depth(encoded: bytes) -> int:
     return max(accumulate(map((-1, 1).__getitem__, brackets)), default=0)
 
 
-def _encode_payload(payload: object) -> bytes:
+def encoded_payload(payload: object, max_bytes: int = LARGEST_PAYLOAD_BYTES) -> RawPayload | None:
+    """A payload as stores keep it. `InvalidSchedule` when it does not survive JSON, or is too large."""
+    if payload is None or type(payload) is RawPayload:
+        return payload
+    return RawPayload(msgspec.Raw(_encode_payload(payload, max_bytes)))
+
+
+def _encode_payload(payload: object, max_bytes: int = LARGEST_PAYLOAD_BYTES) -> bytes:
     """Its length is looked at first, and all that takes long after that."""
     try:
         encoded = _encode(payload)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+    except RecursionError:
+        raise InvalidSchedule("payload", "is not plain JSON: it is nested too deep, or in itself; flatten it") from None
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
-    if len(encoded) > LARGEST_PAYLOAD_BYTES:
-        raise InvalidSchedule(
-            "payload", f"has {len(encoded)} bytes as JSON: {LARGEST_PAYLOAD_BYTES} are allowed; store a reference"
-        )
+    if len(encoded) > max_bytes:
+        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {max_bytes} are allowed; store a reference")
     openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
     if openings > MOST_LEVELS and _depth(encoded) > MOST_LEVELS:
         raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from tickler.clock import Clock
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.fires import KEPT_MS
 from tickler.merge_patch import patched
+from tickler.pacing import Aside
+from tickler.payload_patch import PayloadPatch, encoded_patch
 from tickler.removed_fields import removed_fields
 from tickler.revision import Expected, check_expected, check_version
 from tickler.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
@@ -83,8 +86,13 @@ class Written(NamedTuple):
         return self.before is None
 
     @property
+    def is_changed(self) -> bool:
+        """False where what was declared is what was stored already: then nothing was written."""
+        return self.schedule is not self.before
+
+    @property
     def removed(self) -> list[str]:
-        """The fields that it had before and has no longer, such as "target" or "policy.attempts"."""
+        """The fields that it had before and has no longer, such as "target" or "policy.attempts"; "paused" if it was."""
         return [] if self.before is None else removed_fields(self.before, self.schedule)
 
 
@@ -133,25 +141,38 @@ class Schedules:
         *,
         version: Expected | None = None,
         check: Callable[[Schedule], None] = _anything,
+        aside: Aside = asyncio.to_thread,
         using: object = None,
     ) -> Written:
         """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
 
+        A patch that changes nothing writes nothing: the version stays, and the outcome is not `is_changed`.
         `ScheduleNotFound` when there is no such schedule. A patch that moves the target to another host has to name the headers
         and the secret that are stored with it again, or None for them. `check` sees the outcome, and raises what forbids it.
+        `aside` runs what takes long, such as merging long payloads.
         """
         id = checked_id(owner, key)
+        if not isinstance(fields, Mapping):
+            raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with the fields to change")
+        encoded = encoded_patch(fields)
+        payload = PayloadPatch(encoded)
         before: StoredSchedule | None = None
+        is_ready = False
 
         def decide(current: StoredSchedule, now_ms: int) -> Change | None:
-            nonlocal before
-            before = current
-            declared = patched(current, fields, self._sealer)
+            nonlocal before, is_ready
+            before, is_ready = current, payload.is_ready(current)
+            if not is_ready:
+                return None
+            declared = patched(current, encoded, payload.payload, self._sealer)
             check(declared)
             return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
 
-        stored = await self._change_one(id, _existing(id, decide, version), using)
-        return Written(stored, before)
+        while True:  # again only if somebody else has changed the payload while it was merged
+            stored = await self._change_one(id, _existing(id, decide, version), using)
+            if is_ready:
+                return Written(stored, before)
+            await aside(payload.merge)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
         """Put them all, or none: everything is checked before the first write, and an error names the position.

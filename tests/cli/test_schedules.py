@@ -145,6 +145,9 @@ def test_update_changes_what_is_named_and_keeps_the_rest(here: Here, url: str) -
     assert (done.code, done.err, done.lines[1]) == (0, "", "  when      0 10 * * * in Europe/Paris")
     assert stored(url).declared() == replace(before, when=Cron("0 10 * * *", tz="Europe/Paris"))
     assert deeds(url)[-1] == ("ada", "patched", "u1", "k", "when: version 2")
+    remembered = len(deeds(url))
+    assert here("update", "u1", "k", "--when", "0 10 * * *").code == 0
+    assert (stored(url).version, len(deeds(url))) == (2, remembered), "nothing has changed"
 
 
 @pytest.mark.parametrize(

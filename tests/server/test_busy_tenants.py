@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from server.served import Api, serving
 from server.test_hostile import request
-from tickler import Tickler, bulk, pacing
+from tickler import Tickler, bulk, pacing, payload, payload_patch, schedule_json
 from tickler.schedule_json import MAX_SIGNS, read_schedule_json
 from tickler.server import bodies
 from tickler.server.entrance import door
@@ -122,13 +123,13 @@ async def test_long_bodies_of_one_caller_are_read_one_by_one_and_hold_up_no_othe
     read: list[bytes] = []
 
     def slowly(body: bytes) -> Any:
-        if len(body) > bodies.LONG_BODY:
+        if len(body) > pacing.LONG_BYTES:
             assert go_on.wait(HANG_S)
             read.append(body[-3:-2])
         return read_schedule_json(body)
 
     def long(mark: bytes) -> bytes:
-        return b'{"when": "@daily", "payload": "' + b"x" * bodies.LONG_BODY + mark + b'"}'
+        return b'{"when": "@daily", "payload": "' + b"x" * pacing.LONG_BYTES + mark + b'"}'
 
     async with serving(t) as api:
         greedy, other = await two_tokens(t, api)
@@ -154,6 +155,41 @@ async def test_what_has_more_in_it_than_a_schedule_can_is_refused_unread(t: Tick
     body = b'{"owner": "u1", "key": "k", "when": "@daily", "payload": [' + b"[]," * (MAX_SIGNS // 3) + b"[]]}"
     async with serving(t) as api:
         refused = await api("PUT", "/v1/schedules/u1/k", body, headers=JSON)
-        says = "has more in it than fits into a payload of 262144 bytes: store a reference"
+        says = "has more values than a payload of 262144 bytes can have: store a reference"
         assert (refused.status, refused.json["detail"]) == (400, f"the body {says}")
         assert (await api("POST", IMPORT, body)).lines == [{"line": 1, "error": says}]
+
+
+async def test_no_long_payload_is_decoded_encoded_or_merged_on_the_loop(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of a megabyte of brackets takes a tenth of a second, in which nobody else is answered."""
+    on_loop: list[str] = []
+    loop_thread = threading.get_ident()
+
+    def watched(module: Any, name: str) -> None:
+        work = getattr(module, name)
+
+        def noted(*args: Any) -> Any:
+            if threading.get_ident() == loop_thread and len(msgspec.json.encode(args)) > 1_000:
+                on_loop.append(name)
+            return work(*args)
+
+        monkeypatch.setattr(module, name, noted)
+
+    for module, name in ((payload, "_decode"), (schedule_json, "_encode_payload"), (payload_patch, "merge_patch")):
+        watched(module, name)
+    path = "/v1/schedules/u1/k"
+    brackets: list[Any] = [[]] * (pacing.LONG_BYTES // 3)
+    async with serving(t) as api:
+        assert (await api.put(path, {"when": "@daily", "payload": {"a": brackets}})).status == 201
+        assert (await api.put(path, {"when": "@daily", "payload": {"b": brackets}})).status == 200
+        assert (await api.patch(path, {"when": "@hourly"})).status == 200
+        assert (await api.patch(path, {"payload": {"c": 1}})).json["payload"] == {"b": brackets, "c": 1}
+        assert (await api.patch(path, {"payload": brackets})).json["payload"] == brackets
+        line = json.dumps({"owner": "u1", "key": "k", "when": "@daily", "payload": {"d": brackets}}).encode()
+        assert (await api("POST", IMPORT, line)).lines == [{"line": 1, "owner": "u1", "key": "k"}]
+        assert (await api.put(path, {"when": "@daily"})).headers["tickler-removed"] == "payload"
+        assert (await api("POST", IMPORT, line)).lines == [{"line": 1, "owner": "u1", "key": "k"}]
+        for page in ("/schedules/u1/k", "/schedules/u1/k/edit"):
+            shown = await api.get(page, accept="text/html")
+            assert (shown.status, shown.body.count(b"[],")) == (200, len(brackets) - 1)
+    assert on_loop == []

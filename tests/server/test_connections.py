@@ -16,8 +16,10 @@ import pytest
 from server.served import serving
 from server.test_hostile import first
 from tickler import Tickler
+from tickler.server.app import make_app
 from tickler.server.entrance.addresses import caller_address
 from tickler.server.entrance.connection_limit import ConnectionLimit, ConnectionLimits, connection_limits
+from tickler.server.entrance.wire import QUEUED_CONNECTIONS, ServiceServer, uvicorn_config
 from tickler.server.settings import ServerSettings
 
 HANG_S = 20
@@ -154,6 +156,27 @@ async def test_what_is_answered_leaves_room_for_probes(t: Tickler) -> None:
         assert (await api("GET", "/v1/stats", check=False)).status == 503
         for path in ("/health/live", "/health/ready"):
             assert await answers(api.port, path)
+
+
+async def test_the_loop_accepts_few_at_a_time_and_the_system_holds_many(t: Tickler) -> None:
+    asked_for: list[int] = []
+
+    class Listening(socket.socket):
+        def listen(self, backlog: int = 0, /) -> None:
+            asked_for.append(backlog)
+            super().listen(backlog)
+
+    settings = ServerSettings(port=0)
+    config = uvicorn_config(make_app(t, settings), settings)
+    config.load()
+    server = ServiceServer(config)
+    server.lifespan = config.lifespan_class(config)
+    with Listening(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        await server.startup([listening])
+        await server.shutdown([listening])
+    assert asked_for == [config.backlog, QUEUED_CONNECTIONS]
+    assert config.backlog <= 256 < QUEUED_CONNECTIONS
 
 
 async def test_a_connection_is_refused_while_all_others_are_answered(t: Tickler) -> None:

@@ -294,9 +294,18 @@ async def test_a_patch_changes_what_it_names(api: Api, clock: ManualClock, kind:
     assert (gone.headers["tickler-removed"], gone.json["tz"]) == ("target, policy", "Europe/Paris")
 
 
-async def test_a_patch_of_nothing_changes_nothing(api: Api) -> None:
+async def test_a_put_over_a_paused_schedule_says_that_it_resumed_it(api: Api) -> None:
     await api.put(PATH, DAILY)
-    assert (await api.patch(PATH, {})).json["version"] == 1
+    await api.post(f"{PATH}/pause")
+    assert (await api.put(PATH, DAILY)).headers["tickler-removed"] == "paused"
+
+
+async def test_a_patch_that_changes_nothing_is_answered_and_not_remembered(api: Api) -> None:
+    put = await api.put(PATH, DAILY)
+    for patch in ({}, {"when": DAILY["when"]}, {"payload": None}):
+        patched = await api.patch(PATH, patch)
+        assert (patched.status, patched.json, patched.headers["etag"]) == (200, put.json, put.headers["etag"])
+    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
     assert (await api.patch("/v1/schedules/u1/other", {})).status == 404
 
 

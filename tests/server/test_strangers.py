@@ -6,14 +6,17 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
 from server.served import Api, serving
 from server.test_hostile import HOST, drip, first, is_well, request
-from tickler import ManualClock, Tickler, connect
+from tickler import ManualClock, Tickler, connect, tokens
 from tickler.recent import Event
-from tickler.server.entrance import door, rates, wire
+from tickler.server.api import system
+from tickler.server.app import make_app
+from tickler.server.entrance import door, rates, sessions, wire
 from tickler.server.live import Live, events_of
 from tickler.server.settings import ServerSettings
 
@@ -66,6 +69,37 @@ async def test_slow_sign_ins_from_everywhere_leave_room_for_all_else(t: Tickler,
         assert await status_of_sign_in(api, "192.0.2.4") == 429
         assert (await api.get("/login")).status == 200
         assert (await api.bearing(text).get("/v1/stats")).status == 200
+
+
+async def test_those_without_a_token_have_room_by_address_and_all_together(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MAX_OF_ADDRESS", 2)
+    monkeypatch.setattr(door, "MOST_OF_ONE", 3)
+    await t.tokens.create(["read"])
+    settings, inside, go_on = ServerSettings(port=0), 0, asyncio.Event()
+    app: Any = make_app(t, settings)
+    within = app._app
+
+    async def slowly(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal inside
+        inside += 1
+        await go_on.wait()
+        await within(scope, receive, send)
+
+    app._app = slowly
+    async with serving(t, settings, app=app) as api:
+        asked = [
+            asyncio.create_task(api("GET", "/login", headers={"x-forwarded-for": f"192.0.2.{last}"})) for last in (1, 1, 1, 2, 3)
+        ]
+        async with asyncio.timeout(HANG_S):
+            while inside + sum(each.done() for each in asked) < len(asked):
+                await asyncio.sleep(0.01)
+        refused = [each.result().json["detail"] for each in asked if each.done()]
+        go_on.set()
+        assert sorted(refused) == [
+            "at most 2 requests from one address at once: wait until one has ended",
+            "at most 3 requests without a token at once: wait until one has ended",
+        ]
+        assert sorted([(await each).status for each in asked]) == [200, 200, 200, 429, 429]
 
 
 async def test_a_sign_in_has_to_be_short_and_quick(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +164,7 @@ async def test_a_stream_ends_within_five_seconds_of_its_token(
     clock: ManualClock, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look every two seconds, and what was looked at is remembered for less than the other three."""
+    assert system.PULSE_S * 1_000 + max(tokens.REMEMBERED_MS, sessions.REMEMBERED_MS) < 5_000
     monkeypatch.setattr("tickler.server.api.system.PULSE_S", 0.02)
     async with connect(sqlite_url, clock=clock) as t, connect(sqlite_url, clock=clock) as other, serving(t) as api:
         made, text = await other.tokens.create(["read"])

@@ -478,6 +478,25 @@ async def test_those_who_watch_are_told_of_their_own_alone(t: Tickler, bound: Ap
     assert b'"key":"mine-key"' in told
 
 
+@pytest.mark.parametrize("owner", ["mine", None])
+async def test_whoever_may_not_put_a_target_is_not_told_which_networks_workers_reach(
+    t: Tickler, api: Api, owner: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Address by address, the warnings would spell out what is allowed inside."""
+    monkeypatch.setenv("TICKLER_ALLOW_NETWORKS", "10.1.0.0/16")
+    asked = "/v1/preview?when=@daily&target=http://10.{}.0.1/"
+    reader = api.bearing((await t.tokens.create(["read"], owner=owner))[1])
+    writer = api.bearing((await t.tokens.create(["read", "write"], owner=owner))[1])
+    told = [await reader.get(asked.format(number)) for number in (1, 2)]
+    assert [(each.status, each.field, each.json["detail"]) for each in told] == [
+        (403, "target", "only a token with the scope 'write' is told about targets: leave target out")
+    ] * 2
+    assert (await reader.get("/v1/preview?when=@daily")).status == 200
+    for number in (1, 2):
+        put = await writer.put("/v1/schedules/mine/k", {"when": "@daily", "target": f"http://10.{number}.0.1/"})
+        assert (await writer.get(asked.format(number))).json.get("warnings") == put.json.get("warnings")
+
+
 async def test_bound_tokens_write_http_targets_only(t: Tickler, bound: Api) -> None:
     path = "/v1/schedules/mine/new"
     python, http = {"type": "python", "handler": "echo"}, {"type": "http", "url": "https://example.org/"}

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import tickler
 from tickler.errors import UnknownTimezone
-from tickler.when import load_zone, tzdata_version
+from tickler.when import load_zone, tzdata_version, zones
 
 from .effort import examples
 from .instants import ms
@@ -120,6 +120,31 @@ def test_a_suggestion_is_a_zone_that_would_do(name: str) -> None:
         load_zone(name)
     for near in re.findall(r"did you mean '(.+)'", caught.value.reason):
         assert load_zone(near).info.key == near
+
+
+def test_zones_are_listed_once_and_the_same_mistake_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either takes milliseconds."""
+    listed: list[object] = []
+    looked_at: list[str] = []
+    list_zones, look = zoneinfo.available_timezones, zones._suggestion
+
+    def noted_list() -> set[str]:
+        listed.append(None)
+        return list_zones()
+
+    def noted_look(name: str, known: frozenset[str]) -> str:
+        looked_at.append(name)
+        return look(name, known)
+
+    monkeypatch.setattr(zoneinfo, "available_timezones", noted_list)
+    monkeypatch.setattr(zones, "_suggestion", noted_look)
+    for cached in (zones._known_zones, zones._unknown, zones._not_here):
+        cached.cache_clear()
+    for name in ("Nowhere/1", "Nowhere/2", "Nowhere/1"):
+        for suggest in (True, False):
+            with pytest.raises(UnknownTimezone):
+                load_zone(name, suggest=suggest)
+    assert (len(listed), looked_at) == (1, ["Nowhere/1", "Nowhere/2"])
 
 
 def test_a_name_unlike_any_zone_gets_an_example() -> None:

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from tickler.cli.collector import spare_the_collector
-from tickler.cli.file_limit import raise_file_limit
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import FLAG, StoreOption
 from tickler.cli.stopping import Stopping
@@ -25,6 +24,7 @@ from tickler.connect import connect, parse_url
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import RunOptions
 from tickler.errors import InvalidInput
+from tickler.file_limit import raise_file_limit
 from tickler.server.live import Live
 from tickler.server.settings import DEFAULT_PORT, ServerSettings
 from tickler.tickler import Tickler

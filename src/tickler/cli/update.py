@@ -121,8 +121,9 @@ async def _update(
     except NeverFires as error:
         place = " ".join(map(shlex.quote, id))
         raise InvalidInput(f"{error.sentence}; to change it all the same, pause it first with `tickler pause {place}`") from None
-    detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-    await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
+    if written.is_changed:
+        detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
+        await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
     return result_of(tickler, written)
 
 

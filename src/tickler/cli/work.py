@@ -18,7 +18,6 @@ from typing import Annotated
 import typer
 
 from tickler.cli.collector import spare_the_collector
-from tickler.cli.file_limit import raise_file_limit
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import StoreOption, needed
 from tickler.cli.processes import Processes, taken_place
@@ -30,6 +29,7 @@ from tickler.connect import connect, opened_store
 from tickler.deliver.deliverers import check_environment
 from tickler.deliver.options import SHORTEST_LEASE, RunOptions
 from tickler.errors import InvalidInput, StoreUnavailable
+from tickler.file_limit import raise_file_limit
 from tickler.tickler import Tickler
 
 DEFAULTS = RunOptions()

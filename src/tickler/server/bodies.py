@@ -10,6 +10,7 @@ import msgspec
 from litestar import Response
 
 from tickler.errors import InvalidInput
+from tickler.pacing import LONG_BYTES, Aside
 from tickler.schedule_json import read_schedule_json
 from tickler.server.problems import Refused
 from tickler.server.service import Asked, caller, service_of
@@ -17,7 +18,6 @@ from tickler.server.service import Asked, caller, service_of
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 ACCEPT_PATCH = f"{MERGE_PATCH}, {JSON}"
-LONG_BODY = 32_768  # what is longer may take so long to read that others would notice
 
 T = TypeVar("T")
 
@@ -42,20 +42,25 @@ async def body_of(request: Asked, read: Callable[[Any], Any] = lambda value: val
     return await _sent(request, read)
 
 
-async def merge_patch_of(request: Asked) -> Any:
-    """The JSON merge patch that was sent. Other kinds of patches would be taken for something else."""
+async def merge_patch_of(request: Asked, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes of the JSON merge patch that was sent. Other kinds of patches would be taken for something else."""
     if _media_type(request) not in (MERGE_PATCH, JSON):
         raise Refused(
             415, f"send a JSON merge patch, with `content-type: {MERGE_PATCH}`", "content-type", {"accept-patch": ACCEPT_PATCH}
         )
-    return await _sent(request, lambda value: value)
+    return await _sent(request, read)
 
 
 async def read_aside(request: Asked, size: int, read: Callable[[], T]) -> T:
     """What is long is read on a thread, one at a time for each caller."""
-    if size <= LONG_BODY:
+    if size <= LONG_BYTES:
         return read()
-    return await service_of(request).reading.work_out(caller(request).token_id or "", read)
+    return await aside_of(request)(read)
+
+
+def aside_of(request: Asked) -> Aside:
+    """Runs what takes long on the thread that reads long bodies, one at a time for each caller."""
+    return partial(service_of(request).reading_pool.run, caller(request).token_id or "")
 
 
 def _media_type(request: Asked) -> str:

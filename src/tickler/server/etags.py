@@ -18,9 +18,9 @@ _REVISION = re.compile(r"([1-9]\d{0,17})-([0-9a-f]{1,12})")
 
 
 def etag(stored: StoredSchedule, health: Health | None = None) -> dict[str, str]:
-    """Another one whenever the answer is another one: also when it fired, failed or ended, which is no new version.
+    """The header `ETag`. It changes with the version, and when the schedule fires, fails or ends.
 
-    As long as nothing has happened to it, the one of an answer without its health is the same.
+    An answer without `health` has the same ETag as one with it until the first fire.
     """
     moves = f"{stored.state} {stored.next_fire_at} {stored.reason}"
     if health is not None and health != Health():

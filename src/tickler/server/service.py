@@ -14,7 +14,7 @@ from tickler.server.entrance.rates import failure_rates
 from tickler.server.entrance.sessions import Sessions
 from tickler.server.entrance.who import Who, who_of
 from tickler.server.live import Live
-from tickler.server.previews import Previews
+from tickler.server.per_caller_pool import PerCallerPool
 from tickler.server.settings import ServerSettings
 from tickler.server.shared_answers import Shared
 from tickler.server.stats import Stats
@@ -41,8 +41,9 @@ class Service:
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
         self.failures = failure_rates()  # of whoever shows wrong tokens
-        self.previews = Previews("tickler-preview", threads=2)
-        self.reading = Previews("tickler-reading", threads=1)  # of long bodies; a second would take its time from the loop
+        self.preview_pool = PerCallerPool("tickler-preview", threads=2)
+        # Of long bodies and payloads; a second thread would take its time from the loop.
+        self.reading_pool = PerCallerPool("tickler-reading", threads=1)
         self.pace = Pace()  # of imports
         self.numbers: Shared[Stats] = Shared()
         self.next_due: Shared[int | None] = Shared()

@@ -306,12 +306,14 @@ class ScheduleStoreContract(StoreContract):
             await schedules.patch("u1", "absent", {"payload": 3})
         assert await schedules.get("u1", "digest") == patched.schedule
 
-    async def test_of_concurrent_patches_none_is_lost(self, schedules: Schedules) -> None:
-        await schedules.put(schedule(payload={}))
+    @pytest.mark.parametrize("length", [1, 40_000])  # what is long is merged between two looks at the store
+    async def test_of_concurrent_patches_none_is_lost(self, schedules: Schedules, length: int) -> None:
+        before = {"text": "x" * length}
+        await schedules.put(schedule(payload=before))
         await asyncio.gather(*(schedules.patch("u1", "digest", {"payload": {f"k{n}": n}}) for n in range(4)))
         stored = await schedules.get("u1", "digest")
         assert stored is not None
-        assert (stored.payload, stored.version) == ({f"k{n}": n for n in range(4)}, 5)
+        assert (stored.payload, stored.version) == (before | {f"k{n}": n for n in range(4)}, 5)
 
     @pytest.mark.parametrize("version", [0, 1])
     async def test_of_concurrent_updates_of_one_version_exactly_one_wins(self, schedules: Schedules, version: int) -> None:

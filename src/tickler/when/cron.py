@@ -17,6 +17,7 @@ from tickler.when.calendar import Calendar
 from tickler.when.cron_fields import CronFields, Named
 from tickler.when.eventbridge import compile_eventbridge
 from tickler.when.hints import cron_hint, interval_hint
+from tickler.when.zone_prefix import zoned
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -30,7 +31,6 @@ MACROS = {
 LONGEST_EXPRESSION = 256
 
 _WRAPPED = re.compile(r"cron\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
-_ZONED = re.compile(r"(?:CRON_)?TZ=(\S*)\s(.*)", re.DOTALL)
 _STEPPED_RANGE = re.compile(r"(?<![^ ,])(\w+)-(\w+)/\d+(?![^ ,])")
 _STEPPED_LAST = re.compile(r"\bLW?/\w*")
 _NAMES = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)")
@@ -60,7 +60,7 @@ class Cron(Calendar):
     __slots__ = ()
 
     def __init__(self, expr: str, tz: str | None = None) -> None:
-        bare, zone = _zoned(expr, tz)
+        bare, zone = zoned(expr, tz)
         text = canonical(bare)
         try:
             fields = compile_cron(text)
@@ -130,19 +130,6 @@ def _compile_ours(expr: str) -> CronFields:
         both=sim.day_and,
     )
     return CronFields(named, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
-
-
-def _zoned(expr: str, tz: str | None) -> tuple[str, str]:
-    """The expression without `CRON_TZ=` or `TZ=` in front of it, and its zone."""
-    prefixed = _ZONED.match(expr.lstrip()) if isinstance(expr, str) and len(expr) <= LONGEST_EXPRESSION else None
-    if prefixed is None:
-        return expr, "UTC" if tz is None else tz
-    zone, bare = prefixed.groups()
-    if bare.lstrip().lower().startswith("@every"):
-        raise InvalidWhen("tz", expr, "an interval has no zone: leave out what stands before '@every'")
-    if tz not in (None, zone):
-        raise InvalidWhen("tz", expr, f"names the zone {zone!r}, and tz is {tz!r}: leave one of them out")
-    return bare, zone
 
 
 def _inside(expr: str) -> str:

@@ -12,18 +12,22 @@ from tickler.when.every import parse_every, parse_rate
 from tickler.when.once import At
 from tickler.when.weekly import Weekly, parse_weekly
 from tickler.when.when import When
+from tickler.when.zone_prefix import prefixed
+from tickler.when.zones import load_zone
 
 LONGEST_TEXT = 4_096
 
 _CALL = re.compile(r"(cron|at|rate|weekly)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 
 
-def parse_when(text: str, tz: str | None = None) -> When:
+def parse_when(text: str, tz: str | None = None, *, suggest: bool = True) -> When:
     """Read what people write and paste.
 
     `0 9 * * tue` and `@daily`, `cron(0 9 * * 1-5)`, `at(2026-03-15T00:00:00)`, `rate(5 minutes)`, `@every 1h30m`,
     `weekly(tue 09:00, thu 09:00)`, EventBridge's `cron(0 9 ? * MON-FRI *)`. The zone is that of the wall times in it, UTC where
     none is given; `CRON_TZ=Asia/Tokyo 0 9 * * *` has its own. An interval needs none and keeps none.
+
+    Without `suggest`, nobody looks for the zone that may be meant by an unknown one, which takes milliseconds.
     """
     if not isinstance(text, str):
         raise InvalidWhen("when", str(text), f"is a {type(text).__name__}: write text such as '0 9 * * tue'")
@@ -31,6 +35,9 @@ def parse_when(text: str, tz: str | None = None) -> When:
         raise InvalidWhen("when", text[:40] + "…", f"is longer than {LONGEST_TEXT} characters")
     if tz is not None and not isinstance(tz, str):
         raise UnknownTimezone(str(tz)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(tz).__name__}")
+    if not suggest:
+        named = prefixed(text)
+        _check_zones(tz, None if named is None else named.zone)
     return read_when(text, tz)
 
 
@@ -53,10 +60,21 @@ def _read_shared(text: str, tz: str | None) -> When:
     return parse_rate(body, tz) if kind == "rate" else parse_weekly(body, tz)
 
 
-def when_from_json(value: object, tz: str | None = None) -> When:
-    """Read `when` as it stands in JSON: text, or `{"weekly": {"tue": {"time": "09:00"}, "mon": {"time": null}}}`."""
+def when_from_json(value: object, tz: str | None = None, *, suggest: bool = True) -> When:
+    """Read `when` as it stands in JSON: text, or `{"weekly": {"tue": {"time": "09:00"}, "mon": {"time": null}}}`.
+
+    `suggest` is that of `parse_when`.
+    """
     if isinstance(value, str):
-        return parse_when(value, tz)
+        return parse_when(value, tz, suggest=suggest)
     if isinstance(value, Mapping) and list(value) == ["weekly"]:
+        if not suggest:
+            _check_zones(tz)
         return Weekly(value["weekly"], tz="UTC" if tz is None else tz)
     raise InvalidWhen("when", str(value)[:200], 'give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}')
+
+
+def _check_zones(*names: str | None) -> None:
+    """`UnknownTimezone` without a suggestion. An empty name is refused for what it is, by whoever reads it."""
+    for name in filter(None, names):
+        load_zone(name, suggest=False)

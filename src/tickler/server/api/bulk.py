@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from tickler.bulk import LineResult, export_lines, import_lines
 from tickler.errors import PartlyWritten, TicklerError
 from tickler.schedule import Schedule, StoredSchedule
 from tickler.schedules import Schedules
+from tickler.server.bodies import aside_of
 from tickler.server.deeds import Touched, note_of_many
 from tickler.server.entrance.who import Who
 from tickler.server.problems import Refused, problem_of
@@ -65,7 +65,7 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
             _pieces(request),
             check=lambda schedule: _check(who, schedule),
             pace=service.pace,
-            aside=partial(service.reading.work_out, who.token_id or ""),
+            aside=aside_of(request),
         ):
             put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
             if result.error is None and result.owner is not None:

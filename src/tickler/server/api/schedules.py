@@ -11,10 +11,11 @@ from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
 from tickler.fires import health_to_json
+from tickler.payload_patch import encoded_patch
 from tickler.schedule import Schedule, State, StoredSchedule
 from tickler.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules import Written, cursor_after
-from tickler.server.bodies import ACCEPT_PATCH, answered, body_of, empty_body, merge_patch_of
+from tickler.server.bodies import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
 from tickler.server.deeds import note
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.problems import Refused
@@ -50,13 +51,18 @@ async def patch_schedule(request: Asked) -> Response[bytes]:
     """Change some fields and keep the rest: a JSON merge patch. With `If-Match` only if it is at that version."""
     Query(request)
     owner, key = place(request)
-    fields = _fields(await merge_patch_of(request), owner, key)
+    fields = await merge_patch_of(request, lambda body: encoded_patch(_fields(body, owner, key)))
     written = await service_of(request).tickler.schedules.patch(
-        owner, key, fields, version=expected_by(request), check=lambda schedule: check_target(caller(request), schedule.target)
+        owner,
+        key,
+        fields,
+        version=expected_by(request),
+        check=lambda schedule: check_target(caller(request), schedule.target),
+        aside=aside_of(request),
     )
-    await note(
-        request, "patched", owner=owner, key=key, detail=f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-    )
+    if written.is_changed:
+        names = ", ".join(sorted(fields))
+        await note(request, "patched", owner=owner, key=key, detail=f"{names}: version {written.schedule.version}")
     return _written(request, written)
 
 
@@ -175,7 +181,10 @@ async def preview(request: Asked) -> Response[bytes]:
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
     count, start = query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after
-    return await _preview(request, when, count, start, target=query.text("target"))
+    target = query.text("target")
+    if target is not None and "write" not in caller(request).scopes:  # warnings tell which networks workers reach
+        raise Refused(403, "only a token with the scope 'write' is told about targets: leave target out", "target")
+    return await _preview(request, when, count, start, target=target)
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
@@ -217,8 +226,8 @@ async def _preview(
     request: Asked, when: When, count: int, after: int, until: int | None = None, target: str | None = None
 ) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
-    previews, asking = service_of(request).previews, caller(request).token_id or ""
-    following = await previews.work_out(asking, lambda: list(marked(when, after, count, until)))
+    pool, asking = service_of(request).preview_pool, caller(request).token_id or ""
+    following = await pool.run(asking, lambda: list(marked(when, after, count, until)))
     instants = [each.to_json() for each in following]
     found = {"when": str(when), "tz": when.tz, "words": in_words(when), "next": instants}
     warnings = service_of(request).tickler.warnings(target)

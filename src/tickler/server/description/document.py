@@ -50,7 +50,14 @@ _PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "after_instant": ("after", _INSTANT),
     "when": ("when", {"type": "string", "minLength": 1, "maxLength": 4_096, "format": "when"}),
     "tz": ("tz", {"type": "string", "default": "UTC", "format": "time-zone"}),
-    "target": ("target", {"type": "string", "maxLength": 2_048, "description": "a URL that fires are to go to"}),
+    "target": (
+        "target",
+        {
+            "type": "string",
+            "maxLength": 2_048,
+            "description": "a URL to warn of; takes the scope write",
+        },
+    ),
     "budget_ms": ("budget_ms", {"type": "integer", "minimum": 1, "maximum": 300_000, "default": 50_000}),
     "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
 }
@@ -89,7 +96,7 @@ _IN_PATH = {"owner": _TEXT, "key": _TEXT, "fire_id": {**_TEXT, "maxLength": LONG
 _OPEN = ("/health/live", "/health/ready")
 _REMOVED = {
     "schema": {"type": "string"},
-    "description": "fields that were there before and are not any more, with commas: `target, policy.attempts`",
+    "description": "what was there before and is not any more, with commas: `target, policy.attempts`; `paused` if it was",
 }
 
 

@@ -6,7 +6,6 @@ them first, then those between two requests. Only where all are answering a requ
 
 from __future__ import annotations
 
-import resource
 from typing import NamedTuple, Protocol
 
 MAX_CONNECTIONS = 2_048  # by default, however many files the process may open
@@ -33,12 +32,6 @@ def connection_limits(files: int | None, total: int | None = None, per_address: 
     total = most if total is None else total
     burst = 256 if files is None else min(max(files // BURST_SHARE, MIN_CONNECTIONS), 256)
     return ConnectionLimits(total, max(total // 4, 1) if per_address is None else per_address, burst)
-
-
-def file_limit() -> int | None:
-    """How many files this process may have open; None without a limit."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 class Closable(Protocol):

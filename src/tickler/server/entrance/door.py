@@ -15,9 +15,10 @@ from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from tickler.file_limit import file_limit
 from tickler.server.entrance.addresses import address_of
 from tickler.server.entrance.byte_limit import ByteLimit, HeldBytes
-from tickler.server.entrance.connection_limit import connection_limits, file_limit
+from tickler.server.entrance.connection_limit import connection_limits
 from tickler.server.entrance.incoming import BodyLimits, Incoming, too_long
 from tickler.server.entrance.rates import Rates, too_many_failures
 from tickler.server.entrance.room import Room

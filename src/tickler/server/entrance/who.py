@@ -64,7 +64,8 @@ def check_allowed(who: Who, opt: Mapping[str, Any]) -> None:
     if who.owner is not None and opt.get("all_owners"):
         raise Refused(
             403,
-            f"this is about all owners, and this token is bound to one: make one without `--owner`, with the scope {needed!r}",
+            "this token is bound to one owner, and this path serves all owners: "
+            f"create one without `--owner`, with the scope {needed!r}",
         )
     if needed not in who.scopes:
-        raise Refused(403, f"this token has not the scope {needed!r}: make one with `tickler token create --scope {needed}`")
+        raise Refused(403, f"this token lacks the scope {needed!r}: create one with `tickler token create --scope {needed}`")

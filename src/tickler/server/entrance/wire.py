@@ -12,8 +12,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tickler.deliver.sparingly import Sparingly
+from tickler.file_limit import file_limit
 from tickler.server.entrance.addresses import caller_address, is_within, networks_of
-from tickler.server.entrance.connection_limit import ConnectionLimit, connection_limits, file_limit
+from tickler.server.entrance.connection_limit import ConnectionLimit, connection_limits
 from tickler.server.problems import MEDIA_TYPE, Refused, problem_of
 from tickler.server.settings import ServerSettings
 

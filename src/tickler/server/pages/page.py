@@ -202,7 +202,6 @@ def _made() -> Environment:
         "local": local,
         "iso": iso,
         "utc": utc,
-        "pretty": pretty,
         "span": span,
         "at_least": at_least,
         "with_code": with_code,

@@ -13,7 +13,7 @@ from tickler.nameless import SOMEBODY
 from tickler.schedule import StoredSchedule
 from tickler.server.deeds import note
 from tickler.server.pages.page import address, ask_first, form_of, inside, link, page, see
-from tickler.server.pages.schedules import may_edit
+from tickler.server.pages.schedules import may_edit, payload_text
 from tickler.server.pages.timeline import timeline
 from tickler.server.seen import fires_seen, history_seen, names_workers
 from tickler.server.service import Asked, caller, service_of
@@ -49,6 +49,7 @@ async def schedule(request: Asked) -> Response[str]:
     return await page(
         request, "schedule", "schedules",
         owner=owner, key=key, stored=stored, history=history, health=health,
+        payload="" if stored is None else await payload_text(request, stored),
         warnings=[] if stored is None else tickler.warnings(stored.target),
         may_edit=stored is not None and may_edit(caller(request), stored.target),
         fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,

@@ -10,6 +10,7 @@ from litestar import Response, get, post
 from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
+from tickler.payload import held_payload, payload_bytes
 from tickler.policy import policy_to_json
 from tickler.revision import Expected, Revision
 from tickler.schedule import Schedule, State, StoredSchedule, declared_fields
@@ -81,7 +82,7 @@ async def edit(request: Asked) -> Response[str]:
     stored = await schedule_at(request)
     if not may_edit(caller(request), stored.target):
         raise Refused(403, "its target is no URL, which this token may not write: whoever operates the service edits it")
-    return await _form(request, _fields(stored))
+    return await _form(request, _fields(stored) | {"payload": await payload_text(request, stored)})
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
@@ -169,14 +170,26 @@ def _place_of(field: str | None) -> str:
     return _PLACES.get(field.removeprefix("policy."), "form")
 
 
-def _fields(stored: StoredSchedule) -> dict[str, str]:
-    """A stored schedule as the form shows it."""
-    target, policy = stored.target, policy_to_json(stored.policy)
-    kind, to = ("none", "") if target is None else ("keep", "")
+async def payload_text(request: Asked, stored: StoredSchedule) -> str:
+    """A stored payload as pages show it; empty where there is none."""
+    return await read_aside(
+        request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty(stored.payload)
+    )
+
+
+def _kind(target: Target | None) -> tuple[str, str]:
+    """What the form shows of a target: its kind, and where it leads."""
     if isinstance(target, HttpTarget):
-        kind, to = "http", target.url
-    elif isinstance(target, PythonTarget):
-        kind, to = "python", target.handler
+        return "http", target.url
+    if isinstance(target, PythonTarget):
+        return "python", target.handler
+    return ("none", "") if target is None else ("keep", "")
+
+
+def _fields(stored: StoredSchedule) -> dict[str, str]:
+    """A stored schedule as the form shows it, without its payload."""
+    policy = policy_to_json(stored.policy)
+    kind, to = _kind(stored.target)
     shown = {
         "owner": stored.owner,
         "key": stored.key,
@@ -184,7 +197,6 @@ def _fields(stored: StoredSchedule) -> dict[str, str]:
         "tz": stored.when.tz,
         "kind": kind,
         "to": to,
-        "payload": "" if stored.payload is None else pretty(stored.payload),
         "starts_at": "" if stored.starts_at is None else iso_utc(stored.starts_at),
         "ends_at": "" if stored.ends_at is None else iso_utc(stored.ends_at),
         "enabled": "on" if stored.enabled else "",
@@ -222,7 +234,7 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
         return schedule
     if kind == "python" and "://" in to:
         raise Refused(422, 'is a URL: choose "POST to a URL" as the target, or give the name of a handler', "target.handler")
-    if kind == "keep" or (stored is not None and (_fields(stored)["kind"], _fields(stored)["to"]) == (kind, to)):
+    if kind == "keep" or (stored is not None and _kind(before) == (kind, to)):
         return schedule_with(schedule, before)
     if kind == "http" and isinstance(before, HttpTarget):
         return schedule_with(schedule, _moved(before, to))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import logging
 import resource
+import sys
 from collections.abc import Iterator
+from importlib import reload
+from pathlib import Path
 
 import pytest
 
-from tickler.cli import file_limit, serve, work
-from tickler.cli.file_limit import raise_file_limit
+import tickler
+from tickler import file_limit
+from tickler.cli import serve, work
+from tickler.file_limit import raise_file_limit
+from tickler.server.entrance.connection_limit import MAX_CONNECTIONS, connection_limits
 
 NOFILE = resource.RLIMIT_NOFILE
 
@@ -51,4 +57,24 @@ def test_work_and_serve_raise_it(command: object, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(command, "raise_file_limit", told)
     with pytest.raises(Raised):
         command.command(store="memory://")  # type: ignore[attr-defined]
-    assert file_limit.raise_file_limit is raise_file_limit
+
+
+def test_on_windows_there_is_no_limit_and_nothing_to_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setitem(sys.modules, "resource", None)  # as if there were no such module
+        reload(file_limit)
+        try:
+            file_limit.raise_file_limit()
+            assert file_limit.file_limit() is None
+        finally:
+            context.undo()
+            reload(file_limit)
+    assert file_limit.file_limit() == 256
+    assert connection_limits(None).total == MAX_CONNECTIONS
+
+
+def test_only_one_module_asks_for_the_limit() -> None:
+    """Elsewhere the import would fail on Windows."""
+    root = Path(tickler.__file__).parent
+    asking = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if "import resource" in path.read_text("utf-8")}
+    assert asking == {"file_limit.py"}

@@ -1,0 +1,46 @@
+"""`CRON_TZ=` or `TZ=` in front of a cron expression, which names its zone."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tickler.errors import InvalidWhen
+
+_PREFIXED = re.compile(r"\s*((?:CRON_)?TZ=)(\S*)\s*(.*)", re.DOTALL)
+_INTERVAL = re.compile(r"@every\b|rate\s*\(", re.IGNORECASE)
+_NO_CRON = re.compile(r"(at|weekly)\s*\(", re.IGNORECASE)
+
+
+class Prefixed(NamedTuple):
+    """What stands in front, the zone that it names, and the expression behind it."""
+
+    prefix: str
+    zone: str
+    expression: str
+
+
+def prefixed(text: str) -> Prefixed | None:
+    """None where nothing stands in front."""
+    found = _PREFIXED.fullmatch(text)
+    return None if found is None else Prefixed(*found.groups())
+
+
+def zoned(text: str, tz: str | None) -> tuple[str, str]:
+    """A cron expression without what stands in front of it, and its zone: that, or `tz`, or UTC."""
+    found = prefixed(text) if isinstance(text, str) else None
+    if found is None:
+        return text, "UTC" if tz is None else tz
+    prefix, zone, bare = found
+    if _INTERVAL.match(bare):
+        raise InvalidWhen("tz", text, f"an interval has no zone: leave out {prefix + zone!r}")
+    if not zone:
+        raise InvalidWhen(
+            "tz", text, f"names no zone: write '{prefix}Europe/Paris 0 9 * * *', or leave out {prefix!r} and set tz"
+        )
+    if (kind := _NO_CRON.match(bare)) is not None:
+        remedy = f"leave out {prefix + zone!r}, and set tz to {zone!r}"
+        raise InvalidWhen("tz", text, f"{prefix!r} is for cron expressions, not for {kind[1].lower()}(…): {remedy}")
+    if tz not in (None, zone):
+        raise InvalidWhen("tz", text, f"names the zone {zone!r}, and tz is {tz!r}: leave one of them out")
+    return bare, zone
