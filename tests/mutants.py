@@ -303,6 +303,16 @@ MUTANTS = [
            "tests/observe/test_doctor.py::test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_worth_knowing"),
     of_store("sqlite", "count what is given back", "worker = NULL, attempt = attempt - 1, reason", "worker = NULL, reason",
              "tests/conformance/test_sqlite.py::TestFires::test_what_is_given_back_can_be_given_back_again", "fires"),
+    Mutant("let a repeated release undo a later lease", "leasing.py", "lease_token=now_ms", "lease_token=None",
+           "tests/conformance/test_sqlite.py::TestFires::"
+           "test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone"),
+    of_store("dynamodb", "take the highest attempt for the latest lease", "return fire.lease_token or 0, fire.attempt",
+             "return 0, fire.attempt", "tests/conformance/test_dynamodb.py::TestFires::"
+             "test_a_settlement_that_is_repeated_after_a_person_retried_the_fire_leaves_the_new_lease_alone", "fire_settle"),
+    Mutant("count a new lease as lost", "deliver/held_leases.py", "return fire.id, fire.attempt, fire.lease_token",
+           "return fire.id, fire.attempt, None",
+           "tests/deliver/test_held_leases.py::"
+           "test_what_another_had_is_extended_again_when_this_worker_leases_it_for_the_same_attempt"),
 ]  # fmt: skip
 
 

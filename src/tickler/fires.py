@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
@@ -45,6 +46,7 @@ RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by 
 MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
+_SEPARATOR = "\t"  # in no worker's name
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
@@ -60,6 +62,12 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     deliver_after: int | None = None  # not before this instant; while it is leased, the end of the lease
     worker: str | None = None  # who has it leased
     reason: str | None = None  # why it is dead, or was not delivered the last time
+    lease_token: int | None = None  # set by every lease after its claim: tells leases of the same worker and attempt apart
+
+    @property
+    def holder(self) -> str | None:
+        """The worker and the token of its lease, as stores keep and compare them."""
+        return self.worker if self.lease_token is None else f"{self.worker}{_SEPARATOR}{self.lease_token}"
 
     @property
     def nominal(self) -> datetime:
@@ -71,9 +79,35 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
         return Id(self.owner, self.key)
 
 
+# In the order of the columns of SQL stores.
+fire_columns = attrgetter(
+    "id", "owner", "key", "nominal_at", "opened_at", "attempt", "state", "deliver_after", "holder", "reason"
+)
+
+
 def fire_of(columns: Iterable[Any]) -> Fire:
-    """From its fields in their order, as SQL stores keep them."""
-    return Fire(**dict(zip(Fire.__struct_fields__, columns, strict=True)))
+    """From its `fire_columns`."""
+    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, holder, reason = columns
+    worker, lease_token = (None, None) if holder is None else read_holder(holder)
+    return Fire(
+        id=id,
+        owner=owner,
+        key=key,
+        nominal_at=nominal_at,
+        opened_at=opened_at,
+        attempt=attempt,
+        state=state,
+        deliver_after=deliver_after,
+        worker=worker,
+        reason=reason,
+        lease_token=lease_token,
+    )
+
+
+def read_holder(holder: str) -> tuple[str, int | None]:
+    """The worker and the lease token of a `Fire.holder`."""
+    worker, _, token = holder.partition(_SEPARATOR)
+    return (worker, int(token)) if token.isdecimal() else (holder, None)
 
 
 class Claim(NamedTuple):
@@ -215,10 +249,10 @@ class FireStore(Protocol):
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         """Record attempts and change their fires, in one transaction where the store has them.
 
-        Entries are always kept: it did happen. A fire is changed only if worker and attempt are still the caller's; those
-        that are not come back. Where one is done or dead, the earliest waiting fire of its schedule becomes open, if none
-        other is, though not before its instant. It may be called again with what it was called with, when nobody knows
-        whether it succeeded.
+        Entries are always kept: it did happen. A fire is changed only if its lease is still the caller's, by worker, attempt
+        and lease token; those whose lease is not come back. Where one is done or dead, the earliest waiting fire of its
+        schedule becomes open, if none other is, though not before its instant. It may be called again with what it was called
+        with, when nobody knows whether it succeeded.
         """
 
     async def open(self, fire: Fire) -> bool:

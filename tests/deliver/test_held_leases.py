@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tickler.deliver.held_leases import HeldLeases
 from tickler.fires import Fire
 
@@ -78,3 +80,11 @@ def test_what_is_not_held_any_more_is_forgotten() -> None:
     leases.extended(held, leases.until(NOW_MS), held[1:])
     assert leases.due([], NOW_MS) == []
     assert leases.due(held, NOW_MS + 1_000) == held
+
+
+def test_what_another_had_is_extended_again_when_this_worker_leases_it_for_the_same_attempt() -> None:
+    leases = HeldLeases(LEASE_MS, 0)
+    held = [fire("a", 0)]
+    leases.extended(held, leases.until(NOW_MS), held)
+    again = [replace(held[0], lease_token=NOW_MS + 1)]
+    assert leases.due([*held, *again], NOW_MS + 1) == again

@@ -9,7 +9,7 @@ from tickler.fires import Fire
 SLACK_MS = 1_000
 LOOKS_BEFORE_SHORTENING = 4  # so that others have noticed too that the clock was set back, before it is set forward again
 
-Name = tuple[str, int]  # a fire's id, and its attempt: what a lease is held by
+Name = tuple[str, int, int | None]  # a fire's id, its attempt and its lease token: what a lease is held by
 
 
 class HeldLeases:
@@ -36,7 +36,7 @@ class HeldLeases:
         found: list[tuple[int, str, Fire]] = []
         too_long: list[tuple[int, str, Fire]] = []
         for fire in held:
-            name = (fire.id, fire.attempt)
+            name = _name(fire)
             if name in self._lost:
                 lost.add(name)
                 continue
@@ -59,9 +59,13 @@ class HeldLeases:
     def extended(self, fires: Sequence[Fire], until_ms: int, lost: Collection[Fire]) -> None:
         """The store has extended these, but for those that are another's: they are not tried again."""
         for fire in fires:
-            self._ends[fire.id, fire.attempt] = until_ms
+            self._ends[_name(fire)] = until_ms
         for fire in lost:
-            self._lost.add((fire.id, fire.attempt))
+            self._lost.add(_name(fire))
+
+
+def _name(fire: Fire) -> Name:
+    return fire.id, fire.attempt, fire.lease_token
 
 
 def _end_and_id(found: tuple[int, str, Fire]) -> tuple[int, str]:

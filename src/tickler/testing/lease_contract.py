@@ -16,6 +16,7 @@ from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,
     HOOK,
+    KEPT_UNTIL,
     LEASE_MS,
     ONCE,
     SPREAD,
@@ -364,6 +365,38 @@ class LeaseContract(FireFixtures):
         (second,) = owed(await worker.lease(EXPIRED))
         assert await worker.settle(EXPIRED, done(first, hour(1))) == [first]
         assert await fires.get(first.id) == second
+
+    async def test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        (held,) = owed(await worker.claim(hour(1)))
+        for n in range(3):
+            earlier = held
+            assert await worker.settle(hour(1) + n, release(earlier)) == []
+            (held,) = owed(await worker.lease(hour(1) + n + 1))
+            assert (held.worker, held.attempt) == (earlier.worker, earlier.attempt)
+            assert await worker.settle(hour(1) + n + 1, release(earlier)) == [earlier]
+            assert await fires.extend([earlier], hour(3)) == [earlier]
+            assert await fires.get(held.id) == held
+        assert await worker.settle(hour(1) + 9, release(earlier), done(held, hour(1))) == [earlier]
+        assert await fires.get(held.id) is None
+
+    async def test_a_settlement_that_is_repeated_after_a_person_retried_the_fire_leaves_the_new_lease_alone(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=Policy(attempts=2)))
+        (first,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), retry(first, hour(1), hour(1)))
+        (second,) = owed(await worker.lease(hour(1)))
+        await worker.settle(hour(1), dead(second, hour(1)))
+        for n, earlier in ((1, first), (2, second)):
+            assert await fires.change(first.id, "open", hour(1) + n, expires_at=KEPT_UNTIL) is not None
+            (held,) = owed(await worker.lease(hour(1) + n))
+            assert await worker.settle(hour(1) + n, dead(earlier, hour(1))) == [earlier]
+            assert await fires.get(held.id) == held
+            assert await worker.settle(hour(1) + n, dead(earlier, hour(1)), dead(held, hour(1))) == [earlier]
+            assert [fire.id for fire in await listed(fires, "dead")] == [held.id]
 
     async def test_who_comes_after_the_schedule_is_gone_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker

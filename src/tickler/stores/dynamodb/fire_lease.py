@@ -132,9 +132,10 @@ class Leaser:
 
 def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: Order, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
+    assert fire.holder is not None
     values: Item = {
         "fire_attempt": number(fire.attempt),
-        "fire_worker": text(order.worker),
+        "fire_worker": text(fire.holder),
         "deliver_after": number(fire.deliver_after),
         fire_layout.LEASE: token,
     }

@@ -63,12 +63,12 @@ class Settler:
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, settlement.id)
             found = None if owing is None else await owing.find(fire)
-            if owing is None or found is None or (found.worker, found.attempt) != (fire.worker, fire.attempt):
+            if owing is None or found is None or (found.holder, found.attempt) != (fire.holder, fire.attempt):
                 return False
             owing.close(found, same_lease(found))
             if settlement.then == "dead":
                 reason = None if settlement.entry is None else settlement.entry.detail
-                owing.add(replace(found, state="dead", deliver_after=None, worker=None, reason=reason))
+                owing.add(replace(found, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             owing.wake(now_ms)
             if not await owing.write():
                 return True
@@ -92,12 +92,19 @@ class Settler:
 
 
 def _latest(fires: Iterable[Fire]) -> dict[str, Fire]:
-    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain."""
+    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain.
+
+    The attempt alone does not tell: it starts again when a person retries a dead fire.
+    """
     latest: dict[str, Fire] = {}
     for fire in fires:
-        if fire.id not in latest or fire.attempt > latest[fire.id].attempt:
+        if fire.id not in latest or _age(fire) > _age(latest[fire.id]):
             latest[fire.id] = fire
     return latest
+
+
+def _age(fire: Fire) -> tuple[int, int]:
+    return fire.lease_token or 0, fire.attempt
 
 
 def _change(settlement: Settlement, now_ms: int) -> Change | None:

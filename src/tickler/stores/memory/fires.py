@@ -206,13 +206,14 @@ class MemoryFires:
         if settlement.then == "done":
             del fires[fire.id]
         elif settlement.then == "retry":
-            fires[fire.id] = replace(fire, deliver_after=settlement.deliver_after, worker=None, reason=reason)
+            fires[fire.id] = replace(fire, deliver_after=settlement.deliver_after, worker=None, lease_token=None, reason=reason)
         elif settlement.then == "dead":
-            fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, reason=reason)
+            fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason)
         else:
             deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
             reason = settlement.reason or fire.reason
-            fires[fire.id] = replace(fire, deliver_after=deliver_after, worker=None, attempt=fire.attempt - 1, reason=reason)
+            given_back = replace(fire, deliver_after=deliver_after, worker=None, lease_token=None, reason=reason)
+            fires[fire.id] = replace(given_back, attempt=fire.attempt - 1)
 
     def _wake(self, id: Id, now_ms: int) -> None:
         """Open the first that waits, unless one is open."""
@@ -232,7 +233,7 @@ class MemoryFires:
     def _still(self, fire: Fire) -> bool:
         """Whether the lease is still the one that was given."""
         stored = self._tables.fires.get(fire.id)
-        return stored is not None and (stored.worker, stored.attempt) == (fire.worker, fire.attempt)
+        return stored is not None and (stored.holder, stored.attempt) == (fire.holder, fire.attempt)
 
     def _has_target(self, id: Id) -> bool:
         stored = self._schedules.read(id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
-from operator import attrgetter
 from typing import Literal, TypeVar
 
 import msgspec
@@ -23,6 +22,7 @@ from tickler.fires import (
     Settlement,
     cancelled,
     entry_number,
+    fire_columns,
     fire_of,
     retried,
 )
@@ -106,9 +106,9 @@ _LEASES = """
 _OF_LEASE = """
         WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
             AND f.worker = lease.worker AND f.attempt = lease.attempt
-        RETURNING lease.id, lease.attempt
+        RETURNING lease.id, lease.worker, lease.attempt
     )
-    SELECT id, attempt FROM lease WHERE (id, attempt) NOT IN (SELECT id, attempt FROM changed)
+    SELECT id, worker, attempt FROM lease WHERE (id, worker, attempt) NOT IN (SELECT id, worker, attempt FROM changed)
 """
 # Each answers with those whose lease is not the caller's any more: as a rule none.
 _SETTLE = {
@@ -143,7 +143,7 @@ _EXTEND = f"""
             FOR UPDATE OF held SKIP LOCKED
         )) AND f.id = lease.id
     )
-    SELECT lease.id, lease.attempt FROM lease WHERE NOT EXISTS (
+    SELECT lease.id, lease.worker, lease.attempt FROM lease WHERE NOT EXISTS (
         SELECT FROM {{schema}}.tickler_fires f
         WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
             AND f.worker = lease.worker AND f.attempt = lease.attempt
@@ -230,7 +230,6 @@ T = TypeVar("T")
 
 _LAST = ((1 << 63) - 1, (1 << 63) - 1)
 
-_columns = attrgetter(*Fire.__struct_fields__)
 _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
@@ -307,7 +306,7 @@ class PostgresFires:
             return []
         sql = self._database.sql(_EXTEND)
         lost = {tuple(row) for row in await self._database.claim(lambda connection: connection.fetch(sql, *transposed(leases)))}
-        return [fire for fire in fires if (fire.id, fire.attempt) in lost]
+        return [fire for fire in fires if (fire.id, fire.holder, fire.attempt) in lost]
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
@@ -319,20 +318,20 @@ class PostgresFires:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
             await remember(connection, self._database, entries, expires_at)
-            lost: set[tuple[str, int]] = set()
+            lost: set[tuple[str, str, int]] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
                 lost |= await self._settle(connection, then, leases)
             await self._wake(connection, (each.id for _, each in owed if each.then in ("done", "dead")), now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
-            return [fire for fire, _ in owed if (fire.id, fire.attempt) in lost]
+            return [fire for fire, _ in owed if (fire.id, fire.holder, fire.attempt) in lost]
 
         return await self._database.claim(work)
 
     async def open(self, fire: Fire) -> bool:
         async def work(connection: Connection) -> bool:
-            opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *_columns(fire)) == "INSERT 0 1"
+            opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *fire_columns(fire)) == "INSERT 0 1"
             if opened:
                 await self._database.notify(connection)
             return opened
@@ -415,19 +414,19 @@ class PostgresFires:
         """Open fires; the claims, but for those whose fire was open already."""
         if not opened.fires:
             return opened.claims
-        found = await connection.fetch(self._database.sql(OPEN), *transposed([_columns(fire) for fire in opened.fires]))
+        found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
         refused = {row[0] for row in found}
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
-    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, int]]:
-        """Id and attempt of each lease that has ended, and whose fire is not changed."""
+    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, str, int]]:
+        """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""
         return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
         changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
         if changed:
             columns = [
-                (fire.owner, fire.key, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason)
+                (fire.owner, fire.key, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.holder, fire.reason)
                 for fire in changed
             ]
             await connection.execute(self._database.sql(_LEASE), *transposed(columns))
@@ -462,7 +461,7 @@ def _reason(settlement: Settlement) -> str | None:
 
 
 def _lease(fire: Fire, deliver_after: int | None, reason: str | None) -> tuple[object, ...]:
-    return (fire.owner, fire.key, fire.id, fire.worker, fire.attempt, deliver_after, reason)
+    return (fire.owner, fire.key, fire.id, fire.holder, fire.attempt, deliver_after, reason)
 
 
 def _in_order(fires: Sequence[tuple[Fire, T]]) -> list[tuple[Fire, T]]:

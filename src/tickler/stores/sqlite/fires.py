@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
-from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -24,6 +23,7 @@ from tickler.fires import (
     Settlement,
     cancelled,
     entry_number,
+    fire_columns,
     fire_of,
     retried,
 )
@@ -125,9 +125,6 @@ _PRUNE = """
 _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
-_columns = attrgetter(*Fire.__struct_fields__)
-
-
 class SqliteFires:
     def __init__(self, connection: Connection, index: SqliteIndex) -> None:
         self._connection = connection
@@ -202,7 +199,7 @@ class SqliteFires:
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            leases = [(fire, (*fire.schedule_id, fire.id, fire.worker, fire.attempt)) for fire in fires]
+            leases = [(fire, (*fire.schedule_id, fire.id, fire.holder, fire.attempt)) for fire in fires]
             return [fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount]
 
         return await self._connection.write(work)
@@ -301,7 +298,7 @@ class SqliteFires:
 
 def as_parameter(fires: Sequence[Fire]) -> str:
     """Of `OPEN`."""
-    return rows.as_json([_columns(fire) for fire in fires])
+    return rows.as_json([fire_columns(fire) for fire in fires])
 
 
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
@@ -317,7 +314,7 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
         return []
     if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
         connection.execute("SAVEPOINT settling")
-        leases = [(fire.owner, fire.key, fire.id, fire.worker, fire.attempt) for _, fire in owed]
+        leases = [(fire.owner, fire.key, fire.id, fire.holder, fire.attempt) for _, fire in owed]
         if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
             connection.execute("RELEASE settling")
             return []
@@ -329,7 +326,7 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
 def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
     """Change a fire if it is still leased as it was."""
     reason = None if settlement.entry is None else settlement.entry.detail
-    lease = (*fire.schedule_id, fire.id, fire.worker, fire.attempt)
+    lease = (*fire.schedule_id, fire.id, fire.holder, fire.attempt)
     if settlement.then == "done":
         changed = connection.execute(_DONE, lease)
     elif settlement.then == "retry":
@@ -347,7 +344,7 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
     connection.executemany(
         _LEASE,
         [
-            (fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason, *fire.schedule_id, fire.id)
+            (fire.attempt, fire.state, fire.deliver_after, fire.holder, fire.reason, *fire.schedule_id, fire.id)
             for fire in changed
         ],
     )
