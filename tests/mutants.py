@@ -313,6 +313,13 @@ MUTANTS = [
            "return fire.id, fire.attempt, None",
            "tests/deliver/test_held_leases.py::"
            "test_what_another_had_is_extended_again_when_this_worker_leases_it_for_the_same_attempt"),
+    of_store("postgres", "count what was locked as extended", "            gone, left = await self._extend(left, until_ms)",
+             "            gone, left = (await self._extend(left, until_ms))[0], []",
+             "tests/stores/test_postgres.py::"
+             "test_a_fire_that_somebody_has_locked_holds_up_no_other_lease_and_is_not_lost", "fires"),
+    Mutant("count what was skipped as extended", "deliver/held_leases.py", "if (name := _name(fire)) in skipped:",
+           "if (name := _name(fire)) in ():",
+           "tests/deliver/test_runner.py::test_a_lease_whose_fire_was_locked_is_extended_before_it_ends"),
 ]  # fmt: skip
 
 

@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.clock import Clock, to_datetime, to_ms
-from tickler.errors import FireNotFound, InvalidInput
+from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.index import check_limit
 from tickler.schedule import Id, StoredSchedule, check_name, checked_id
 
@@ -185,6 +185,13 @@ class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
     reason: str | None = None  # of a release: why the attempt did not begin
 
 
+class Extension(NamedTuple):
+    """The leases that an extension did not extend."""
+
+    lost: list[Fire]  # another worker has the fire, or it is settled
+    skipped: Sequence[Fire] = ()  # still the caller's; a transaction that is under way has the fire locked: ask again soon
+
+
 class FireStore(Protocol):
     """Keeps fires and their history. `now_ms` is the caller's; a store never looks at a clock.
 
@@ -243,8 +250,11 @@ class FireStore(Protocol):
         left alone; fires of `except_owners` are passed over. It ends at `max_bytes` of schedules, as `claim` does.
         """
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        """Make leases last until then; those that are not the caller's any more, being leased by another or settled."""
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        """Make leases last until then. All that the answer does not name were extended.
+
+        A fire that somebody has locked must not hold up the others: it is skipped.
+        """
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         """Record attempts and change their fires, in one transaction where the store has them.
@@ -363,8 +373,14 @@ class Fires:
         return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)
 
     async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
-        """Make leases last until then; those that are another's by now come back."""
-        return await self._store.extend(fires, to_ms(until, "until"))
+        """Make leases last until then; those that are another's by now come back.
+
+        `StoreUnavailable` when another transaction keeps one of the fires locked: call it again before the lease ends.
+        """
+        lost, skipped = await self._store.extend(fires, to_ms(until, "until"))
+        if skipped:
+            raise StoreUnavailable(f"{len(skipped)} of {len(fires)} leases were not extended: their fires are locked; try again")
+        return lost
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Fire]:
         """Record attempts and change their fires; those that are another's by now come back."""

@@ -18,7 +18,7 @@ from tickler import At, Delivery, ManualClock, PythonTarget, RunOptions, Schedul
 from tickler.clock import to_datetime
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.errors import StoreUnavailable
-from tickler.fires import Fire
+from tickler.fires import Extension, Fire
 from tickler.store import Store
 
 PATIENCE_S = 30.0
@@ -125,9 +125,9 @@ class Stub:
     async def close(self) -> None:
         self.closed += 1
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         self.extended.append(until_ms)
-        return []
+        return Extension([])
 
 
 def keeper_of(

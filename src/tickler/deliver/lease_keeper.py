@@ -119,9 +119,9 @@ class LeaseKeeper:
         due = leases.due(self._snapshot(), self._clock.now_ms())
         for start in range(0, len(due), MAX_BATCH):
             batch, until_ms = due[start : start + MAX_BATCH], leases.until(self._clock.now_ms())
-            lost = await store.fires.extend(batch, until_ms)
-            leases.extended(batch, until_ms, lost)
-            self.extended += len(batch) - len(lost)
+            extension = await store.fires.extend(batch, until_ms)
+            leases.extended(batch, until_ms, extension)
+            self.extended += len(batch) - len(extension.lost) - len(extension.skipped)
 
     def _snapshot(self) -> Sequence[Fire]:
         """What is held. Where that changes while it is read, the loop runs again and sees to its leases itself."""

@@ -314,7 +314,8 @@ class Runner:
         """Extends their leases; ids of the fires that are another's by now, as far as the store can tell."""
         fires = [claim.fire for claim in claims if claim.fire is not None]
         try:
-            return {fire.id for fire in await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))}
+            extension = await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))
+            return {fire.id for fire in extension.lost}
         except TicklerError as error:
             log.warning("leases could not be extended: %s", error)
             return set()
@@ -440,9 +441,9 @@ class Runner:
         while due := self._leases.due(self._held(), self._clock.now_ms()):
             for start in range(0, len(due), BATCH):
                 batch, until_ms = due[start : start + BATCH], self._leases.until(self._clock.now_ms())
-                lost = await self._store.fires.extend(batch, until_ms)
-                self._leases.extended(batch, until_ms, lost)
-                self.counts["leases_lost"] += len(lost)
+                extension = await self._store.fires.extend(batch, until_ms)
+                self._leases.extended(batch, until_ms, extension)
+                self.counts["leases_lost"] += len(extension.lost)
         self._keeper.beat()
 
     def _held(self) -> list[Fire]:

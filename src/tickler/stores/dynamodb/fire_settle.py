@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
-from tickler.fires import Fire, Settlement
+from tickler.fires import Extension, Fire, Settlement
 from tickler.schedule import Id
 from tickler.stores.dynamodb import fire_layout, layout
 from tickler.stores.dynamodb.fire_change import Change, change_leased
@@ -48,11 +48,12 @@ class Settler:
         all_of(await in_turns(list(finished), self._delete_finished))
         return lost
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         latest = _latest(fires)
         changes = [Change(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
-        return [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
+        lost = [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
+        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # it was changed meanwhile
 
     async def _in_turn(self, settlements: Sequence[Settlement], now_ms: int) -> list[Fire]:
         """Settlements of one schedule; those fires that are not the caller's any more."""

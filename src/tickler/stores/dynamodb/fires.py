@@ -12,7 +12,20 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import BY_HAND, MAX_CLAIM_BYTES, Claim, Due, Entry, Fire, FireState, Health, Settlement, cancelled, retried
+from tickler.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Extension,
+    Fire,
+    FireState,
+    Health,
+    Settlement,
+    cancelled,
+    retried,
+)
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
@@ -79,7 +92,7 @@ class DynamodbFires:
                 await self._release(await work, order)
             raise
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         return await self._settler.extend(fires, until_ms)
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:

@@ -15,6 +15,7 @@ from tickler.fires import (
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
@@ -108,11 +109,11 @@ class MemoryFires:
             self._wake(Id(fire.owner, fire.key), now_ms)
         return result.claims
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         for fire in fires:
             if self._still(fire):
                 self._tables.fires[fire.id] = replace(self._tables.fires[fire.id], deliver_after=until_ms)
-        return [fire for fire in fires if not self._still(fire)]
+        return Extension([fire for fire in fires if not self._still(fire)])
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         tables = self._tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Literal, TypeVar
@@ -16,6 +17,7 @@ from tickler.fires import (
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
@@ -103,12 +105,16 @@ _LEASES = """
             AS lease (owner, key, id, worker, attempt, deliver_after, reason)
     ), changed AS (
 """
-_OF_LEASE = """
-        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
+_SAME_LEASE = """
+            f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
             AND f.worker = lease.worker AND f.attempt = lease.attempt
+"""
+_UNCHANGED = "(id, worker, attempt) NOT IN (SELECT id, worker, attempt FROM changed)"
+_OF_LEASE = f"""
+        WHERE {_SAME_LEASE}
         RETURNING lease.id, lease.worker, lease.attempt
     )
-    SELECT id, worker, attempt FROM lease WHERE (id, worker, attempt) NOT IN (SELECT id, worker, attempt FROM changed)
+    SELECT id, worker, attempt FROM lease WHERE {_UNCHANGED}
 """
 # Each answers with those whose lease is not the caller's any more: as a rule none.
 _SETTLE = {
@@ -131,7 +137,8 @@ _SETTLE = {
         """,
     }.items()
 }
-# Fires that somebody has locked are passed over: they are being settled, or taken over, and nobody else can have them meanwhile.
+# Fires that somebody has locked are passed over: they are being settled, taken over, or looked at. Answers with those that were
+# not extended, and whether they were still the caller's when the statement began.
 _EXTEND = f"""
     {_LEASES}
         UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease
@@ -141,13 +148,11 @@ _EXTEND = f"""
                 AND held.worker = lease.worker AND held.attempt = lease.attempt
             ORDER BY held.owner, held.key, held.id
             FOR UPDATE OF held SKIP LOCKED
-        )) AND f.id = lease.id
+        )) AND {_SAME_LEASE}
+        RETURNING lease.id, lease.worker, lease.attempt
     )
-    SELECT lease.id, lease.worker, lease.attempt FROM lease WHERE NOT EXISTS (
-        SELECT FROM {{schema}}.tickler_fires f
-        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
-            AND f.worker = lease.worker AND f.attempt = lease.attempt
-    )
+    SELECT id, worker, attempt, EXISTS (SELECT FROM {{schema}}.tickler_fires f WHERE {_SAME_LEASE})
+    FROM lease WHERE {_UNCHANGED}
 """
 _ANY_WAITS = "SELECT EXISTS (SELECT FROM {schema}.tickler_fires WHERE state = 'waiting')"
 _WAKE = """
@@ -228,6 +233,9 @@ _COUNT_EXPIRED = """
 """
 T = TypeVar("T")
 
+EXTEND_TRIES = 3
+LOCKED_PAUSE_S = 0.02
+
 _LAST = ((1 << 63) - 1, (1 << 63) - 1)
 
 _decode_entry = msgspec.json.Decoder(Entry).decode
@@ -300,13 +308,18 @@ class PostgresFires:
 
         return await self._database.claim(work)
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        leases = [_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])]
-        if not leases:
-            return []
-        sql = self._database.sql(_EXTEND)
-        lost = {tuple(row) for row in await self._database.claim(lambda connection: connection.fetch(sql, *transposed(leases)))}
-        return [fire for fire in fires if (fire.id, fire.holder, fire.attempt) in lost]
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        """What is locked is asked for a few times: most locks last for milliseconds."""
+        lost: list[Fire] = []
+        left: Sequence[Fire] = fires
+        for attempt in range(EXTEND_TRIES):
+            if not left:
+                break
+            if attempt:
+                await asyncio.sleep(LOCKED_PAUSE_S)
+            gone, left = await self._extend(left, until_ms)
+            lost += gone
+        return Extension(lost, left)
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
@@ -417,6 +430,15 @@ class PostgresFires:
         found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
         refused = {row[0] for row in found}
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
+
+    async def _extend(self, fires: Sequence[Fire], until_ms: int) -> tuple[Sequence[Fire], Sequence[Fire]]:
+        """Those that are not the caller's any more, and those that were locked."""
+        leases = transposed([_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])])
+        sql = self._database.sql(_EXTEND)
+        found = await self._database.claim(lambda connection: connection.fetch(sql, *leases))
+        still = {(id, holder, attempt): is_held for id, holder, attempt, is_held in found}
+        named = [(fire, still.get((fire.id, fire.holder, fire.attempt))) for fire in fires]
+        return [fire for fire, is_held in named if is_held is False], [fire for fire, is_held in named if is_held]
 
     async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, str, int]]:
         """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""

@@ -17,6 +17,7 @@ from tickler.fires import (
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
@@ -197,10 +198,10 @@ class SqliteFires:
 
         return await self._connection.write(work)
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        def work(connection: sqlite3.Connection) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        def work(connection: sqlite3.Connection) -> Extension:
             leases = [(fire, (*fire.schedule_id, fire.id, fire.holder, fire.attempt)) for fire in fires]
-            return [fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount]
+            return Extension([fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount])
 
         return await self._connection.write(work)
 
