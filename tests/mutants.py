@@ -239,8 +239,8 @@ MUTANTS = [
            "tests/deliver/test_queue.py::test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang"),
     Mutant("leave the leases of a busy loop to end", "deliver/runner.py", "LeaseKeeper(reopen, clock", "LeaseKeeper(None, clock",
            "tests/deliver/test_lease_keeper.py::test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keeps_its_fires"),
-    Mutant("keep the dead waiting", "deliver/options.py", "timedelta = timedelta(seconds=10)  # how long after",
-           "timedelta = timedelta(seconds=60)  # how long after",
+    Mutant("keep the dead waiting", "deliver/options.py",
+           "DEFAULT_LEASE = timedelta(seconds=10)", "DEFAULT_LEASE = timedelta(seconds=60)",
            "tests/deliver/test_runner.py::test_what_a_killed_worker_had_is_taken_over_within_15_seconds"),
     Mutant("take over as soon as the store is back", "deliver/runner.py", "                self._steady.doubt()\n", "",
            "tests/deliver/test_runner.py::"
@@ -320,6 +320,11 @@ MUTANTS = [
     Mutant("count what was skipped as extended", "deliver/held_leases.py", "if (name := _name(fire)) in skipped:",
            "if (name := _name(fire)) in ():",
            "tests/deliver/test_runner.py::test_a_lease_whose_fire_was_locked_is_extended_before_it_ends"),
+    Mutant("let the thread that keeps leases end with an error", "deliver/lease_keeper.py", "except Exception as error:",
+           "except (TicklerError, OSError) as error:",
+           "tests/deliver/test_lease_keeper.py::test_whatever_a_store_raises_is_said_once_and_it_is_asked_again"),
+    Mutant("give short leases where nobody keeps them", "tickler.py", "if shared and reopen is None:", "if False:",
+           "tests/test_connect.py::test_a_worker_on_a_pool_has_longer_leases_since_nobody_keeps_them"),
 ]  # fmt: skip
 
 

@@ -101,8 +101,7 @@ class Runner:
         self._steady = Steady(options.lease.total_seconds())
         self._claim_size = ClaimSize(options.in_flight, BATCH)
         self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
-        timing = KeeperTiming(self._lease_ms, self._ahead_ms, (options.longest + options.lease).total_seconds())
-        self._keeper = LeaseKeeper(reopen, clock, self._held, timing)
+        self._keeper = LeaseKeeper(reopen, clock, self._held, KeeperTiming(self._lease_ms, self._ahead_ms))
         self._extends = True  # the last extension succeeded
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
