@@ -325,6 +325,18 @@ MUTANTS = [
            "tests/deliver/test_lease_keeper.py::test_whatever_a_store_raises_is_said_once_and_it_is_asked_again"),
     Mutant("give short leases where nobody keeps them", "tickler.py", "if shared and reopen is None:", "if False:",
            "tests/test_connect.py::test_a_worker_on_a_pool_has_longer_leases_since_nobody_keeps_them"),
+    Mutant("count a retried fire from its first opening", "stores/sqlite/fires.py", "SET opened_at = ?, attempt = 0",
+           "SET opened_at = coalesce(opened_at, ?), attempt = 0",
+           "tests/conformance/test_sqlite.py::TestFires::"
+           "test_a_dead_fire_is_sent_again_from_now_on_with_no_attempts_counted"),
+    Mutant("lease what is given back at most once without bounds", "deliver/hands.py", "if is_at_most_once(claim))",
+           "if claim.fire is None)",
+           "tests/deliver/test_give_back.py::"
+           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+    Mutant("claim on after a lease of what is delivered at most once", "deliver/runner.py",
+           "self._claim_size.leased(sum(map(is_at_most_once, claims)))", "pass",
+           "tests/deliver/test_give_back.py::"
+           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
 ]  # fmt: skip
 
 

@@ -119,6 +119,11 @@ class Claim(NamedTuple):
     due_at: int  # the nominal instant, plus the offset of the schedule's spread
 
 
+def is_at_most_once(claim: Claim) -> bool:
+    """Whether it is lost with its worker. One that was given back, or that a person triggered, has a fire all the same."""
+    return claim.fire is None or claim.schedule.policy.delivery == "at-most-once"
+
+
 class Due(NamedTuple):
     """Something that waits to be taken: a row of the index that is due, or an open fire."""
 
@@ -271,7 +276,7 @@ class FireStore(Protocol):
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
     ) -> Fire | None:
-        """Send a dead fire again from now on, with no attempts counted, or cancel one that is not leased right now.
+        """Send a dead fire again, as if it was opened now and with no attempts counted, or cancel one that is not leased now.
 
         The fire as it was; None, and nothing done, when there is none in such a state. Either leaves an entry that says why.
         """
@@ -398,7 +403,7 @@ class Fires:
         now_ms = self._clock.now_ms()
         refused = "there is no dead fire of that id: see fires.list(state='dead')"
         fire = await self._change(fire_id, "open", now_ms, by, refused)
-        return replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
+        return sent_again(fire, now_ms)
 
     async def retry_all(self, *, owner: str | None = None, key: str | None = None, by: str | None = None) -> int:
         """Send every dead fire of a schedule, of an owner or of all again that is dead by now; how many there were."""
@@ -534,6 +539,11 @@ def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | No
         deliver_after=deliver_after,
         reason=reason,
     )
+
+
+def sent_again(fire: Fire, now_ms: int) -> Fire:
+    """A dead fire that a person retries: what counts from its opening, such as for how long it may be given back, counts anew."""
+    return replace(fire, state="open", opened_at=now_ms, attempt=0, deliver_after=now_ms, reason=None)
 
 
 def cancelled(fire: Fire, at: int, why: str) -> Entry:

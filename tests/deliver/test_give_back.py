@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from tickler import Delivery, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
+from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
 from tickler.deliver import retry
 from tickler.deliver.lacks import MAX_LACKS, REMEMBERED_MS, Lacks
 from tickler.deliver.retry import Next, after_release
@@ -163,6 +163,39 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
     assert dead.reason.endswith("and no other could begin it within 30 days")
     (entry,) = await bench.history()
     assert (entry.happened, entry.gave_up) == ("failed", True)
+
+
+@in_virtual_time
+async def test_a_fire_that_a_person_retries_after_30_days_may_be_given_back_for_another_30() -> None:
+    bench = Bench()
+    await bench.put(schedule())
+    bench.behave = after(0, GiveUp("not today"))
+    await asyncio.sleep(11)
+    await bench.tickler.tick()
+    bench.clock.set_by_ms += 31 * 86_400_000
+    (dead,) = await bench.fires("dead")
+    await bench.tickler.fires.retry(dead.id)
+    summary = await bench.another().tick()
+    assert (summary.dead, summary.given_back) == (0, 1)
+
+
+@pytest.mark.parametrize("per_owner", [3, 10])
+@in_virtual_time
+async def test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone(per_owner: int) -> None:
+    bench = Bench()
+    await bench.put(*many(60, policy=AT_MOST_ONCE), *many(60, 3_600.0, AT_MOST_ONCE, owner="u2"))
+    await asyncio.sleep(11)
+    await bench.another().tick()
+    for n in range(60):
+        await bench.tickler.trigger("u2", f"k{n:05}")
+    bench.behave = after(25)
+    async with bench.running(RunOptions(in_flight=10, per_owner=per_owner)):
+        await asyncio.sleep(20)
+        leased = [fire for fire in await bench.fires() if fire.worker is not None]
+        assert len(leased) <= 15, "a kill would lose what waits behind them"
+        await asyncio.sleep(1_200)
+        assert await bench.fires() == []
+    assert len(bench.arrived) == 120
 
 
 def test_what_is_lacking_is_forgotten_when_nobody_asks_for_it_any_more() -> None:

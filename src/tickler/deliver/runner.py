@@ -25,7 +25,7 @@ from tickler.deliver.options import RunOptions
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import MAX_CLAIM_BYTES, Claim, Due, Fire
+from tickler.fires import MAX_CLAIM_BYTES, Claim, Due, Fire, is_at_most_once
 from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.workers import workers
@@ -345,7 +345,7 @@ class Runner:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
         head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
-        return await self._store.fires.lease(
+        claims = await self._store.fires.lease(
             now_ms - head_start_ms,
             min(room, BATCH),
             self._worker,
@@ -355,6 +355,8 @@ class Runner:
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
         )
+        self._claim_size.leased(sum(map(is_at_most_once, claims)))
+        return claims
 
     async def _others_have_it(self, now_ms: int) -> bool:
         """Whether a live worker may deliver what this one cannot. Looked up when something new is missing, and else seldom."""

@@ -25,6 +25,7 @@ from tickler.fires import (
     Settlement,
     cancelled,
     retried,
+    sent_again,
 )
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
@@ -161,7 +162,7 @@ class DynamodbFires:
         owing.close(fire, unchanged(fire))
         owing.remember(entries, expires_at)
         if to == "open":
-            owing.add(replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None))
+            owing.add(sent_again(fire, now_ms))
         else:
             owing.wake(now_ms)
         return not await owing.write()

@@ -23,6 +23,7 @@ from tickler.fires import (
     cancelled,
     entry_number,
     retried,
+    sent_again,
 )
 from tickler.leasing import lease
 from tickler.owed import Batch
@@ -142,7 +143,7 @@ class MemoryFires:
         if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
             return None
         if to == "open":
-            self._tables.fires[fire_id] = replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
+            self._tables.fires[fire_id] = sent_again(fire, now_ms)
             self._tables.remember([retried(fire, now_ms, why)], expires_at)
         else:
             del self._tables.fires[fire_id]

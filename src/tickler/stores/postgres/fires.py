@@ -95,6 +95,11 @@ _LEASE = """
         AS new (owner, key, id, attempt, state, deliver_after, worker, reason)
     WHERE f.owner = new.owner AND f.key = new.key AND f.id = new.id
 """
+_SEND_AGAIN = """
+    UPDATE {schema}.tickler_fires SET
+        opened_at = $4, attempt = 0, state = 'open', deliver_after = $4, worker = NULL, reason = NULL
+    WHERE owner = $1 AND key = $2 AND id = $3
+"""
 _CANCEL = """
     DELETE FROM {schema}.tickler_fires f USING unnest($1::text[], $2::text[], $3::text[]) AS gone (owner, key, id)
     WHERE f.owner = gone.owner AND f.key = gone.key AND f.id = gone.id
@@ -358,13 +363,12 @@ class PostgresFires:
             fire = await self._get(connection, fire_id, "FOR UPDATE")
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
-            place = [[fire.owner], [fire.key], [fire.id]]
             await self._database.notify(connection)
             if to == "open":
-                await connection.execute(self._database.sql(_LEASE), *place, [0], ["open"], [now_ms], [None], [None])
+                await connection.execute(self._database.sql(_SEND_AGAIN), *fire.schedule_id, fire.id, now_ms)
                 await remember(connection, self._database, [retried(fire, now_ms, why)], expires_at)
                 return fire
-            await connection.execute(self._database.sql(_CANCEL), *place)
+            await connection.execute(self._database.sql(_CANCEL), [fire.owner], [fire.key], [fire.id])
             await self._wake(connection, [fire.schedule_id], now_ms)
             await remember(connection, self._database, [cancelled(fire, now_ms, why)], expires_at)
             return fire

@@ -61,6 +61,10 @@ _LEASE = """
     UPDATE tickler_fires SET attempt = ?, state = ?, deliver_after = ?, worker = ?, reason = ?
     WHERE owner = ? AND key = ? AND id = ?
 """
+_SEND_AGAIN = """
+    UPDATE tickler_fires SET opened_at = ?, attempt = 0, state = 'open', deliver_after = ?, worker = NULL, reason = NULL
+    WHERE owner = ? AND key = ? AND id = ?
+"""
 _OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
 _CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
 _DONE = f"DELETE FROM tickler_fires {_OF_LEASE}"
@@ -232,7 +236,7 @@ class SqliteFires:
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             if to == "open":
-                connection.execute(_LEASE, (0, "open", now_ms, None, None, *fire.schedule_id, fire.id))
+                connection.execute(_SEND_AGAIN, (now_ms, now_ms, *fire.schedule_id, fire.id))
                 remember(connection, [retried(fire, now_ms, why)], expires_at)
                 return fire
             connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
