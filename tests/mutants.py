@@ -337,6 +337,26 @@ MUTANTS = [
            "self._claim_size.leased(sum(map(is_at_most_once, claims)))", "pass",
            "tests/deliver/test_give_back.py::"
            "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+    Mutant("leave everything to workers that have the handler", "deliver/runner.py",
+           "            now_ms,\n            min(room, BATCH),",
+           "            now_ms - head_start_ms,\n            min(room, BATCH),",
+           "tests/deliver/test_give_back.py::"
+           "test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself"),
+    Mutant("leave fires to workers that do not say what they have", "deliver/runner.py", "any(other.has(label) for other",
+           "any(other.can_deliver_to(label) for other",
+           "tests/deliver/test_give_back.py::"
+           "test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_that_it_would_take_it"),
+    *(
+        of_store(store, "give nobody a head start", old, new,
+                 f"tests/conformance/test_{store}.py::TestFires::"
+                 "test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is", module)
+        for store, old, new, module in (
+            ("memory", "(head_start_ms if fire.is_given_back else 0)", "0", "fires"),
+            ("sqlite", "f.reason NOT LIKE", "f.reason LIKE", "fires"),
+            ("postgres", "AND ($5 = 0 OR f.reason", "AND ($5 >= 0 OR f.reason", "fires"),
+            ("dynamodb", "(order.head_start_ms if fire.is_given_back else 0)", "0", "fire_lease"),
+        )
+    ),
 ]  # fmt: skip
 
 

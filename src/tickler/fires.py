@@ -70,6 +70,11 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
         return self.worker if self.lease_token is None else f"{self.worker}{_SEPARATOR}{self.lease_token}"
 
     @property
+    def is_given_back(self) -> bool:
+        """Whether the worker that had it last could not begin its attempt."""
+        return self.reason is not None and self.reason.startswith(GIVEN_BACK)
+
+    @property
     def nominal(self) -> datetime:
         """The instant the schedule named."""
         return to_datetime(self.nominal_at)
@@ -246,6 +251,7 @@ class FireStore(Protocol):
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
 
@@ -253,6 +259,9 @@ class FireStore(Protocol):
         worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
         attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
         left alone; fires of `except_owners` are passed over. It ends at `max_bytes` of schedules, as `claim` does.
+
+        Fires whose reason says that they were given back are left to other workers until `head_start_ms` after their
+        deliver_after: for a worker that could not begin them either.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:

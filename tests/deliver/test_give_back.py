@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from tickler.deliver.retry import Next, after_release
 from tickler.deliver.shortage import Shortage
 from tickler.errors import StoreUnavailable
 from tickler.policy import DEFAULT_POLICY
-from tickler.workers import WorkerReport
+from tickler.workers import WorkerReport, report
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule, soon
 from .faulty_store import AWAY
@@ -109,6 +110,43 @@ async def test_a_worker_that_lacks_a_handler_waits_for_nobody_where_nobody_has_i
         await bench.tickler.trigger("u1", "digest")
         await asyncio.sleep(0.5)
         assert bench.keys == ["digest"]
+
+
+@in_virtual_time
+async def test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself() -> None:
+    bench = Bench()
+    other = bench.another()
+    other.handler("elsewhere")(bench.behave)
+    await bench.put(replace(schedule("theirs", 5.0), target=PythonTarget("elsewhere")), schedule(when=3_600.0))
+    async with bench.running():
+        await asyncio.sleep(8)
+        beside = asyncio.create_task(ran(other, 60))
+        await asyncio.sleep(20)  # until it knows that the other has what it lacks
+        assert await bench.happened("theirs") == ["delivered"]
+        await bench.tickler.trigger("u1", "digest")
+        await asyncio.sleep(0.5)
+        assert bench.keys == ["digest"]
+        await beside
+
+
+@pytest.mark.parametrize("says", [{"delivers_to": None}, {"doing": "not claiming: its clock is off"}, {"delivers_to": ["http"]}])
+@in_virtual_time
+async def test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_that_it_would_take_it(
+    says: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    monkeypatch.setattr("tickler.deliver.retry.MAX_RELEASE_MS", {"missing": 400, None: 400})
+    now_ms = bench.clock.now_ms()
+    told: dict[str, Any] = {"delivers_to": ["python:work"], "doing": "working", **says}
+    await report(bench.store.store().records, WorkerReport(name="w2", started_at=now_ms, seen_at=now_ms + 20_000, **told))
+    await bench.put(*many(1))
+    await asyncio.sleep(10)
+    lacking = bench.another()
+    running = asyncio.create_task(ran(lacking, 10))
+    await asyncio.sleep(9)
+    asked = bench.faults.asked["fires.settle"]
+    await running
+    assert asked > 12, "it tries again as soon as it may"
 
 
 @in_virtual_time

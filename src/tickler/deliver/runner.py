@@ -346,26 +346,27 @@ class Runner:
         self._leased_at = asyncio.get_running_loop().time()
         head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
         claims = await self._store.fires.lease(
-            now_ms - head_start_ms,
+            now_ms,
             min(room, BATCH),
             self._worker,
-            self._lease_ms + head_start_ms,
+            self._lease_ms,
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
+            head_start_ms=head_start_ms,
         )
         self._claim_size.leased(sum(map(is_at_most_once, claims)))
         return claims
 
     async def _others_have_it(self, now_ms: int) -> bool:
-        """Whether a live worker may deliver what this one cannot. Looked up when something new is missing, and else seldom."""
+        """Whether a live worker has what this one lacks. Looked up when something new is missing, and else seldom."""
         lacks, now_s = self._hands.lacks.recent(now_ms), asyncio.get_running_loop().time()
         if now_s - self._others_seen_at >= OTHERS_EVERY_S or not lacks.keys() <= self._others_asked:
             self._others_seen_at, self._others_asked = now_s, frozenset(lacks)
             others = [each for each in await workers(self._store.records, now_ms) if each.name != self._worker]
             able = [other for other in others if other.is_alive(now_ms)]
-            self._others_able = any(other.can_deliver_to(label) for other in able for label in lacks)
+            self._others_able = any(other.has(label) for other in able for label in lacks)
         return self._others_able
 
     def _claims(self) -> bool:

@@ -83,8 +83,9 @@ class DynamodbFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes)
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
         work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
         try:
             return sorted(await asyncio.shield(work), key=_order)

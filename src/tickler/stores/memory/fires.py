@@ -86,13 +86,14 @@ class MemoryFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         tables = self._tables
         due = [
             fire
             for fire in tables.fires.values()
             if fire.deliver_after is not None
-            and fire.deliver_after <= now_ms
+            and fire.deliver_after <= now_ms - (head_start_ms if fire.is_given_back else 0)
             and (expired or fire.worker is None)
             and fire.owner not in except_owners
         ]

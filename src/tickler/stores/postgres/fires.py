@@ -13,6 +13,7 @@ from tickler.advance import ROW_FORMAT
 from tickler.byte_budget import ByteBudget
 from tickler.fires import (
     BY_HAND,
+    GIVEN_BACK,
     MAX_CLAIM_BYTES,
     Claim,
     Due,
@@ -85,6 +86,7 @@ _OPEN_SINCE = f"""
     ) AS bytes
     FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
+        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= $1 - $5::bigint)
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE OF f SKIP LOCKED
 """
@@ -297,10 +299,12 @@ class PostgresFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         async def work(connection: Connection) -> list[Claim]:
             budget = ByteBudget(max_bytes)
-            found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired, list(except_owners))
+            order = (now_ms, limit, expired, list(except_owners), head_start_ms)
+            found = await connection.fetch(self._database.sql(_OPEN_SINCE), *order)
             sized = ((fire_of(row[:-1]), row[-1] or 0) for row in found)
             due = [fire for fire, size in takewhile(lambda each: budget.takes_once(each[0].schedule_id, each[1]), sized)]
             if not due:

@@ -13,6 +13,7 @@ from tickler.advance import ROW_FORMAT
 from tickler.byte_budget import ByteBudget
 from tickler.fires import (
     BY_HAND,
+    GIVEN_BACK,
     MAX_CLAIM_BYTES,
     Claim,
     Due,
@@ -46,6 +47,7 @@ SELECT_DUE = """
     LIMIT ?
 """
 _OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
+_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""
@@ -182,11 +184,14 @@ class SqliteFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         which = [_OTHER_OWNERS.format("f")] if except_owners else []
         which += [] if expired else ["AND f.worker IS NULL"]
+        which += [_HEAD_START] if head_start_ms else []
         query = _OPEN_SINCE.format(which=" ".join(which))
-        others = [rows.as_json(list(except_owners))] if except_owners else []
+        others: list[object] = [rows.as_json(list(except_owners))] if except_owners else []
+        others += [now_ms - head_start_ms] if head_start_ms else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
