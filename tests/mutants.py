@@ -357,6 +357,13 @@ MUTANTS = [
             ("dynamodb", "(order.head_start_ms if fire.is_given_back else 0)", "0", "fire_lease"),
         )
     ),
+    of_store("dynamodb", "count unknown bytes as none",
+             'return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0',
+             "return 0", "tests/stores/test_dynamodb_fires.py::"
+             "test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_there_may_be", "layout"),
+    of_store("dynamodb", "read what is dead of everybody for one owner", "    if owner is not None:\n        async for page",
+             "    if False:\n        async for page", "tests/stores/test_dynamodb_fires.py::"
+             "test_the_failing_schedules_of_an_owner_cost_nothing_for_what_is_dead_of_others", "fire_lists"),
 ]  # fmt: skip
 
 

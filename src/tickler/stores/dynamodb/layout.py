@@ -306,8 +306,15 @@ def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | No
 
 
 def body_bytes(item: Mapping[str, Attribute]) -> int:
-    """Of the schedule's whole body, as the head and its entry in `due` have it."""
-    return int(item.get("has_target", {}).get("N", 0))
+    """Of the schedule's whole body, as the head and its entry in `due` have it.
+
+    Where they do not say, as many as there may be: in heads that were written before the number was kept, whose `has_target` is
+    a BOOL, and where a schedule without a target has its body apart.
+    """
+    kept = item.get("has_target")
+    if kept is not None and "N" in kept:
+        return int(kept["N"])
+    return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0
 
 
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
