@@ -43,7 +43,7 @@ BUCKETS = 4  # of each list: puts and deletes write there, claims do not
 
 MOST_HEAD_BYTES = 1024
 CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
-FIRE_BYTES = 170  # what an open fire adds to it, for a worker's name of 40 bytes, and without a reason
+FIRE_BYTES = 184  # what an open fire adds to it, for a worker's name of 40 bytes with a lease token, and without a reason
 INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for an open fire with all that there may be to say
 LONGEST_SORT_KEY_BYTES = 1024
 MOST_BODY_BYTES = 400 * 1024
