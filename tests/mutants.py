@@ -272,8 +272,8 @@ MUTANTS = [
            "tests/deliver/test_queue.py::test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang"),
     Mutant("leave the leases of a busy loop to end", "deliver/runner.py", "LeaseKeeper(reopen, clock", "LeaseKeeper(None, clock",
            "tests/deliver/test_lease_keeper.py::test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keeps_its_fires"),
-    Mutant("keep the dead waiting", "deliver/options.py", "timedelta = timedelta(seconds=10)  # how long after",
-           "timedelta = timedelta(seconds=60)  # how long after",
+    Mutant("keep the dead waiting", "deliver/options.py",
+           "DEFAULT_LEASE = timedelta(seconds=10)", "DEFAULT_LEASE = timedelta(seconds=60)",
            "tests/deliver/test_runner.py::test_what_a_killed_worker_had_is_taken_over_within_15_seconds"),
     Mutant("take over as soon as the store is back", "deliver/runner.py", "                self._steady.doubt()\n", "",
            "tests/deliver/test_runner.py::"
@@ -336,6 +336,67 @@ MUTANTS = [
            "tests/observe/test_doctor.py::test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_worth_knowing"),
     of_store("sqlite", "count what is given back", "worker = NULL, attempt = attempt - 1, reason", "worker = NULL, reason",
              "tests/conformance/test_sqlite.py::TestFires::test_what_is_given_back_can_be_given_back_again", "fires"),
+    Mutant("let a repeated release undo a later lease", "leasing.py", "lease_token=now_ms", "lease_token=None",
+           "tests/conformance/test_sqlite.py::TestFires::"
+           "test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone"),
+    of_store("dynamodb", "take the highest attempt for the latest lease", "return fire.lease_token or 0, fire.attempt",
+             "return 0, fire.attempt", "tests/conformance/test_dynamodb.py::TestFires::"
+             "test_a_settlement_that_is_repeated_after_a_person_retried_the_fire_leaves_the_new_lease_alone", "fire_settle"),
+    Mutant("count a new lease as lost", "deliver/held_leases.py", "return fire.id, fire.attempt, fire.lease_token",
+           "return fire.id, fire.attempt, None",
+           "tests/deliver/test_held_leases.py::"
+           "test_what_another_had_is_extended_again_when_this_worker_leases_it_for_the_same_attempt"),
+    of_store("postgres", "count what was locked as extended", "            gone, left = await self._extend(left, until_ms)",
+             "            gone, left = (await self._extend(left, until_ms))[0], []",
+             "tests/stores/test_postgres.py::"
+             "test_a_fire_that_somebody_has_locked_holds_up_no_other_lease_and_is_not_lost", "fires"),
+    Mutant("count what was skipped as extended", "deliver/held_leases.py", "if (name := _name(fire)) in skipped:",
+           "if (name := _name(fire)) in ():",
+           "tests/deliver/test_runner.py::test_a_lease_whose_fire_was_locked_is_extended_before_it_ends"),
+    Mutant("let the thread that keeps leases end with an error", "deliver/lease_keeper.py", "except Exception as error:",
+           "except (TicklerError, OSError) as error:",
+           "tests/deliver/test_lease_keeper.py::test_whatever_a_store_raises_is_said_once_and_it_is_asked_again"),
+    Mutant("give short leases where nobody keeps them", "tickler.py", "if shared and reopen is None:", "if False:",
+           "tests/test_connect.py::test_a_worker_on_a_pool_has_longer_leases_since_nobody_keeps_them"),
+    Mutant("count a retried fire from its first opening", "stores/sqlite/fires.py", "SET opened_at = ?, attempt = 0",
+           "SET opened_at = coalesce(opened_at, ?), attempt = 0",
+           "tests/conformance/test_sqlite.py::TestFires::"
+           "test_a_dead_fire_is_sent_again_from_now_on_with_no_attempts_counted"),
+    Mutant("lease what is given back at most once without bounds", "deliver/hands.py", "if is_at_most_once(claim))",
+           "if claim.fire is None)",
+           "tests/deliver/test_give_back.py::"
+           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+    Mutant("claim on after a lease of what is delivered at most once", "deliver/runner.py",
+           "self._claim_size.leased(sum(map(is_at_most_once, claims)))", "pass",
+           "tests/deliver/test_give_back.py::"
+           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+    Mutant("leave everything to workers that have the handler", "deliver/runner.py",
+           "            now_ms,\n            min(room, BATCH),",
+           "            now_ms - head_start_ms,\n            min(room, BATCH),",
+           "tests/deliver/test_give_back.py::"
+           "test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself"),
+    Mutant("leave fires to workers that do not say what they have", "deliver/runner.py", "any(other.has(label) for other",
+           "any(other.can_deliver_to(label) for other",
+           "tests/deliver/test_give_back.py::"
+           "test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_that_it_would_take_it"),
+    *(
+        of_store(store, "give nobody a head start", old, new,
+                 f"tests/conformance/test_{store}.py::TestFires::"
+                 "test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is", module)
+        for store, old, new, module in (
+            ("memory", "(head_start_ms if fire.is_given_back else 0)", "0", "fires"),
+            ("sqlite", "f.reason NOT LIKE", "f.reason LIKE", "fires"),
+            ("postgres", "AND ($5 = 0 OR f.reason", "AND ($5 >= 0 OR f.reason", "fires"),
+            ("dynamodb", "(order.head_start_ms if fire.is_given_back else 0)", "0", "fire_lease"),
+        )
+    ),
+    of_store("dynamodb", "count unknown bytes as none",
+             'return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0',
+             "return 0", "tests/stores/test_dynamodb_fires.py::"
+             "test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_there_may_be", "layout"),
+    of_store("dynamodb", "read what is dead of everybody for one owner", "    if owner is not None:\n        async for page",
+             "    if False:\n        async for page", "tests/stores/test_dynamodb_fires.py::"
+             "test_the_failing_schedules_of_an_owner_cost_nothing_for_what_is_dead_of_others", "fire_lists"),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
@@ -17,9 +18,11 @@ import pytest
 from postgres_server import PostgresServer
 from tickler.clock import ManualClock, SystemClock
 from tickler.connect import BACKENDS, connect, connect_sync, parse_url, store_for_url
+from tickler.delivery import Delivery
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable, TicklerError
 from tickler.index import IndexRow
 from tickler.schedule import Schedule
+from tickler.target import PythonTarget
 from tickler.tickler import Tickler
 from tickler.when import Cron, tzdata_version
 
@@ -286,6 +289,31 @@ async def test_a_pool_of_the_callers_is_used_and_left_open(pool: asyncpg.Pool, p
     assert await pool.fetchval(f"SELECT count(*) FROM {schema}.tickler_schedules") == 1
     async with connect(postgres_url, create=False) as t:
         assert await t.schedules.get("u1", "digest") is not None
+
+
+async def test_a_worker_on_a_pool_has_longer_leases_since_nobody_keeps_them(pool: asyncpg.Pool, postgres_url: str) -> None:
+    schema = parse_qs(urlsplit(postgres_url).query)["schema"][0]
+    begun, ends = asyncio.Event(), asyncio.Event()
+    for made, lease_s in ((connect(postgres_url), 10), (connect(pool=pool, schema=schema), 60)):
+        async with made as t:
+
+            @t.handler("slow")
+            async def slow(delivery: Delivery) -> None:
+                begun.set()
+                await ends.wait()
+
+            begun.clear()
+            ends.clear()
+            await t.schedules.put(Schedule(owner="u1", key="slow", when="@daily", target=PythonTarget("slow")))
+            await t.trigger("u1", "slow")
+            running = asyncio.create_task(t.run())
+            await begun.wait()
+            (fire,) = (await t.fires.list()).items
+            ends.set()
+            t.stop()
+            await running
+            assert fire.lease_token is not None
+            assert fire.deliver_after == fire.lease_token + lease_s * 1000
 
 
 async def test_url_and_pool_exclude_each_other_and_one_is_needed(pool: asyncpg.Pool) -> None:

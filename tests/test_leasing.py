@@ -54,7 +54,8 @@ def fire(id: str = "f1", *, attempt: int = 0, worker: str | None = None, since_m
 def test_an_open_fire_is_leased_for_its_next_attempt_and_leaves_no_entry() -> None:
     result = lease([(fire(attempt=2), schedule())], NOW_MS, "w2", LEASE_MS)
     (claim,) = result.claims
-    assert claim.fire == replace(fire(attempt=2), attempt=3, deliver_after=NOW_MS + LEASE_MS, worker="w2")
+    leased = replace(fire(attempt=2), attempt=3, deliver_after=NOW_MS + LEASE_MS, worker="w2", lease_token=NOW_MS)
+    assert claim.fire == leased
     assert (claim.schedule, claim.nominal_at) == (schedule(), NOW_MS - 5_000)
     assert (result.dead, result.cancelled, result.entries) == ([], [], [])
 

@@ -55,6 +55,9 @@ def connect(
     asyncpg pool of yours, with `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are
     none: by default yes, on DynamoDB no. Nothing is ever migrated here (`tickler migrate` does that).
 
+    A worker on a pool cannot open a second connection to extend its leases while a handler keeps the event loop. So they last
+    60 s by default, instead of 10 s: what a killed worker had waits that long.
+
     Deliveries go to public addresses, and to those of `allow_networks` (or TICKLER_ALLOW_NETWORKS), such as ("10.0.0.0/8",).
     `keep_history` is for how long what happened is kept.
     """

@@ -20,13 +20,14 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from tickler.clock import Clock, to_datetime, to_ms
-from tickler.errors import FireNotFound, InvalidInput
+from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.index import check_limit
 from tickler.schedule import Id, StoredSchedule, check_name, checked_id
 
@@ -45,6 +46,7 @@ RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by 
 MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
 KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
+_SEPARATOR = "\t"  # in no worker's name
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
@@ -60,6 +62,17 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     deliver_after: int | None = None  # not before this instant; while it is leased, the end of the lease
     worker: str | None = None  # who has it leased
     reason: str | None = None  # why it is dead, or was not delivered the last time
+    lease_token: int | None = None  # set by every lease after its claim: tells leases of the same worker and attempt apart
+
+    @property
+    def holder(self) -> str | None:
+        """The worker and the token of its lease, as stores keep and compare them."""
+        return self.worker if self.lease_token is None else f"{self.worker}{_SEPARATOR}{self.lease_token}"
+
+    @property
+    def is_given_back(self) -> bool:
+        """Whether the worker that had it last could not begin its attempt."""
+        return self.reason is not None and self.reason.startswith(GIVEN_BACK)
 
     @property
     def nominal(self) -> datetime:
@@ -71,9 +84,35 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
         return Id(self.owner, self.key)
 
 
+# In the order of the columns of SQL stores.
+fire_columns = attrgetter(
+    "id", "owner", "key", "nominal_at", "opened_at", "attempt", "state", "deliver_after", "holder", "reason"
+)
+
+
 def fire_of(columns: Iterable[Any]) -> Fire:
-    """From its fields in their order, as SQL stores keep them."""
-    return Fire(**dict(zip(Fire.__struct_fields__, columns, strict=True)))
+    """From its `fire_columns`."""
+    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, holder, reason = columns
+    worker, lease_token = (None, None) if holder is None else read_holder(holder)
+    return Fire(
+        id=id,
+        owner=owner,
+        key=key,
+        nominal_at=nominal_at,
+        opened_at=opened_at,
+        attempt=attempt,
+        state=state,
+        deliver_after=deliver_after,
+        worker=worker,
+        reason=reason,
+        lease_token=lease_token,
+    )
+
+
+def read_holder(holder: str) -> tuple[str, int | None]:
+    """The worker and the lease token of a `Fire.holder`."""
+    worker, _, token = holder.partition(_SEPARATOR)
+    return (worker, int(token)) if token.isdecimal() else (holder, None)
 
 
 class Claim(NamedTuple):
@@ -83,6 +122,11 @@ class Claim(NamedTuple):
     nominal_at: int
     fire: Fire | None
     due_at: int  # the nominal instant, plus the offset of the schedule's spread
+
+
+def is_at_most_once(claim: Claim) -> bool:
+    """Whether it is lost with its worker. One that was given back, or that a person triggered, has a fire all the same."""
+    return claim.fire is None or claim.schedule.policy.delivery == "at-most-once"
 
 
 class Due(NamedTuple):
@@ -151,6 +195,13 @@ class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
     reason: str | None = None  # of a release: why the attempt did not begin
 
 
+class Extension(NamedTuple):
+    """The leases that an extension did not extend."""
+
+    lost: list[Fire]  # another worker has the fire, or it is settled
+    skipped: Sequence[Fire] = ()  # still the caller's; a transaction that is under way has the fire locked: ask again soon
+
+
 class FireStore(Protocol):
     """Keeps fires and their history. `now_ms` is the caller's; a store never looks at a clock.
 
@@ -200,6 +251,7 @@ class FireStore(Protocol):
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
 
@@ -207,18 +259,24 @@ class FireStore(Protocol):
         worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
         attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
         left alone; fires of `except_owners` are passed over. It ends at `max_bytes` of schedules, as `claim` does.
+
+        Fires whose reason says that they were given back are left to other workers until `head_start_ms` after their
+        deliver_after: for a worker that could not begin them either.
         """
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        """Make leases last until then; those that are not the caller's any more, being leased by another or settled."""
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        """Make leases last until then. All that the answer does not name were extended.
+
+        A fire that somebody has locked must not hold up the others: it is skipped.
+        """
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         """Record attempts and change their fires, in one transaction where the store has them.
 
-        Entries are always kept: it did happen. A fire is changed only if worker and attempt are still the caller's; those
-        that are not come back. Where one is done or dead, the earliest waiting fire of its schedule becomes open, if none
-        other is, though not before its instant. It may be called again with what it was called with, when nobody knows
-        whether it succeeded.
+        Entries are always kept: it did happen. A fire is changed only if its lease is still the caller's, by worker, attempt
+        and lease token; those whose lease is not come back. Where one is done or dead, the earliest waiting fire of its
+        schedule becomes open, if none other is, though not before its instant. It may be called again with what it was called
+        with, when nobody knows whether it succeeded.
         """
 
     async def open(self, fire: Fire) -> bool:
@@ -227,7 +285,7 @@ class FireStore(Protocol):
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
     ) -> Fire | None:
-        """Send a dead fire again from now on, with no attempts counted, or cancel one that is not leased right now.
+        """Send a dead fire again, as if it was opened now and with no attempts counted, or cancel one that is not leased now.
 
         The fire as it was; None, and nothing done, when there is none in such a state. Either leaves an entry that says why.
         """
@@ -329,8 +387,14 @@ class Fires:
         return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)
 
     async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
-        """Make leases last until then; those that are another's by now come back."""
-        return await self._store.extend(fires, to_ms(until, "until"))
+        """Make leases last until then; those that are another's by now come back.
+
+        `StoreUnavailable` when another transaction keeps one of the fires locked: call it again before the lease ends.
+        """
+        lost, skipped = await self._store.extend(fires, to_ms(until, "until"))
+        if skipped:
+            raise StoreUnavailable(f"{len(skipped)} of {len(fires)} leases were not extended: their fires are locked; try again")
+        return lost
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Fire]:
         """Record attempts and change their fires; those that are another's by now come back."""
@@ -348,7 +412,7 @@ class Fires:
         now_ms = self._clock.now_ms()
         refused = "there is no dead fire of that id: see fires.list(state='dead')"
         fire = await self._change(fire_id, "open", now_ms, by, refused)
-        return replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
+        return sent_again(fire, now_ms)
 
     async def retry_all(self, *, owner: str | None = None, key: str | None = None, by: str | None = None) -> int:
         """Send every dead fire of a schedule, of an owner or of all again that is dead by now; how many there were."""
@@ -484,6 +548,11 @@ def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | No
         deliver_after=deliver_after,
         reason=reason,
     )
+
+
+def sent_again(fire: Fire, now_ms: int) -> Fire:
+    """A dead fire that a person retries: what counts from its opening, such as for how long it may be given back, counts anew."""
+    return replace(fire, state="open", opened_at=now_ms, attempt=0, deliver_after=now_ms, reason=None)
 
 
 def cancelled(fire: Fire, at: int, why: str) -> Entry:

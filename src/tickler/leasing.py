@@ -23,7 +23,11 @@ class Leased(NamedTuple):
 
 
 def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, worker: str, lease_ms: int) -> Leased:
-    """Decide for fires as they were found, each with its schedule."""
+    """Decide for fires as they were found, each with its schedule.
+
+    The lease token is the time: a settlement that is repeated must not meet a later lease of the same worker and attempt, which
+    there is after a release, and after a person retried a dead fire.
+    """
     result = Leased([], [], [], [])
     for fire, schedule in sorted(found, key=_in_order):
         reason = None if fire.worker is None or schedule is None else _why_not_again(fire, schedule)
@@ -34,9 +38,9 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, work
             result.entries.append(cancelled(fire, now_ms, SCHEDULE_GONE))
             continue
         if reason is not None:
-            result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, reason=reason))
+            result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
-        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=now_ms + lease_ms, worker=worker)
+        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=now_ms + lease_ms, worker=worker, lease_token=now_ms)
         due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # by hand: without the spread
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result

@@ -254,8 +254,12 @@ class Tickler:
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
         attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers)
-        reopen = settings.reopen if self._store.capabilities.shared else None
-        return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, options, reopen=reopen)
+        shared, reopen = self._store.capabilities.shared, settings.reopen
+        if shared and reopen is None:
+            options = options.without_keeper()
+        return Worker(
+            self._store, self.schedules, attempts, self._clock, self._follow_clock, options, reopen=reopen if shared else None
+        )
 
     def _wake(self) -> None:
         for worker in list(self._workers):

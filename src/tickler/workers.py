@@ -43,6 +43,10 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
         """As far as it says: one that does not say may well be able to."""
         return self.delivers_to is None or label in self.delivers_to or label.partition(":")[0] in self.delivers_to
 
+    def has(self, label: str) -> bool:
+        """Whether it claims, and says that it delivers there. A worker of an earlier version does not say."""
+        return self.doing == WORKING and self.delivers_to is not None and self.can_deliver_to(label)
+
     def is_alive(self, now_ms: int) -> bool:
         return self.doing != STOPPED and now_ms - self.seen_at < MISSING_MS
 

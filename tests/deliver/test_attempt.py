@@ -12,7 +12,8 @@ import pytest
 
 from tickler import At, Cron, Delivery, Fire, HttpTarget, Outcome, Policy, PythonTarget, Target
 from tickler.clock import ManualClock
-from tickler.deliver.attempt import LONGEST_DETAIL_BYTES, Attempts, OnDispatch, host_of
+from tickler.deliver.attempt import LONGEST_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
+from tickler.deliver.targets.python import Handlers
 from tickler.delivery import Verdict
 from tickler.fires import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.policy import DEFAULT_POLICY
@@ -678,3 +679,13 @@ async def test_one_that_does_not_close_leaves_no_other_open(caplog: pytest.LogCa
 )
 def test_a_limit_on_a_host_counts_where_http_goes_to_and_other_kinds_by_name(target: Target | None, host: str) -> None:
     assert host_of(target) == host
+
+
+def test_a_worker_with_more_handlers_than_it_can_name_says_that_it_delivers_to_python_targets() -> None:
+    handlers = Handlers()
+    attempts = Attempts({HttpTarget: handlers, PythonTarget: handlers}, ManualClock(START_MS), "w", 0, handlers=handlers)
+    for n in range(MAX_LABELS - 1):  # beside the one that every worker has
+        handlers.register(f"h{n:03}", print)
+    assert attempts.delivers_to() == ["http", "python:echo", *(f"python:h{n:03}" for n in range(MAX_LABELS - 1))]
+    handlers.register("one-more", print)
+    assert attempts.delivers_to() == ["http", "python"]

@@ -29,6 +29,19 @@ def test_what_is_delivered_at_most_once_is_claimed_for_free_slots_alone_while_no
     assert size.next(free=0, waiting=0, ended=0, now_s=0.3) == 0
 
 
+def test_a_lease_that_brings_what_is_delivered_at_most_once_counts_like_a_claim_that_does() -> None:
+    size = ClaimSize(SLOTS, MOST)
+    size.claimed(100, 100, 0)
+    size.leased(1)
+    size.claimed(100, 100, 0)
+    assert size.next(free=40, waiting=0, ended=0, now_s=0.0) == 40
+    size.leased(0)
+    assert size.next(free=40, waiting=0, ended=0, now_s=0.1) == SLOTS
+    size.leased(1)
+    size.idle()
+    assert size.next(free=40, waiting=0, ended=0, now_s=0.2) == SLOTS
+
+
 def test_as_many_more_as_end_within_half_a_second_are_claimed_ahead() -> None:
     size = ClaimSize(SLOTS, MOST)
     size.claimed(100, 100, 100)

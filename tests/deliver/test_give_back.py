@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from tickler import Delivery, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
+from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
 from tickler.deliver import retry
 from tickler.deliver.lacks import MAX_LACKS, REMEMBERED_MS, Lacks
 from tickler.deliver.retry import Next, after_release
 from tickler.deliver.shortage import Shortage
 from tickler.errors import StoreUnavailable
 from tickler.policy import DEFAULT_POLICY
-from tickler.workers import WorkerReport
+from tickler.workers import WorkerReport, report
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule, soon
 from .faulty_store import AWAY
@@ -112,6 +113,43 @@ async def test_a_worker_that_lacks_a_handler_waits_for_nobody_where_nobody_has_i
 
 
 @in_virtual_time
+async def test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself() -> None:
+    bench = Bench()
+    other = bench.another()
+    other.handler("elsewhere")(bench.behave)
+    await bench.put(replace(schedule("theirs", 5.0), target=PythonTarget("elsewhere")), schedule(when=3_600.0))
+    async with bench.running():
+        await asyncio.sleep(8)
+        beside = asyncio.create_task(ran(other, 60))
+        await asyncio.sleep(20)  # until it knows that the other has what it lacks
+        assert await bench.happened("theirs") == ["delivered"]
+        await bench.tickler.trigger("u1", "digest")
+        await asyncio.sleep(0.5)
+        assert bench.keys == ["digest"]
+        await beside
+
+
+@pytest.mark.parametrize("says", [{"delivers_to": None}, {"doing": "not claiming: its clock is off"}, {"delivers_to": ["http"]}])
+@in_virtual_time
+async def test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_that_it_would_take_it(
+    says: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    monkeypatch.setattr("tickler.deliver.retry.MAX_RELEASE_MS", {"missing": 400, None: 400})
+    now_ms = bench.clock.now_ms()
+    told: dict[str, Any] = {"delivers_to": ["python:work"], "doing": "working", **says}
+    await report(bench.store.store().records, WorkerReport(name="w2", started_at=now_ms, seen_at=now_ms + 20_000, **told))
+    await bench.put(*many(1))
+    await asyncio.sleep(10)
+    lacking = bench.another()
+    running = asyncio.create_task(ran(lacking, 10))
+    await asyncio.sleep(9)
+    asked = bench.faults.asked["fires.settle"]
+    await running
+    assert asked > 12, "it tries again as soon as it may"
+
+
+@in_virtual_time
 async def test_a_kind_of_target_whose_packages_are_missing_here_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     await bench.put(schedule(host="a", policy=AT_MOST_ONCE), schedule("other", host="a"))
@@ -163,6 +201,40 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
     assert dead.reason.endswith("and no other could begin it within 30 days")
     (entry,) = await bench.history()
     assert (entry.happened, entry.gave_up) == ("failed", True)
+
+
+@in_virtual_time
+async def test_a_fire_that_a_person_retries_after_30_days_may_be_given_back_for_another_30() -> None:
+    bench = Bench()
+    await bench.put(schedule())
+    bench.behave = after(0, GiveUp("not today"))
+    await asyncio.sleep(11)
+    await bench.tickler.tick()
+    bench.clock.set_by_ms += 31 * 86_400_000
+    (dead,) = await bench.fires("dead")
+    await bench.tickler.fires.retry(dead.id)
+    summary = await bench.another().tick()
+    assert (summary.dead, summary.given_back) == (0, 1)
+
+
+@pytest.mark.parametrize("per_owner", [3, 10])
+@in_virtual_time
+async def test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone(per_owner: int) -> None:
+    bench = Bench()
+    await bench.put(*many(30, policy=AT_MOST_ONCE), *many(30, 3_600.0, AT_MOST_ONCE, owner="u2"))
+    await asyncio.sleep(11)
+    await bench.another().tick()
+    for n in range(30):
+        await bench.tickler.trigger("u2", f"k{n:05}")
+    bench.behave = after(25)
+    async with bench.running(RunOptions(in_flight=10, per_owner=per_owner)):
+        await asyncio.sleep(5)
+        leased = [fire for fire in await bench.fires() if fire.worker is not None]
+        assert len(leased) <= 15, "a kill would lose what waits behind them"
+        bench.behave = after(0)
+        await asyncio.sleep(60)
+        assert await bench.fires() == []
+    assert len(bench.arrived) == 60
 
 
 def test_what_is_lacking_is_forgotten_when_nobody_asks_for_it_any_more() -> None:

@@ -18,7 +18,7 @@ from tickler import At, Delivery, ManualClock, PythonTarget, RunOptions, Schedul
 from tickler.clock import to_datetime
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.errors import StoreUnavailable
-from tickler.fires import Fire
+from tickler.fires import Extension, Fire
 from tickler.store import Store
 
 PATIENCE_S = 30.0
@@ -125,9 +125,9 @@ class Stub:
     async def close(self) -> None:
         self.closed += 1
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         self.extended.append(until_ms)
-        return []
+        return Extension([])
 
 
 def keeper_of(
@@ -167,6 +167,22 @@ async def test_a_store_that_does_not_answer_at_first_is_asked_again() -> None:
     await keeper.stop()
     assert store.opened == 2
     assert store.closed == 1, "what was opened is closed when the worker ends"
+
+
+async def test_whatever_a_store_raises_is_said_once_and_it_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    store = Stub(ValueError("a driver's own"), TypeError("another"), RuntimeError("of the loop's"))
+    keeper = keeper_of(store, lambda: [FIRE])
+    keeper.start()
+    wait_here("it is extended", lambda: bool(store.extended) or not keepers())
+    await keeper.stop()
+    assert (store.opened, len(store.extended) > 0) == (4, True)
+    said = [record.message for record in caplog.records if "could not be extended" in record.message]
+    assert said == ["leases could not be extended beside the event loop, which is tried again: of the loop's"]
+
+
+def test_a_loop_is_dead_after_five_minutes_or_a_lease_however_long_attempts_may_last() -> None:
+    assert KeeperTiming(10_000, 0).dead_after_s == 300
+    assert KeeperTiming(86_400_000, 0).dead_after_s == 86_400, "one that extends its leases in time is alive"
 
 
 async def test_what_changes_while_it_is_read_is_read_again() -> None:

@@ -70,6 +70,13 @@ def test_a_lease_that_the_living_could_not_keep_is_refused(lease: timedelta | fl
     assert RunOptions(lease=5).lease == timedelta(seconds=5)
 
 
+def test_where_nobody_keeps_leases_they_are_longer_unless_somebody_chose() -> None:
+    assert RunOptions().lease == timedelta(seconds=10)
+    assert RunOptions(in_flight=5).without_keeper() == RunOptions(in_flight=5, lease=60)
+    assert RunOptions(lease=10).without_keeper().lease == timedelta(seconds=10)
+    assert RunOptions(lease=timedelta(seconds=30)).without_keeper().lease == timedelta(seconds=30)
+
+
 def test_nothing_is_claimed_more_than_ten_seconds_ahead() -> None:
     with pytest.raises(InvalidInput, match=r"^ahead: .* is longer than 10 s: claim later$"):
         RunOptions(ahead=10.001)

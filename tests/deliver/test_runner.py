@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
-from tickler import Cron, Delivery, GiveUp, Outcome, Policy, RunOptions
+from tickler import Cron, Delivery, Fire, GiveUp, Outcome, Policy, RunOptions
 from tickler.errors import StoreUnavailable
+from tickler.fires import Extension
 from tickler.schedule import Id
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule
@@ -501,6 +503,28 @@ async def test_a_claim_that_is_answered_after_its_lease_is_left_to_who_has_taken
         await asyncio.sleep(20)
     assert len(taken) == 1
     assert sorted(bench.keys) == sorted({"mine", "taken", "once"} - {taken[0].schedule.key})
+
+
+@in_virtual_time
+async def test_a_lease_whose_fire_was_locked_is_extended_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    await bench.put(schedule(), schedule("free"))
+    bench.behave = after(25)
+    extend = bench.store.real.fires.extend
+    asked_at: list[int] = []
+
+    async def locked_at_first(fires: Sequence[Fire], until_ms: int) -> Extension:
+        asked_at.append(bench.clock.now_ms())
+        skipped = [fire for fire in fires if fire.key == "digest" and len(asked_at) <= 4]
+        lost, _ = await extend([fire for fire in fires if fire not in skipped], until_ms)
+        return Extension(lost, skipped)
+
+    monkeypatch.setattr(bench.store.real.fires, "extend", locked_at_first)
+    async with bench.running(), bench.running():
+        await bench.until_arrived(2)
+        await asyncio.sleep(26)
+    assert await bench.happened() == await bench.happened("free") == ["delivered"]
+    assert len(asked_at) < 40, "nobody asks without end"
 
 
 @in_virtual_time

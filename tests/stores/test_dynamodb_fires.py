@@ -511,7 +511,7 @@ async def test_a_lease_that_is_extended_at_the_last_moment_is_not_taken_over(
         fire = second
 
     async def overtaken(*arguments: Any) -> Any:
-        assert await store.fires.extend([fire], hour(9)) == []
+        assert not any(await store.fires.extend([fire], hour(9)))
         return await decide(*arguments)
 
     decide = store.fires.leaser._try
@@ -884,3 +884,39 @@ async def test_what_happened_has_a_time_to_live(tables: Tables) -> None:
     assert kept["ttl"] == {"N": str(KEPT_UNTIL // 1000)}
     assert store.capabilities.prunes_itself
     assert await store.fires.prune(KEPT_UNTIL + 1) == 0
+
+
+async def test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_there_may_be(tables: Tables) -> None:
+    store = await tables.open()
+    await put(store, *(schedule(f"k{n}", policy=policy) for n, policy in enumerate([Policy()] * 3 + [AT_MOST_ONCE] * 3)))
+    for n in range(6):
+        key = layout.head_key(Id("u1", f"k{n}"))
+        values = {":unknown": {"BOOL": True}}
+        request = {"UpdateExpression": "SET has_target = :unknown", "ExpressionAttributeValues": values}
+        await store.client.call("UpdateItem", {"TableName": store.table_name, "Key": key, **request})
+    half = layout.MOST_BODY_BYTES * 5 // 2
+    claims = [await store.fires.claim(hour(1), 100, "w", LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half) for _ in range(4)]
+    assert [len(some) for some in claims] == [2, 2, 2, 0]
+    at = hour(1) + LEASE_MS
+    leases = [await store.fires.lease(at, 100, "w", LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half) for _ in range(3)]
+    assert [len(some) for some in leases] == [2, 1, 0]
+
+
+async def test_the_failing_schedules_of_an_owner_cost_nothing_for_what_is_dead_of_others(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await tables.open()
+    await put(store, *(schedule(f"k{n}", owner=owner) for n in range(5) for owner in ("u1", "u2")))
+    for fire in owed(await claim(store, hour(1))):
+        await settle(store, hour(1), Settlement(fire.schedule_id, fire, "dead", entry(fire, hour(1), "it answered 410")))
+    asked: list[dict[str, Any]] = []
+    call = store.client.call
+
+    async def noted(operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        asked.append(request)
+        return await call(operation, request)
+
+    monkeypatch.setattr(store.client, "call", noted)
+    found = await store.schedules.list(owner="u1", state=None, after=Id("u1", "k0"), limit=3, failing=True)
+    assert [each.key for each in found] == ["k1", "k2", "k3"]
+    assert [request for request in asked if "IndexName" in request] == []

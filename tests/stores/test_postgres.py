@@ -26,6 +26,7 @@ from tickler import (
     connect,
 )
 from tickler.connect import parse_url
+from tickler.fires import Extension
 from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.postgres.index import SELECT_DUE, WALK
 
@@ -125,9 +126,46 @@ async def test_a_fire_that_somebody_has_locked_holds_up_no_other_lease_and_is_no
     until_ms = NOW_MS + 2 * HOUR_MS
     async with other.transaction():
         await other.execute("SELECT FROM tickler_fires WHERE key = 'a' FOR UPDATE")
-        assert await asyncio.wait_for(t.fires.extend(list(fires.values()), until_ms), 5) == []
+        extension = await asyncio.wait_for(t.store.fires.extend(list(fires.values()), until_ms), 5)
+        with pytest.raises(StoreUnavailable, match=r"^1 of 1 leases were not extended: their fires are locked; try again$"):
+            await t.fires.extend([fires["a"]], until_ms)
+    assert extension == Extension([], [fires["a"]])
     ends = {fire.key: fire.deliver_after for fire in (await t.fires.list()).items}
     assert ends == {"a": fires["a"].deliver_after, "b": until_ms}
+    assert await t.fires.extend(list(fires.values()), until_ms) == []
+
+
+async def test_a_fire_that_is_being_taken_over_is_lost_when_that_is_done_and_not_before(
+    t: Tickler, other: asyncpg.Connection
+) -> None:
+    await t.schedules.put(schedule("a", target=PythonTarget("work")))
+    (claim,) = await t.fires.claim(NOW_MS + HOUR_MS, worker="w")
+    assert claim.fire is not None
+    async with other.transaction():
+        await other.execute("UPDATE tickler_fires SET worker = 'another', attempt = 2")
+        extension = await asyncio.wait_for(t.store.fires.extend([claim.fire], NOW_MS + 2 * HOUR_MS), 5)
+        assert extension == Extension([], [claim.fire])
+    assert await t.store.fires.extend([claim.fire], NOW_MS + 2 * HOUR_MS) == Extension([claim.fire], [])
+
+
+async def test_a_fire_that_is_locked_for_a_moment_is_extended_all_the_same(
+    t: Tickler, other: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await t.schedules.put(schedule("a", target=PythonTarget("work")))
+    (claim,) = await t.fires.claim(NOW_MS + HOUR_MS, worker="w")
+    assert claim.fire is not None
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute("SELECT FROM tickler_fires FOR UPDATE")
+
+    async def pause(seconds: float) -> None:
+        await transaction.rollback()
+
+    monkeypatch.setattr("tickler.stores.postgres.fires.asyncio.sleep", pause)
+    extension = await t.store.fires.extend([claim.fire], NOW_MS + 2 * HOUR_MS)
+    monkeypatch.undo()
+    assert extension == Extension([], [])
+    assert [fire.deliver_after for fire in (await t.fires.list()).items] == [NOW_MS + 2 * HOUR_MS]
 
 
 async def test_puts_and_claims_of_one_shots_side_by_side_neither_deadlock_nor_lose(t: Tickler) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from tickler import Claim, Clock, Fire, Tickler
 from tickler.connect import store_for_url
-from tickler.fires import FireStore
+from tickler.fires import Extension, FireStore
 from tickler.store import Store
 from tickler.tickler import Settings
 from under_fire.processes import LOOPBACK
@@ -39,10 +39,10 @@ class WatchedFires:
         self.taken += claims
         return claims
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        lost = await self._fires.extend(fires, until_ms)
-        self.extended += len(fires) - len(lost)
-        return lost
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        extension = await self._fires.extend(fires, until_ms)
+        self.extended += len(fires) - len(extension.lost) - len(extension.skipped)
+        return extension
 
 
 class _WatchedStore:

@@ -19,7 +19,7 @@ import msgspec
 from tickler import Claim, Delivery, Fire, Outcome, RunOptions, Settlement, Tickler
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
-from tickler.fires import FireStore, fire_id
+from tickler.fires import Extension, FireStore, fire_id
 from tickler.store import Store
 from tickler.tickler import Settings
 from under_fire.processes import LOOPBACK
@@ -107,8 +107,10 @@ class TellingFires:
         claims = await self._fires.lease(*asked, **how)
         return _told(claims) if claims else claims
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        return _late(await self._fires.extend(fires, until_ms))
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        extension = await self._fires.extend(fires, until_ms)
+        _late(extension.lost)
+        return extension
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         return _late(await self._fires.settle(settlements, now_ms, expires_at=expires_at))

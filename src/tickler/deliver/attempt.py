@@ -103,12 +103,13 @@ class Attempts:
         """How many attempts go on although they were cancelled, and nobody waits for them."""
         return len(self._abandoned)
 
-    def delivers_to(self) -> list[str] | None:
-        """Labels of all that this worker can deliver to; None where there are too many to name."""
-        labels = [label_of(kind) for kind in self._deliverers if kind is not PythonTarget or self._handlers is None]
-        if self._handlers is not None:
-            labels += [label_of(PythonTarget(name)) for name in self._handlers.names]
-        return sorted(labels) if len(labels) <= MAX_LABELS else None
+    def delivers_to(self) -> list[str]:
+        """Labels of all that this worker can deliver to; of more handlers than can be named, that of all Python targets."""
+        kinds = sorted(label_of(kind) for kind in self._deliverers)
+        if self._handlers is None or len(self._handlers.names) > MAX_LABELS:
+            return kinds
+        kinds.remove(label_of(PythonTarget))
+        return sorted([*kinds, *(label_of(PythonTarget(name)) for name in self._handlers.names)])
 
     def missing(self, claim: Claim) -> Outcome | None:
         """What is to be said of a claim that this worker lacks the handler or the packages for; None if it has them."""

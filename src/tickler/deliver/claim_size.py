@@ -15,6 +15,7 @@ class ClaimSize:
         self._slots = self._size = min(slots, most)
         self._most = most
         self._met = False  # the last claim brought something that is delivered at most once
+        self._met_leased = False  # so did the last lease: it was given back, or triggered by a person
         self._since_s = 0.0
         self._ended_before = 0
         self._pace = 0
@@ -28,7 +29,7 @@ class ClaimSize:
         if lasted_s >= PACE_S:
             self._pace = round((ended - self._ended_before) * PACE_S / lasted_s)
             self._since_s, self._ended_before = now_s, ended
-        if not waiting and not self._met:
+        if not waiting and not self._met and not self._met_leased:
             return self._size
         most = free + pace
         room = most - waiting
@@ -38,9 +39,14 @@ class ClaimSize:
         self._met = at_most_once > 0
         if self._met:
             self._size = self._slots
-        elif got >= asked:
+        elif got >= asked and not self._met_leased:
             self._size = min(2 * self._size, self._most)
+
+    def leased(self, at_most_once: int) -> None:
+        self._met_leased = at_most_once > 0
+        if self._met_leased:
+            self._size = self._slots
 
     def idle(self) -> None:
         """What comes next may be anything."""
-        self._size, self._met = self._slots, False
+        self._size, self._met, self._met_leased = self._slots, False, False

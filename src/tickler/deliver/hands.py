@@ -18,7 +18,7 @@ from tickler.deliver.queue import FairQueue, Lane
 from tickler.deliver.shortage import Shortage
 from tickler.deliver.sparingly import Sparingly
 from tickler.delivery import Outcome
-from tickler.fires import Claim, Fire, Settlement, unbegun_fire
+from tickler.fires import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
 from tickler.payload import payload_bytes
 from tickler.target import label_of
 
@@ -97,7 +97,7 @@ class Hands:
 
     def waiting_once(self) -> Counter[str]:
         """How many of each owner wait for a slot that are delivered at most once."""
-        return Counter(claim.schedule.owner for claim in self._queue if claim.fire is None)
+        return Counter(claim.schedule.owner for claim in self._queue if is_at_most_once(claim))
 
     def fires(self) -> list[Fire]:
         """All that are leased to this worker, as far as they are not settled."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from tickler.fires import Fire
+from tickler.fires import Extension, Fire
 
 SLACK_MS = 1_000
+SKIPPED_PAUSE_MS = 200  # before a lease is tried again whose fire was locked
 LOOKS_BEFORE_SHORTENING = 4  # so that others have noticed too that the clock was set back, before it is set forward again
 
-Name = tuple[str, int]  # a fire's id, and its attempt: what a lease is held by
+Name = tuple[str, int, int | None]  # a fire's id, its attempt and its lease token: what a lease is held by
 
 
 class HeldLeases:
@@ -24,6 +25,7 @@ class HeldLeases:
         self._left_ms = self._whole_ms - lease_ms // 3
         self._ends: dict[Name, int] = {}
         self._lost: set[Name] = set()
+        self._again_at: dict[Name, int] = {}  # those that were skipped
         self._looks_too_long = 0
 
     def due(self, held: Iterable[Fire], now_ms: int) -> list[Fire]:
@@ -36,16 +38,19 @@ class HeldLeases:
         found: list[tuple[int, str, Fire]] = []
         too_long: list[tuple[int, str, Fire]] = []
         for fire in held:
-            name = (fire.id, fire.attempt)
+            name = _name(fire)
             if name in self._lost:
                 lost.add(name)
                 continue
             end = ends[name] = self._ends.get(name) or fire.deliver_after or now_ms
+            if 0 < self._again_at.get(name, now_ms) - now_ms <= SKIPPED_PAUSE_MS:  # longer only if the clock was set back
+                continue
             if end - now_ms <= self._left_ms:
                 found.append((end, fire.id, fire))
             elif end - now_ms > self._whole_ms + SLACK_MS:
                 too_long.append((end, fire.id, fire))
         self._ends, self._lost = ends, lost
+        self._again_at = {name: at for name, at in self._again_at.items() if name in ends}
         self._looks_too_long = self._looks_too_long + 1 if too_long else 0
         if self._looks_too_long >= LOOKS_BEFORE_SHORTENING:
             found += too_long
@@ -56,12 +61,20 @@ class HeldLeases:
         """Until when a lease lasts that is extended now."""
         return now_ms + self._whole_ms
 
-    def extended(self, fires: Sequence[Fire], until_ms: int, lost: Collection[Fire]) -> None:
-        """The store has extended these, but for those that are another's: they are not tried again."""
+    def extended(self, fires: Sequence[Fire], until_ms: int, extension: Extension) -> None:
+        """The store has extended these, but for those that are lost, which are not tried again, and those that it skipped."""
+        skipped = {_name(fire) for fire in extension.skipped}
+        self._lost |= {_name(fire) for fire in extension.lost}
+        again_at = until_ms - self._whole_ms + SKIPPED_PAUSE_MS
         for fire in fires:
-            self._ends[fire.id, fire.attempt] = until_ms
-        for fire in lost:
-            self._lost.add((fire.id, fire.attempt))
+            if (name := _name(fire)) in skipped:
+                self._again_at[name] = again_at
+            else:
+                self._ends[name] = until_ms
+
+
+def _name(fire: Fire) -> Name:
+    return fire.id, fire.attempt, fire.lease_token
 
 
 def _end_and_id(found: tuple[int, str, Fire]) -> tuple[int, str]:

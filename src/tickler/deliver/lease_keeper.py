@@ -23,16 +23,19 @@ from tickler.store import Store
 MAX_BATCH = 500
 SNAPSHOT_TRIES = 5
 STOP_TIMEOUT_S = 2.0
+# How long a loop may be silent before it counts as dead. Not tied to how long attempts may last: what keeps the loop itself is a
+# handler that computes, which is a mistake after minutes, while a process that hangs must not keep its fires for long.
+MAX_SILENCE_S = 300.0
 
 log = logging.getLogger("tickler.deliver")
 
 
 class KeeperTiming(msgspec.Struct, frozen=True):
-    """Of leases that last `lease_ms`. A loop that is silent for `max_silence_s` counts as dead: its leases are left to end."""
+    """Of leases that last `lease_ms`. A loop that is silent for `dead_after_s` counts as dead: its leases are left to end."""
 
     lease_ms: int
     ahead_ms: int
-    max_silence_s: float
+    max_silence_s: float = MAX_SILENCE_S
 
     @property
     def look_s(self) -> float:
@@ -42,12 +45,16 @@ class KeeperTiming(msgspec.Struct, frozen=True):
     def late_s(self) -> float:
         return self.lease_ms / 5_000
 
+    @property
+    def dead_after_s(self) -> float:
+        return max(self.max_silence_s, self.lease_ms / 1_000)
+
 
 class LeaseKeeper:
     """Watches from a thread; opens a store only while the loop is late with its own extensions.
 
-    `held` tells what the worker has, also from another thread. Without `reopen`, for stores that no other process can open,
-    nothing is watched: nobody could take over.
+    `held` tells what the worker has, also from another thread. Without `reopen` nothing is watched: either no other process can
+    open the store, or nobody here can open it again, as with a pool of the caller's; then leases are longer.
     """
 
     def __init__(
@@ -84,17 +91,22 @@ class LeaseKeeper:
         return time.monotonic() - self._beat_at
 
     def _is_needed(self) -> bool:
-        return self._timing.late_s < self._silent_s < self._timing.max_silence_s and not self._stopped.is_set()
+        return self._timing.late_s < self._silent_s < self._timing.dead_after_s and not self._stopped.is_set()
 
     def _watch(self, reopen: Callable[[], Store]) -> None:
-        said_dead = False
+        said_dead = has_failed = False
         while not self._stopped.wait(self._timing.look_s):
             if self._is_needed():
                 try:
                     asyncio.run(self._keep(reopen()))
-                except (TicklerError, OSError, TimeoutError) as error:
-                    log.warning("leases could not be extended beside the event loop: %s", str(error) or type(error).__name__)
-            is_dead = self._silent_s >= self._timing.max_silence_s
+                    has_failed = False
+                except Exception as error:  # whatever it is, the next try may succeed: nobody else keeps these leases
+                    level = logging.DEBUG if has_failed else logging.WARNING
+                    expected = isinstance(error, TicklerError | OSError)
+                    text = "leases could not be extended beside the event loop, which is tried again: %s"
+                    log.log(level, text, str(error) or type(error).__name__, exc_info=None if expected else error)
+                    has_failed = True
+            is_dead = self._silent_s >= self._timing.dead_after_s
             if is_dead and not said_dead:
                 log.error("no lease was extended for %.0f s: what this worker holds is left to others", self._silent_s)
             said_dead = is_dead
@@ -119,9 +131,9 @@ class LeaseKeeper:
         due = leases.due(self._snapshot(), self._clock.now_ms())
         for start in range(0, len(due), MAX_BATCH):
             batch, until_ms = due[start : start + MAX_BATCH], leases.until(self._clock.now_ms())
-            lost = await store.fires.extend(batch, until_ms)
-            leases.extended(batch, until_ms, lost)
-            self.extended += len(batch) - len(lost)
+            extension = await store.fires.extend(batch, until_ms)
+            leases.extended(batch, until_ms, extension)
+            self.extended += len(batch) - len(extension.lost) - len(extension.skipped)
 
     def _snapshot(self) -> Sequence[Fire]:
         """What is held. Where that changes while it is read, the loop runs again and sees to its leases itself."""

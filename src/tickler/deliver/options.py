@@ -6,13 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from tickler.deliver.queue import Places
 from tickler.errors import InvalidInput
 from tickler.policy import Duration
 
 SHORTEST_LEASE = timedelta(seconds=5)
+DEFAULT_LEASE = timedelta(seconds=10)
+UNKEPT_LEASE = timedelta(seconds=60)  # the default where no thread keeps leases: a busy event loop has 40 s to come back
 LONGEST_AHEAD = timedelta(seconds=10)
 
 
@@ -28,7 +30,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     per_owner: int = 25  # of them, of one owner
     per_host: int = 50  # of them, to one host
     queued: int = 2_000  # claimed and not started: so many that one owner's flood does not hide the others
-    lease: timedelta = timedelta(seconds=10)  # how long after a worker's death another takes over
+    lease: timedelta = DEFAULT_LEASE  # how long after a worker's death another takes over
     drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
     ahead: timedelta = timedelta(0)
     longest: timedelta = timedelta(minutes=15)  # an attempt, whatever its schedule allows
@@ -42,7 +44,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             per_owner: int = 25,
             per_host: int = 50,
             queued: int = 2_000,
-            lease: Duration = 10,
+            lease: Duration = DEFAULT_LEASE,
             drain: Duration = 30,
             ahead: Duration = 0,
             longest: Duration = 900,
@@ -57,6 +59,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def places_of_a_host(self) -> Places:
         """The same of those to one host: most owners have theirs in common."""
         return self._shared_out(self.per_host)
+
+    def without_keeper(self) -> RunOptions:
+        """For a worker whose leases nobody extends while its event loop is busy: a longer lease, unless one was chosen."""
+        return replace(self, lease=UNKEPT_LEASE) if self.lease is DEFAULT_LEASE else self  # a lease that was passed is another
 
     def _shared_out(self, total: int) -> Places:
         """A fifth is reserved, as far as one owner alone may not take all of it."""

@@ -25,7 +25,7 @@ from tickler.deliver.options import RunOptions
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.steady import Steady
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires import MAX_CLAIM_BYTES, Claim, Due, Fire
+from tickler.fires import MAX_CLAIM_BYTES, Claim, Due, Fire, is_at_most_once
 from tickler.schedules import Schedules
 from tickler.store import Store
 from tickler.workers import workers
@@ -101,8 +101,7 @@ class Runner:
         self._steady = Steady(options.lease.total_seconds())
         self._claim_size = ClaimSize(options.in_flight, BATCH)
         self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
-        timing = KeeperTiming(self._lease_ms, self._ahead_ms, (options.longest + options.lease).total_seconds())
-        self._keeper = LeaseKeeper(reopen, clock, self._held, timing)
+        self._keeper = LeaseKeeper(reopen, clock, self._held, KeeperTiming(self._lease_ms, self._ahead_ms))
         self._extends = True  # the last extension succeeded
         self._vain = 0
         self.may_claim = True  # the heartbeat says no while this machine's clock is far off
@@ -314,7 +313,8 @@ class Runner:
         """Extends their leases; ids of the fires that are another's by now, as far as the store can tell."""
         fires = [claim.fire for claim in claims if claim.fire is not None]
         try:
-            return {fire.id for fire in await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))}
+            extension = await self._store.fires.extend(fires, self._leases.until(self._clock.now_ms()))
+            return {fire.id for fire in extension.lost}
         except TicklerError as error:
             log.warning("leases could not be extended: %s", error)
             return set()
@@ -345,25 +345,28 @@ class Runner:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
         head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
-        return await self._store.fires.lease(
-            now_ms - head_start_ms,
+        claims = await self._store.fires.lease(
+            now_ms,
             min(room, BATCH),
             self._worker,
-            self._lease_ms + head_start_ms,
+            self._lease_ms,
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
+            head_start_ms=head_start_ms,
         )
+        self._claim_size.leased(sum(map(is_at_most_once, claims)))
+        return claims
 
     async def _others_have_it(self, now_ms: int) -> bool:
-        """Whether a live worker may deliver what this one cannot. Looked up when something new is missing, and else seldom."""
+        """Whether a live worker has what this one lacks. Looked up when something new is missing, and else seldom."""
         lacks, now_s = self._hands.lacks.recent(now_ms), asyncio.get_running_loop().time()
         if now_s - self._others_seen_at >= OTHERS_EVERY_S or not lacks.keys() <= self._others_asked:
             self._others_seen_at, self._others_asked = now_s, frozenset(lacks)
             others = [each for each in await workers(self._store.records, now_ms) if each.name != self._worker]
             able = [other for other in others if other.is_alive(now_ms)]
-            self._others_able = any(other.can_deliver_to(label) for other in able for label in lacks)
+            self._others_able = any(other.has(label) for other in able for label in lacks)
         return self._others_able
 
     def _claims(self) -> bool:
@@ -440,9 +443,9 @@ class Runner:
         while due := self._leases.due(self._held(), self._clock.now_ms()):
             for start in range(0, len(due), BATCH):
                 batch, until_ms = due[start : start + BATCH], self._leases.until(self._clock.now_ms())
-                lost = await self._store.fires.extend(batch, until_ms)
-                self._leases.extended(batch, until_ms, lost)
-                self.counts["leases_lost"] += len(lost)
+                extension = await self._store.fires.extend(batch, until_ms)
+                self._leases.extended(batch, until_ms, extension)
+                self.counts["leases_lost"] += len(extension.lost)
         self._keeper.beat()
 
     def _held(self) -> list[Fire]:

@@ -85,6 +85,7 @@ class ByHandContract(FireFixtures):
         after = await fires.get(fire.id)
         assert after is not None
         assert (after.state, after.attempt, after.deliver_after, after.worker) == ("open", 0, hour(1.5), None)
+        assert (before and before.opened_at, after.opened_at) == (hour(1), hour(1.5)), "what counts from its opening begins anew"
         assert await listed(fires, "dead") == []
         (leased,) = owed(await worker.lease(hour(1.5)))
         assert (leased.id, leased.attempt, leased.nominal_at) == (fire.id, 1, hour(1))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 import pytest
+from msgspec.structs import replace
 
 from tickler.fires import Claim
 from tickler.payload import RawPayload, held_payload, payload_bytes
@@ -89,6 +90,19 @@ class ByteBudgetContract(FireFixtures):
             seen.append(keys(claims))
         assert list(map(len, seen)) == [2, 2, 1]
         assert sorted(chain.from_iterable(seen)) == ["k0", "k1", "k2", "k3", "k4"]
+
+    async def test_a_lease_counts_the_bytes_of_schedules_that_lost_their_targets(
+        self, schedules: Schedules, worker: Worker, other: Worker
+    ) -> None:
+        many = [schedule(f"k{n}", minutely(n), payload=LARGE) for n in range(5)]
+        await schedules.put_many(many)
+        assert len(owed(await worker.claim(NOW))) == 5
+        await schedules.put_many([replace(each, target=None) for each in many])
+        seen: list[str] = []
+        while claims := await other.lease(NOW + LEASE_MS, max_bytes=TWO_AND_A_HALF):
+            assert len(claims) <= 2
+            seen += keys(claims)
+        assert sorted(seen) == ["k0", "k1", "k2", "k3", "k4"]
 
     async def test_a_lease_takes_one_that_is_larger_than_its_bytes(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put_many([schedule(f"k{n}", payload=LARGE) for n in range(2)])

@@ -176,6 +176,7 @@ class Worker:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         return await self.fires.lease(
             now_ms,
@@ -186,6 +187,7 @@ class Worker:
             expired=expired,
             except_owners=except_owners,
             max_bytes=max_bytes,
+            head_start_ms=head_start_ms,
         )
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:

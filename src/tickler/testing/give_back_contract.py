@@ -15,11 +15,13 @@ from tickler.testing.fire_fixtures import (
     done,
     entries,
     hour,
+    keys,
     listed,
     owed,
     release,
     retry,
     schedule,
+    triggered,
 )
 
 LATER = hour(1) + 5_000
@@ -135,6 +137,24 @@ class GiveBackContract(FireFixtures):
         second = unbegun_fire(claim, hour(2), hour(2))
         assert await fires.open(second)
         assert sorted(leased.id for leased in owed(await worker.lease(hour(2)))) == sorted([fire, second.id])
+
+    async def test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
+    ) -> None:
+        await schedules.put_many([schedule(key) for key in ("gone", "failed", "released", "unbegun", "triggered")])
+        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        await worker.settle(
+            hour(1), done(claimed["triggered"], hour(1)), retry(claimed["failed"], hour(1), hour(1)), release(claimed["released"])
+        )
+        await worker.settle(hour(1), _release(claimed["unbegun"], LATER, REASON))
+        assert await fires.open(triggered("triggered", LATER))
+        at = max(hour(1) + LEASE_MS, LATER + 999)
+        assert at < LATER + 60_000
+        taken = await other.lease(at, head_start_ms=60_000)
+        assert sorted(keys(taken)) == ["failed", "gone", "released", "triggered"]
+        assert {fire.deliver_after for fire in owed(taken)} == {at + LEASE_MS}
+        assert await other.lease(LATER + 59_999, head_start_ms=60_000, expired=False) == []
+        assert keys(await other.lease(LATER + 60_000, head_start_ms=60_000, expired=False)) == ["unbegun"]
 
     async def test_a_release_says_why_or_leaves_the_reason_that_was_there(
         self, schedules: Schedules, fires: FireStore, worker: Worker

@@ -16,6 +16,7 @@ from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,
     HOOK,
+    KEPT_UNTIL,
     LEASE_MS,
     ONCE,
     SPREAD,
@@ -242,7 +243,7 @@ class LeaseContract(FireFixtures):
     ) -> None:
         await schedules.put_many([schedule("kept"), schedule("left")])
         claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
-        assert await fires.extend([claimed["kept"]], EXPIRED + 5_000) == []
+        assert not any(await fires.extend([claimed["kept"]], EXPIRED + 5_000))
         assert keys(await other.lease(EXPIRED + 4_999)) == ["left"]
         assert keys(await other.lease(EXPIRED + 5_000)) == ["kept"]
 
@@ -276,13 +277,14 @@ class LeaseContract(FireFixtures):
         taken = {fire.key: fire for fire in owed(await other.lease(EXPIRED))}
         await schedules.put(schedule("mine"))
         (mine,) = owed(await worker.claim(EXPIRED))
-        lost = await fires.extend([*claimed.values(), mine], hour(3))
+        lost, skipped = await fires.extend([*claimed.values(), mine], hour(3))
+        assert not skipped
         assert sorted(fire.key for fire in lost) == sorted(claimed)
         assert await fires.get(claimed["taken"].id) == taken["taken"], "an extension of one worker moved the lease of another"
         kept = await fires.get(mine.id)
         assert kept is not None
         assert (kept.worker, kept.deliver_after) == ("worker", hour(3))
-        assert await fires.extend([], hour(3)) == []
+        assert not any(await fires.extend([], hour(3)))
 
     async def test_a_worker_does_not_extend_a_lease_of_an_attempt_before(
         self, schedules: Schedules, fires: FireStore, worker: Worker
@@ -290,7 +292,7 @@ class LeaseContract(FireFixtures):
         await schedules.put(schedule())
         (first,) = owed(await worker.claim(hour(1)))
         (second,) = owed(await worker.lease(EXPIRED))
-        assert [fire.id for fire in await fires.extend([first], hour(3))] == [first.id]
+        assert (await fires.extend([first], hour(3))).lost == [first]
         assert await fires.get(first.id) == second
 
     async def test_a_lease_given_back_was_never_taken(
@@ -364,6 +366,39 @@ class LeaseContract(FireFixtures):
         (second,) = owed(await worker.lease(EXPIRED))
         assert await worker.settle(EXPIRED, done(first, hour(1))) == [first]
         assert await fires.get(first.id) == second
+
+    async def test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule())
+        (held,) = owed(await worker.claim(hour(1)))
+        earlier = held
+        for n in range(3):
+            earlier = held
+            assert await worker.settle(hour(1) + n, release(earlier)) == []
+            (held,) = owed(await worker.lease(hour(1) + n + 1))
+            assert (held.worker, held.attempt) == (earlier.worker, earlier.attempt)
+            assert await worker.settle(hour(1) + n + 1, release(earlier)) == [earlier]
+            assert (await fires.extend([earlier], hour(3))).lost == [earlier]
+            assert await fires.get(held.id) == held
+        assert await worker.settle(hour(1) + 9, release(earlier), done(held, hour(1))) == [earlier]
+        assert await fires.get(held.id) is None
+
+    async def test_a_settlement_that_is_repeated_after_a_person_retried_the_fire_leaves_the_new_lease_alone(
+        self, schedules: Schedules, fires: FireStore, worker: Worker
+    ) -> None:
+        await schedules.put(schedule(policy=Policy(attempts=2)))
+        (first,) = owed(await worker.claim(hour(1)))
+        await worker.settle(hour(1), retry(first, hour(1), hour(1)))
+        (second,) = owed(await worker.lease(hour(1)))
+        await worker.settle(hour(1), dead(second, hour(1)))
+        for n, earlier in ((1, first), (2, second)):
+            assert await fires.change(first.id, "open", hour(1) + n, expires_at=KEPT_UNTIL) is not None
+            (held,) = owed(await worker.lease(hour(1) + n))
+            assert await worker.settle(hour(1) + n, dead(earlier, hour(1))) == [earlier]
+            assert await fires.get(held.id) == held
+            assert await worker.settle(hour(1) + n, dead(earlier, hour(1)), dead(held, hour(1))) == [earlier]
+            assert [fire.id for fire in await listed(fires, "dead")] == [held.id]
 
     async def test_who_comes_after_the_schedule_is_gone_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker

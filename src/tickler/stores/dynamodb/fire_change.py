@@ -81,7 +81,7 @@ def _if_there(item: Item, change: Change) -> Result | None:
     there = fire_of(item)
     if there is None or there.id != change.fire.id:
         return None
-    same = (there.worker, there.attempt) == (change.fire.worker, change.fire.attempt)
+    same = (there.holder, there.attempt) == (change.fire.holder, change.fire.attempt)
     return "together" if same else "lost"
 
 

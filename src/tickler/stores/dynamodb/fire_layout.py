@@ -20,7 +20,7 @@ from typing import get_args
 
 from tickler.dynamo import Condition
 from tickler.dynamo.codec import Attribute, Item
-from tickler.fires import Fire, FireState, fire_id
+from tickler.fires import Fire, FireState, fire_id, read_holder
 from tickler.schedule import Id
 from tickler.stores.dynamodb.layout import due_shard, head_key, id_of, number, shard_name, text
 from tickler.stores.dynamodb.shards import hash_of, shard_of
@@ -119,6 +119,7 @@ def fire_of(item: Mapping[str, Attribute]) -> Fire | None:
     owner, key = schedule_of(item)
     nominal_at = int(item["fire_nominal"]["N"])
     state = _state(item)
+    worker, lease_token = read_holder(item["fire_worker"]["S"]) if "fire_worker" in item else (None, None)
     return Fire(
         id=which(item),
         owner=owner,
@@ -128,8 +129,9 @@ def fire_of(item: Mapping[str, Attribute]) -> Fire | None:
         attempt=int(item["fire_attempt"]["N"]),
         state=state,
         deliver_after=int(item["deliver_after"]["N"]) if state == "open" else None,
-        worker=item["fire_worker"]["S"] if "fire_worker" in item else None,
+        worker=worker,
         reason=item["fire_reason"]["S"] if "fire_reason" in item else None,
+        lease_token=lease_token,
     )
 
 
@@ -149,8 +151,8 @@ def same_fire(fire: Fire | None) -> Condition:
 
 def same_lease(fire: Fire) -> Condition:
     """The condition that it has this fire, and that nobody else has it leased."""
-    worker = None if fire.worker is None else text(fire.worker)
-    return {**same_fire(fire), "fire_attempt": number(fire.attempt), "fire_worker": worker}
+    holder = None if fire.holder is None else text(fire.holder)
+    return {**same_fire(fire), "fire_attempt": number(fire.attempt), "fire_worker": holder}
 
 
 def unchanged(fire: Fire) -> Condition:
@@ -179,8 +181,8 @@ def _fire(fire: Fire, reason: str | None) -> Item:
     own_id = _own_id(fire)
     if own_id is not None:
         attributes["fire_id"] = own_id
-    if fire.worker is not None:
-        attributes["fire_worker"] = text(fire.worker)
+    if fire.holder is not None:
+        attributes["fire_worker"] = text(fire.holder)
     if reason:
         attributes["fire_reason"] = text(reason)
     return attributes

@@ -63,7 +63,7 @@ class Leaser:
         try:
             while len(leased) < limit and (keys := await search.take(self._route.step(limit - len(leased)))):
                 before = len(leased)
-                found, is_full = await self._read(keys, order.now_ms, expired, budget)
+                found, is_full = await self._read(keys, order, expired, budget)
                 await self._try(found, order, leased)
                 if is_full:
                     break
@@ -76,7 +76,7 @@ class Leaser:
         self._route.learn(full=is_full or len(leased) == limit)
         return leased
 
-    async def _read(self, keys: Sequence[Item], now_ms: int, expired: bool, budget: ByteBudget) -> tuple[list[Found], bool]:
+    async def _read(self, keys: Sequence[Item], order: Order, expired: bool, budget: ByteBudget) -> tuple[list[Found], bool]:
         """As they are: the index may be behind, and shows only a part. And whether the budget ended before the keys did."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
         known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
@@ -87,7 +87,9 @@ class Leaser:
             if (schedule := known.get(schedule_of(key))) is not None and schedule.is_left:
                 return found, True
             fire = fire_of(items[place(key)]) if place(key) in items else None
-            if fire is None or fire.deliver_after is None or fire.deliver_after > now_ms or (fire.worker and not expired):
+            if fire is None or fire.deliver_after is None or (fire.worker and not expired):
+                continue
+            if fire.deliver_after > order.now_ms - (order.head_start_ms if fire.is_given_back else 0):
                 continue
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False
@@ -132,9 +134,10 @@ class Leaser:
 
 def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: Order, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
+    assert fire.holder is not None
     values: Item = {
         "fire_attempt": number(fire.attempt),
-        "fire_worker": text(order.worker),
+        "fire_worker": text(fire.holder),
         "deliver_after": number(fire.deliver_after),
         fire_layout.LEASE: token,
     }

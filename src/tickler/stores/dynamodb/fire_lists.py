@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Item, get_many
@@ -14,6 +14,7 @@ from tickler.stores.dynamodb.fire_layout import fire_of, place_of, schedule_of, 
 from tickler.stores.dynamodb.history import read_history
 from tickler.stores.dynamodb.layout import number, place, text
 from tickler.stores.dynamodb.owing import own_fires
+from tickler.stores.dynamodb.reads import owners_heads
 from tickler.stores.dynamodb.search import SparseIndex
 from tickler.stores.dynamodb.table import Table, all_of
 
@@ -58,14 +59,29 @@ async def list_fires(
         after = entries[-1].place
 
 
-async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: int) -> list[Id]:
-    """The first ids after `after` of schedules with a dead fire, of one owner or all. Reads the keys of all that are dead."""
+async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: int) -> AsyncIterator[Sequence[Id]]:
+    """Ids after `after` of schedules with a dead fire, in order, up to `limit` at a time.
+
+    Of one owner: reads its heads, and looks where a fire has died some time. Of all: reads the keys of all that are dead, once.
+    """
+    if owner is not None:
+        async for page in owners_heads(table, owner, after):
+            died = [layout.id_of(head) for head in page if "dead" in head]
+            for some in _in_parts(died, limit):
+                dead = all_of(await in_turns(some, lambda id: own_fires(table, id, "dead", limit=1)))
+                yield [id for id, fires in zip(some, dead, strict=True) if fires]
+        return
 
     async def walk(partition: str) -> set[Id]:
-        return {schedule_of(each.key) async for each in _listed_in(table, "dead", partition, None) if owner in (None, each.owner)}
+        return {schedule_of(each.key) async for each in _listed_in(table, "dead", partition, None)}
 
     parts = all_of(await gathered(map(walk, fire_layout.listed_partitions("dead"))))
-    return sorted(id for id in set().union(*parts) if after is None or id > after)[:limit]
+    for some in _in_parts(sorted(id for id in set().union(*parts) if after is None or id > after), limit):
+        yield some
+
+
+def _in_parts(ids: Sequence[Id], size: int) -> Iterator[Sequence[Id]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
 async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
-from tickler.fires import Fire, Settlement
+from tickler.fires import Extension, Fire, Settlement
 from tickler.schedule import Id
 from tickler.stores.dynamodb import fire_layout, layout
 from tickler.stores.dynamodb.fire_change import Change, change_leased
@@ -48,11 +48,12 @@ class Settler:
         all_of(await in_turns(list(finished), self._delete_finished))
         return lost
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         latest = _latest(fires)
         changes = [Change(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
-        return [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
+        lost = [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
+        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # it was changed meanwhile
 
     async def _in_turn(self, settlements: Sequence[Settlement], now_ms: int) -> list[Fire]:
         """Settlements of one schedule; those fires that are not the caller's any more."""
@@ -63,12 +64,12 @@ class Settler:
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, settlement.id)
             found = None if owing is None else await owing.find(fire)
-            if owing is None or found is None or (found.worker, found.attempt) != (fire.worker, fire.attempt):
+            if owing is None or found is None or (found.holder, found.attempt) != (fire.holder, fire.attempt):
                 return False
             owing.close(found, same_lease(found))
             if settlement.then == "dead":
                 reason = None if settlement.entry is None else settlement.entry.detail
-                owing.add(replace(found, state="dead", deliver_after=None, worker=None, reason=reason))
+                owing.add(replace(found, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             owing.wake(now_ms)
             if not await owing.write():
                 return True
@@ -92,12 +93,19 @@ class Settler:
 
 
 def _latest(fires: Iterable[Fire]) -> dict[str, Fire]:
-    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain."""
+    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain.
+
+    The attempt alone does not tell: it starts again when a person retries a dead fire.
+    """
     latest: dict[str, Fire] = {}
     for fire in fires:
-        if fire.id not in latest or fire.attempt > latest[fire.id].attempt:
+        if fire.id not in latest or _age(fire) > _age(latest[fire.id]):
             latest[fire.id] = fire
     return latest
+
+
+def _age(fire: Fire) -> tuple[int, int]:
+    return fire.lease_token or 0, fire.attempt
 
 
 def _change(settlement: Settlement, now_ms: int) -> Change | None:

@@ -12,7 +12,21 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires import BY_HAND, MAX_CLAIM_BYTES, Claim, Due, Entry, Fire, FireState, Health, Settlement, cancelled, retried
+from tickler.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Extension,
+    Fire,
+    FireState,
+    Health,
+    Settlement,
+    cancelled,
+    retried,
+    sent_again,
+)
 from tickler.schedule import Id
 from tickler.stores.dynamodb.fire_claim import FireClaimer
 from tickler.stores.dynamodb.fire_layout import fire_key, unchanged
@@ -69,8 +83,9 @@ class DynamodbFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes)
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
         work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
         try:
             return sorted(await asyncio.shield(work), key=_order)
@@ -79,7 +94,7 @@ class DynamodbFires:
                 await self._release(await work, order)
             raise
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         return await self._settler.extend(fires, until_ms)
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
@@ -148,7 +163,7 @@ class DynamodbFires:
         owing.close(fire, unchanged(fire))
         owing.remember(entries, expires_at)
         if to == "open":
-            owing.add(replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None))
+            owing.add(sent_again(fire, now_ms))
         else:
             owing.wake(now_ms)
         return not await owing.write()

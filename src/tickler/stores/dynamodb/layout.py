@@ -43,7 +43,7 @@ BUCKETS = 4  # of each list: puts and deletes write there, claims do not
 
 MOST_HEAD_BYTES = 1024
 CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
-FIRE_BYTES = 170  # what an open fire adds to it, for a worker's name of 40 bytes, and without a reason
+FIRE_BYTES = 184  # what an open fire adds to it, for a worker's name of 40 bytes with a lease token, and without a reason
 INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for an open fire with all that there may be to say
 LONGEST_SORT_KEY_BYTES = 1024
 MOST_BODY_BYTES = 400 * 1024
@@ -306,8 +306,15 @@ def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | No
 
 
 def body_bytes(item: Mapping[str, Attribute]) -> int:
-    """Of the schedule's whole body, as the head and its entry in `due` have it."""
-    return int(item.get("has_target", {}).get("N", 0))
+    """Of the schedule's whole body, as the head and its entry in `due` have it.
+
+    Where they do not say, as many as there may be: in heads that were written before the number was kept, whose `has_target` is
+    a BOOL, and where a schedule without a target has its body apart.
+    """
+    kept = item.get("has_target")
+    if kept is not None and "N" in kept:
+        return int(kept["N"])
+    return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0
 
 
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:

@@ -22,3 +22,4 @@ class Order(NamedTuple):
     until_ms: int
     except_owners: Collection[str] = ()
     max_bytes: int = MAX_CLAIM_BYTES
+    head_start_ms: int = 0  # of other workers, for fires that were given back

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.byte_budget import ByteBudget
@@ -62,8 +62,20 @@ async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None
 
 async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: int | None = None) -> list[Id]:
     """Ids of an owner's schedules, consistently; rows of the index alone are not among them."""
+    found: list[Id] = []
+    async for page in owners_heads(table, owner, after, limit):
+        found += [layout.id_of(head) for head in page if "version" in head]
+        if limit is not None and len(found) >= limit:
+            return found[:limit]
+    return found
+
+
+async def owners_heads(
+    table: Table, owner: str, after: Id | None = None, limit: int | None = None
+) -> AsyncIterator[Sequence[Item]]:
+    """An owner's heads in order, consistently, `limit` at a time, or as many as DynamoDB has on a page."""
     if after is not None and after.owner > owner:
-        return []
+        return
     condition, values = _range(owner, after)
     request: dict[str, object] = {
         "KeyConditionExpression": f"pk = :owner AND {condition}",
@@ -72,12 +84,8 @@ async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: i
     }
     if limit is not None:
         request["Limit"] = limit
-    found: list[Id] = []
     async for page in table.pages(request):
-        found += [layout.id_of(item) for item in page["Items"] if "version" in item]
-        if limit is not None and len(found) >= limit:
-            return found[:limit]
-    return found
+        yield page["Items"]
 
 
 async def listed_ids(table: Table, states: Iterable[str], owner: str | None, after: Id | None, limit: int) -> list[Id]:

@@ -46,16 +46,24 @@ class DynamodbSchedules:
     ) -> list[StoredSchedule]:
         """Of one owner and any state: as it is. Otherwise by way of an index, which may be behind by a moment."""
         found: list[StoredSchedule] = []
+        if failing:
+            async for some in failing_ids(self._table, owner, after, limit):
+                found += await self._read(some, state)
+                if len(found) >= limit:
+                    break
+            return found[:limit]
         while True:
-            if failing:
-                ids = await failing_ids(self._table, owner, after, limit)
-            elif owner is not None and state is None:
+            if owner is not None and state is None:
                 ids = await owners_ids(self._table, owner, after, limit)
             else:
                 ids = await listed_ids(self._table, _LISTED_AS[state], owner, after, limit)
-            known = await read(self._table, ids)
-            stored = sorted((each.stored for each in known.values() if each.stored is not None), key=lambda each: each.id)
-            found += [each for each in stored if state in (None, each.state)]
+            found += await self._read(ids, state)
             if len(ids) < limit or len(found) >= limit:
                 return found[:limit]
             after = ids[-1]
+
+    async def _read(self, ids: Sequence[Id], state: State | None) -> Sequence[StoredSchedule]:
+        """Those that are there, and in that state, if one is given."""
+        known = await read(self._table, ids)
+        stored = sorted((each.stored for each in known.values() if each.stored is not None), key=lambda each: each.id)
+        return [each for each in stored if state in (None, each.state)]

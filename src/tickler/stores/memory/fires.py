@@ -15,6 +15,7 @@ from tickler.fires import (
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
@@ -22,6 +23,7 @@ from tickler.fires import (
     cancelled,
     entry_number,
     retried,
+    sent_again,
 )
 from tickler.leasing import lease
 from tickler.owed import Batch
@@ -84,13 +86,14 @@ class MemoryFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         tables = self._tables
         due = [
             fire
             for fire in tables.fires.values()
             if fire.deliver_after is not None
-            and fire.deliver_after <= now_ms
+            and fire.deliver_after <= now_ms - (head_start_ms if fire.is_given_back else 0)
             and (expired or fire.worker is None)
             and fire.owner not in except_owners
         ]
@@ -108,11 +111,11 @@ class MemoryFires:
             self._wake(Id(fire.owner, fire.key), now_ms)
         return result.claims
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         for fire in fires:
             if self._still(fire):
                 self._tables.fires[fire.id] = replace(self._tables.fires[fire.id], deliver_after=until_ms)
-        return [fire for fire in fires if not self._still(fire)]
+        return Extension([fire for fire in fires if not self._still(fire)])
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         tables = self._tables
@@ -141,7 +144,7 @@ class MemoryFires:
         if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
             return None
         if to == "open":
-            self._tables.fires[fire_id] = replace(fire, state="open", attempt=0, deliver_after=now_ms, reason=None)
+            self._tables.fires[fire_id] = sent_again(fire, now_ms)
             self._tables.remember([retried(fire, now_ms, why)], expires_at)
         else:
             del self._tables.fires[fire_id]
@@ -206,13 +209,14 @@ class MemoryFires:
         if settlement.then == "done":
             del fires[fire.id]
         elif settlement.then == "retry":
-            fires[fire.id] = replace(fire, deliver_after=settlement.deliver_after, worker=None, reason=reason)
+            fires[fire.id] = replace(fire, deliver_after=settlement.deliver_after, worker=None, lease_token=None, reason=reason)
         elif settlement.then == "dead":
-            fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, reason=reason)
+            fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason)
         else:
             deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
             reason = settlement.reason or fire.reason
-            fires[fire.id] = replace(fire, deliver_after=deliver_after, worker=None, attempt=fire.attempt - 1, reason=reason)
+            given_back = replace(fire, deliver_after=deliver_after, worker=None, lease_token=None, reason=reason)
+            fires[fire.id] = replace(given_back, attempt=fire.attempt - 1)
 
     def _wake(self, id: Id, now_ms: int) -> None:
         """Open the first that waits, unless one is open."""
@@ -232,7 +236,7 @@ class MemoryFires:
     def _still(self, fire: Fire) -> bool:
         """Whether the lease is still the one that was given."""
         stored = self._tables.fires.get(fire.id)
-        return stored is not None and (stored.worker, stored.attempt) == (fire.worker, fire.attempt)
+        return stored is not None and (stored.holder, stored.attempt) == (fire.holder, fire.attempt)
 
     def _has_target(self, id: Id) -> bool:
         stored = self._schedules.read(id)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire, fire_of
+from tickler.fires import Entry, Fire, fire_columns, fire_of
 from tickler.index import walk_cursor, walk_place
 from tickler.records import Record
 from tickler.stores.postgres import rows
@@ -113,7 +112,6 @@ _PUT_HISTORY = """
 
 _encode = msgspec.json.Encoder().encode
 _decode_entry = msgspec.json.Decoder(Entry).decode
-_fire_columns = attrgetter(*Fire.__struct_fields__)
 
 
 class _Kind(NamedTuple, Generic[T]):
@@ -203,7 +201,7 @@ def _place(raw: RawSchedule) -> tuple[object, ...]:
 
 
 async def _put_fires(connection: Connection, database: Database, fires: Sequence[Fire]) -> None:
-    written = [(*_fire_columns(fire)[:-1], _without_nul(fire.reason)) for fire in fires]
+    written = [(*fire_columns(fire)[:-1], _without_nul(fire.reason)) for fire in fires]
     await connection.execute(database.sql(_PUT_FIRES), *transposed(written))
 
 

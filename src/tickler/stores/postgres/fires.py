@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
-from operator import attrgetter
 from typing import Literal, TypeVar
 
 import msgspec
@@ -13,16 +13,19 @@ from tickler.advance import ROW_FORMAT
 from tickler.byte_budget import ByteBudget
 from tickler.fires import (
     BY_HAND,
+    GIVEN_BACK,
     MAX_CLAIM_BYTES,
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
     Settlement,
     cancelled,
     entry_number,
+    fire_columns,
     fire_of,
     retried,
 )
@@ -83,6 +86,7 @@ _OPEN_SINCE = f"""
     ) AS bytes
     FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
+        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= $1 - $5::bigint)
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE OF f SKIP LOCKED
 """
@@ -92,6 +96,11 @@ _LEASE = """
     FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::bigint[], $7::text[], $8::text[])
         AS new (owner, key, id, attempt, state, deliver_after, worker, reason)
     WHERE f.owner = new.owner AND f.key = new.key AND f.id = new.id
+"""
+_SEND_AGAIN = """
+    UPDATE {schema}.tickler_fires SET
+        opened_at = $4, attempt = 0, state = 'open', deliver_after = $4, worker = NULL, reason = NULL
+    WHERE owner = $1 AND key = $2 AND id = $3
 """
 _CANCEL = """
     DELETE FROM {schema}.tickler_fires f USING unnest($1::text[], $2::text[], $3::text[]) AS gone (owner, key, id)
@@ -103,12 +112,16 @@ _LEASES = """
             AS lease (owner, key, id, worker, attempt, deliver_after, reason)
     ), changed AS (
 """
-_OF_LEASE = """
-        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
+_SAME_LEASE = """
+            f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
             AND f.worker = lease.worker AND f.attempt = lease.attempt
-        RETURNING lease.id, lease.attempt
+"""
+_UNCHANGED = "(id, worker, attempt) NOT IN (SELECT id, worker, attempt FROM changed)"
+_OF_LEASE = f"""
+        WHERE {_SAME_LEASE}
+        RETURNING lease.id, lease.worker, lease.attempt
     )
-    SELECT id, attempt FROM lease WHERE (id, attempt) NOT IN (SELECT id, attempt FROM changed)
+    SELECT id, worker, attempt FROM lease WHERE {_UNCHANGED}
 """
 # Each answers with those whose lease is not the caller's any more: as a rule none.
 _SETTLE = {
@@ -131,7 +144,8 @@ _SETTLE = {
         """,
     }.items()
 }
-# Fires that somebody has locked are passed over: they are being settled, or taken over, and nobody else can have them meanwhile.
+# Fires that somebody has locked are passed over: they are being settled, taken over, or looked at. Answers with those that were
+# not extended, and whether they were still the caller's when the statement began.
 _EXTEND = f"""
     {_LEASES}
         UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease
@@ -141,13 +155,11 @@ _EXTEND = f"""
                 AND held.worker = lease.worker AND held.attempt = lease.attempt
             ORDER BY held.owner, held.key, held.id
             FOR UPDATE OF held SKIP LOCKED
-        )) AND f.id = lease.id
+        )) AND {_SAME_LEASE}
+        RETURNING lease.id, lease.worker, lease.attempt
     )
-    SELECT lease.id, lease.attempt FROM lease WHERE NOT EXISTS (
-        SELECT FROM {{schema}}.tickler_fires f
-        WHERE f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
-            AND f.worker = lease.worker AND f.attempt = lease.attempt
-    )
+    SELECT id, worker, attempt, EXISTS (SELECT FROM {{schema}}.tickler_fires f WHERE {_SAME_LEASE})
+    FROM lease WHERE {_UNCHANGED}
 """
 _ANY_WAITS = "SELECT EXISTS (SELECT FROM {schema}.tickler_fires WHERE state = 'waiting')"
 _WAKE = """
@@ -228,9 +240,11 @@ _COUNT_EXPIRED = """
 """
 T = TypeVar("T")
 
+EXTEND_TRIES = 3
+LOCKED_PAUSE_S = 0.02
+
 _LAST = ((1 << 63) - 1, (1 << 63) - 1)
 
-_columns = attrgetter(*Fire.__struct_fields__)
 _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
@@ -285,10 +299,12 @@ class PostgresFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         async def work(connection: Connection) -> list[Claim]:
             budget = ByteBudget(max_bytes)
-            found = await connection.fetch(self._database.sql(_OPEN_SINCE), now_ms, limit, expired, list(except_owners))
+            order = (now_ms, limit, expired, list(except_owners), head_start_ms)
+            found = await connection.fetch(self._database.sql(_OPEN_SINCE), *order)
             sized = ((fire_of(row[:-1]), row[-1] or 0) for row in found)
             due = [fire for fire, size in takewhile(lambda each: budget.takes_once(each[0].schedule_id, each[1]), sized)]
             if not due:
@@ -301,13 +317,18 @@ class PostgresFires:
 
         return await self._database.claim(work)
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        leases = [_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])]
-        if not leases:
-            return []
-        sql = self._database.sql(_EXTEND)
-        lost = {tuple(row) for row in await self._database.claim(lambda connection: connection.fetch(sql, *transposed(leases)))}
-        return [fire for fire in fires if (fire.id, fire.attempt) in lost]
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        """What is locked is asked for a few times: most locks last for milliseconds."""
+        lost: list[Fire] = []
+        left: Sequence[Fire] = fires
+        for attempt in range(EXTEND_TRIES):
+            if not left:
+                break
+            if attempt:
+                await asyncio.sleep(LOCKED_PAUSE_S)
+            gone, left = await self._extend(left, until_ms)
+            lost += gone
+        return Extension(lost, left)
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         entries = [each.entry for each in settlements if each.entry is not None]
@@ -319,20 +340,20 @@ class PostgresFires:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
             await remember(connection, self._database, entries, expires_at)
-            lost: set[tuple[str, int]] = set()
+            lost: set[tuple[str, str, int]] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
                 lost |= await self._settle(connection, then, leases)
             await self._wake(connection, (each.id for _, each in owed if each.then in ("done", "dead")), now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
-            return [fire for fire, _ in owed if (fire.id, fire.attempt) in lost]
+            return [fire for fire, _ in owed if (fire.id, fire.holder, fire.attempt) in lost]
 
         return await self._database.claim(work)
 
     async def open(self, fire: Fire) -> bool:
         async def work(connection: Connection) -> bool:
-            opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *_columns(fire)) == "INSERT 0 1"
+            opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *fire_columns(fire)) == "INSERT 0 1"
             if opened:
                 await self._database.notify(connection)
             return opened
@@ -346,13 +367,12 @@ class PostgresFires:
             fire = await self._get(connection, fire_id, "FOR UPDATE")
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
-            place = [[fire.owner], [fire.key], [fire.id]]
             await self._database.notify(connection)
             if to == "open":
-                await connection.execute(self._database.sql(_LEASE), *place, [0], ["open"], [now_ms], [None], [None])
+                await connection.execute(self._database.sql(_SEND_AGAIN), *fire.schedule_id, fire.id, now_ms)
                 await remember(connection, self._database, [retried(fire, now_ms, why)], expires_at)
                 return fire
-            await connection.execute(self._database.sql(_CANCEL), *place)
+            await connection.execute(self._database.sql(_CANCEL), [fire.owner], [fire.key], [fire.id])
             await self._wake(connection, [fire.schedule_id], now_ms)
             await remember(connection, self._database, [cancelled(fire, now_ms, why)], expires_at)
             return fire
@@ -415,19 +435,28 @@ class PostgresFires:
         """Open fires; the claims, but for those whose fire was open already."""
         if not opened.fires:
             return opened.claims
-        found = await connection.fetch(self._database.sql(OPEN), *transposed([_columns(fire) for fire in opened.fires]))
+        found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
         refused = {row[0] for row in found}
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
-    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, int]]:
-        """Id and attempt of each lease that has ended, and whose fire is not changed."""
+    async def _extend(self, fires: Sequence[Fire], until_ms: int) -> tuple[Sequence[Fire], Sequence[Fire]]:
+        """Those that are not the caller's any more, and those that were locked."""
+        leases = transposed([_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])])
+        sql = self._database.sql(_EXTEND)
+        found = await self._database.claim(lambda connection: connection.fetch(sql, *leases))
+        still = {(id, holder, attempt): is_held for id, holder, attempt, is_held in found}
+        named = [(fire, still.get((fire.id, fire.holder, fire.attempt))) for fire in fires]
+        return [fire for fire, is_held in named if is_held is False], [fire for fire, is_held in named if is_held]
+
+    async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, str, int]]:
+        """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""
         return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
         changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
         if changed:
             columns = [
-                (fire.owner, fire.key, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason)
+                (fire.owner, fire.key, fire.id, fire.attempt, fire.state, fire.deliver_after, fire.holder, fire.reason)
                 for fire in changed
             ]
             await connection.execute(self._database.sql(_LEASE), *transposed(columns))
@@ -462,7 +491,7 @@ def _reason(settlement: Settlement) -> str | None:
 
 
 def _lease(fire: Fire, deliver_after: int | None, reason: str | None) -> tuple[object, ...]:
-    return (fire.owner, fire.key, fire.id, fire.worker, fire.attempt, deliver_after, reason)
+    return (fire.owner, fire.key, fire.id, fire.holder, fire.attempt, deliver_after, reason)
 
 
 def _in_order(fires: Sequence[tuple[Fire, T]]) -> list[tuple[Fire, T]]:

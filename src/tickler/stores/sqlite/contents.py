@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire, fire_of
+from tickler.fires import Entry, Fire, fire_columns, fire_of
 from tickler.index import walk_cursor, walk_place
 from tickler.records import Record
 from tickler.stores.sqlite import rows
@@ -88,7 +87,6 @@ _PUT_ENTRY = """
 
 _encode = msgspec.json.Encoder().encode
 _decode_entry = msgspec.json.Decoder(Entry).decode
-_fire_columns = attrgetter(*Fire.__struct_fields__)
 
 
 class _Kind(NamedTuple, Generic[T]):
@@ -171,7 +169,7 @@ def _place(raw: RawSchedule) -> tuple[object, ...]:
 
 
 def _put_fires(connection: sqlite3.Connection, fires: Sequence[Fire]) -> None:
-    connection.executemany(_PUT_FIRE, [_fire_columns(fire) for fire in fires])
+    connection.executemany(_PUT_FIRE, [fire_columns(fire) for fire in fires])
 
 
 def _remembered(row: tuple[Any, ...]) -> Remembered:

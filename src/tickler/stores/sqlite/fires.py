@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
-from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -14,16 +13,19 @@ from tickler.advance import ROW_FORMAT
 from tickler.byte_budget import ByteBudget
 from tickler.fires import (
     BY_HAND,
+    GIVEN_BACK,
     MAX_CLAIM_BYTES,
     Claim,
     Due,
     Entry,
+    Extension,
     Fire,
     FireState,
     Health,
     Settlement,
     cancelled,
     entry_number,
+    fire_columns,
     fire_of,
     retried,
 )
@@ -45,6 +47,7 @@ SELECT_DUE = """
     LIMIT ?
 """
 _OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
+_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""
@@ -58,6 +61,10 @@ _BUSY = f"""
 _OPEN_SINCE = f"SELECT {FIRE} FROM tickler_fires f WHERE f.deliver_after <= ? {{which}} ORDER BY f.deliver_after LIMIT ?"
 _LEASE = """
     UPDATE tickler_fires SET attempt = ?, state = ?, deliver_after = ?, worker = ?, reason = ?
+    WHERE owner = ? AND key = ? AND id = ?
+"""
+_SEND_AGAIN = """
+    UPDATE tickler_fires SET opened_at = ?, attempt = 0, state = 'open', deliver_after = ?, worker = NULL, reason = NULL
     WHERE owner = ? AND key = ? AND id = ?
 """
 _OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
@@ -125,9 +132,6 @@ _PRUNE = """
 _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
-_columns = attrgetter(*Fire.__struct_fields__)
-
-
 class SqliteFires:
     def __init__(self, connection: Connection, index: SqliteIndex) -> None:
         self._connection = connection
@@ -180,11 +184,14 @@ class SqliteFires:
         expired: bool = True,
         except_owners: Collection[str] = (),
         max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
     ) -> list[Claim]:
         which = [_OTHER_OWNERS.format("f")] if except_owners else []
         which += [] if expired else ["AND f.worker IS NULL"]
+        which += [_HEAD_START] if head_start_ms else []
         query = _OPEN_SINCE.format(which=" ".join(which))
-        others = [rows.as_json(list(except_owners))] if except_owners else []
+        others: list[object] = [rows.as_json(list(except_owners))] if except_owners else []
+        others += [now_ms - head_start_ms] if head_start_ms else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
@@ -200,10 +207,10 @@ class SqliteFires:
 
         return await self._connection.write(work)
 
-    async def extend(self, fires: Sequence[Fire], until_ms: int) -> list[Fire]:
-        def work(connection: sqlite3.Connection) -> list[Fire]:
-            leases = [(fire, (*fire.schedule_id, fire.id, fire.worker, fire.attempt)) for fire in fires]
-            return [fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount]
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        def work(connection: sqlite3.Connection) -> Extension:
+            leases = [(fire, (*fire.schedule_id, fire.id, fire.holder, fire.attempt)) for fire in fires]
+            return Extension([fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount])
 
         return await self._connection.write(work)
 
@@ -234,7 +241,7 @@ class SqliteFires:
             if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
                 return None
             if to == "open":
-                connection.execute(_LEASE, (0, "open", now_ms, None, None, *fire.schedule_id, fire.id))
+                connection.execute(_SEND_AGAIN, (now_ms, now_ms, *fire.schedule_id, fire.id))
                 remember(connection, [retried(fire, now_ms, why)], expires_at)
                 return fire
             connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
@@ -301,7 +308,7 @@ class SqliteFires:
 
 def as_parameter(fires: Sequence[Fire]) -> str:
     """Of `OPEN`."""
-    return rows.as_json([_columns(fire) for fire in fires])
+    return rows.as_json([fire_columns(fire) for fire in fires])
 
 
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
@@ -317,7 +324,7 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
         return []
     if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
         connection.execute("SAVEPOINT settling")
-        leases = [(fire.owner, fire.key, fire.id, fire.worker, fire.attempt) for _, fire in owed]
+        leases = [(fire.owner, fire.key, fire.id, fire.holder, fire.attempt) for _, fire in owed]
         if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
             connection.execute("RELEASE settling")
             return []
@@ -329,7 +336,7 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
 def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
     """Change a fire if it is still leased as it was."""
     reason = None if settlement.entry is None else settlement.entry.detail
-    lease = (*fire.schedule_id, fire.id, fire.worker, fire.attempt)
+    lease = (*fire.schedule_id, fire.id, fire.holder, fire.attempt)
     if settlement.then == "done":
         changed = connection.execute(_DONE, lease)
     elif settlement.then == "retry":
@@ -347,7 +354,7 @@ def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -
     connection.executemany(
         _LEASE,
         [
-            (fire.attempt, fire.state, fire.deliver_after, fire.worker, fire.reason, *fire.schedule_id, fire.id)
+            (fire.attempt, fire.state, fire.deliver_after, fire.holder, fire.reason, *fire.schedule_id, fire.id)
             for fire in changed
         ],
     )
