@@ -263,6 +263,10 @@ MUTANTS = [
              "left, budget = limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
     of_store("postgres", "claim any number of bytes", "WHERE bytes <= $5 OR ($6 AND bytes = octet_length(body))",
              "WHERE bytes <= $5 OR $6", CLAIM_BYTES, "fires"),
+    of_store("postgres", "forget the bytes that a claim has taken",
+             "budget.fitting(due, lambda row: len(row[\"body\"].encode()))",
+             "pass", "tests/conformance/test_postgres.py::TestFires::"
+             "test_behind_rows_that_do_not_read_a_claim_goes_on_with_the_bytes_that_are_left", "fires"),
     of_store("dynamodb", "claim any number of bytes", "due = _within(found, order.max_bytes, taken)", "due = found",
              CLAIM_BYTES, "fire_claim"),
     of_store("memory", "lease any number of bytes", "        budget = ByteBudget(max_bytes)\n        fitting",
