@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
+from tickler.deliver.lacks import lacking
 from tickler.deliver.listeners import Listeners
 from tickler.deliver.own_task import GRACE_S, Ended, on_own_task
 from tickler.deliver.targets.python import Handlers
@@ -28,7 +29,6 @@ MAX_LABELS = 500  # that a worker's report names
 
 _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
-_EXTRAS: Mapping[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
 
@@ -117,7 +117,7 @@ class Attempts:
             has_it = target.handler in self._handlers
         else:
             has_it = type(target) in self._deliverers or (target is None and not claim.schedule.newer)
-        return None if has_it else Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+        return None if has_it else lacking(target)
 
     async def make(self, claim: Claim, timeout_s: float | None = None) -> tuple[Settlement, Outcome]:
         """Deliver, and say what follows. Raises nothing but a cancellation and a KeyboardInterrupt.
@@ -195,11 +195,11 @@ class Attempts:
 
     async def _deliver(self, delivery: Delivery) -> Outcome:
         target = delivery.target
-        deliverer = self._deliverers.get(type(target)) if target is not None else None
         if target is None:
-            return Outcome(verdict="retry", detail=_nobody_delivers(target))
+            return Outcome(verdict="retry", detail=lacking(target).detail)
+        deliverer = self._deliverers.get(type(target))
         if deliverer is None:
-            return Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+            return lacking(target)
         try:
             if getattr(deliverer, "bounded", False):
                 outcome = await deliverer.deliver(delivery, target)
@@ -254,16 +254,6 @@ class Attempts:
                 log.exception(
                     "%s: what listens to dispatches failed; the delivery is not affected", delivery.id, extra=_named(delivery)
                 )
-
-
-def _nobody_delivers(target: Target | None) -> str:
-    if target is None:
-        return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
-    if isinstance(target, PythonTarget):
-        return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
-    extra = _EXTRAS.get(type(target))
-    remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
-    return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"
 
 
 def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:

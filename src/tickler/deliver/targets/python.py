@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from tickler.deliver.exhaustion import NoThread
+from tickler.deliver.lacks import lacking
 from tickler.deliver.own_thread import on_own_thread
 from tickler.delivery import Delivery, Outcome
 from tickler.errors import GiveUp, InvalidInput
@@ -60,9 +61,7 @@ class Handlers:
         """A plain function runs on a thread of its own: it is not waited for after its timeout, and cannot be stopped."""
         handler = self._by_name.get(target.handler)
         if handler is None:
-            # Not which it has: this is kept where the schedule's owner can read it.
-            detail = f"the worker has no handler {target.handler!r}: register it there, or correct the name"
-            return Outcome(verdict="release", detail=detail, obstacle="missing")
+            return lacking(target)
         try:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
