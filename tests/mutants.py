@@ -286,8 +286,12 @@ MUTANTS = [
            "if (out_of := None) is not None:",
            "tests/deliver/test_exhaustion.py::test_a_worker_without_file_descriptors_loses_nothing_and_delivers_when_it_has_some"),
     Mutant("claim on while something has run out", "deliver/shortage.py",
-           "return 0 if self.lasts() else max(min(wanted, self._allowed - in_hand), 0)", "return wanted",
+           "return max(min(wanted, self._allowed + little - self._claimed), 0)", "return wanted",
            "tests/deliver/test_give_back.py::test_while_something_has_run_out_less_is_claimed_and_nothing_is_lost"),
+    Mutant("claim nothing more after a shortage while all that is in hand hangs", "deliver/shortage.py",
+           "self._allowed + little - self._claimed", "self._allowed - self._claimed",
+           "tests/deliver/test_give_back.py::"
+           "test_a_little_is_claimed_after_a_shortage_though_nothing_that_is_in_hand_ends"),
     Mutant("fail what this worker has no handler for", "deliver/attempt.py",
            'if then == "dead" or deliver_after is None:', "if True:",
            "tests/deliver/test_give_back.py::test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it"),

@@ -83,6 +83,10 @@ class Hands:
             return self._queue.queued
         return Counter(self._queue.queued) + Counter(claim.schedule.owner for _, claim in self._early.values())
 
+    def owners(self) -> set[str]:
+        """All that have something in hand."""
+        return {*self._queue.started_of, *self.waiting_of}
+
     def held_bytes_of(self) -> Counter[str]:
         """The same of each owner."""
         sizes: Counter[str] = Counter()
@@ -211,6 +215,7 @@ class Hands:
 
     def _give_back(self, claim: Claim, release: Settlement) -> None:
         """What was not begun. One that is delivered at most once has no fire yet, which is opened for whoever comes next."""
+        self.counts["given_back"] += 1
         if claim.fire is not None:
             self._acknowledgements.put(release)
             return
@@ -288,10 +293,9 @@ class Hands:
             self.lacks.met(label_of(claim.schedule.target), detail, self._clock.now_ms())
         elif outcome.obstacle == "exhausted":
             self.shortage.met(outcome.detail or "something has run out")
-        elif self.shortage.of is not None:
+        elif self.shortage.of is not None and outcome.verdict != "release":
             self.shortage.eased()
         if settlement.then == "release":
-            self.counts["given_back"] += 1
             self._give_back(claim, settlement)
             return
         self._acknowledgements.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")

@@ -214,7 +214,13 @@ class Runner:
         if size == 0:
             except_owners = [*except_owners, *waiting]
             size = -(-hands.free // LOOKS_PAST)  # others may be unable to start theirs either: their host may be full
-        return await self._round(min(room, size), except_owners) if size > 0 else 0
+        if size <= 0:
+            return 0
+        room = min(room, size)
+        if hands.shortage.of is None:
+            return await self._round(room, except_owners)
+        # Of the little that may be claimed, first what belongs to owners that have nothing: all that the others have may hang.
+        return await self._round(room, [*except_owners, *hands.owners()]) or await self._round(room, except_owners)
 
     async def _idle(self) -> None:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
@@ -276,7 +282,7 @@ class Runner:
         now_ms = await self._now_ms()
         hands = self._hands
         may_hold = self.may_claim and hands.held_bytes < 2 * MAX_HELD_BYTES
-        room = hands.shortage.room(room, hands.in_flight + hands.waiting) if may_hold else 0
+        room = hands.shortage.room(room) if may_hold else 0
         if not room:
             return 0
         taken = 0
@@ -294,6 +300,7 @@ class Runner:
         if taken:
             self.last_claim_at = now_ms
             self._vain = 0
+            self._hands.shortage.claimed(taken)
         self._heard.round_ended(now_ms, loop.time() - began, taken)
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return taken
