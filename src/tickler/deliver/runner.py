@@ -280,9 +280,7 @@ class Runner:
     async def _round(self, room: int, except_owners: Sequence[str]) -> int:
         """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
-        hands = self._hands
-        may_hold = self.may_claim and hands.held_bytes < 2 * MAX_HELD_BYTES
-        room = hands.shortage.room(room) if may_hold else 0
+        room, except_owners = self._within_limits(room, except_owners)
         if not room:
             return 0
         taken = 0
@@ -377,6 +375,17 @@ class Runner:
         """Whether it may claim anything now."""
         return self.may_claim and not self._hands.shortage.lasts()
 
+    def _within_limits(self, room: int, except_owners: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """How many may be claimed now, and past whom. However many bytes are held, an owner that has nothing gets its first, if
+        that can start at once.
+        """
+        hands = self._hands
+        if not self.may_claim:
+            return 0, except_owners
+        if hands.held_bytes >= 2 * MAX_HELD_BYTES:
+            room, except_owners = int(hands.room_for_idle()), [*hands.owners()]
+        return hands.shortage.room(room), except_owners
+
     def _room(self) -> int:
         """For how many more to claim; none until a claim is worth it, or while the payloads that are held take much memory."""
         if self._hands.held_bytes >= MAX_HELD_BYTES:
@@ -398,7 +407,7 @@ class Runner:
         share = max(CROWD, self._options.queued // (len(waiting) + 1))
         crowded = {owner for owner, number in waiting.items() if number > share}
         if self._hands.held_bytes >= MAX_HELD_BYTES:
-            sizes = self._hands.held_bytes_of()
+            sizes = self._hands.held_bytes_of
             crowded |= {owner for owner, size in sizes.items() if size > MAX_HELD_BYTES // (len(sizes) + 1)}
         return list(crowded)
 
