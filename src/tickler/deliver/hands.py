@@ -7,8 +7,10 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from tickler.clock import Clock
+from tickler.deliver.abandoned import STUCK
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts, host_of
 from tickler.deliver.lacks import Lacks
@@ -17,7 +19,7 @@ from tickler.deliver.payload_memory import MAX_HELD_BYTES, PayloadMemory, Queued
 from tickler.deliver.queue import FairQueue, Lane
 from tickler.deliver.shortage import Shortage
 from tickler.deliver.sparingly import Sparingly
-from tickler.delivery import Outcome
+from tickler.delivery import Delivery, Outcome
 from tickler.fires import Claim, Fire, Settlement, unbegun_fire
 from tickler.target import label_of
 
@@ -56,6 +58,7 @@ class Hands:
         self._early: dict[int, tuple[asyncio.TimerHandle, Claim]] = {}
         self._numbers = itertools.count()
         self._in_flight: dict[asyncio.Task[None], Claim] = {}
+        self._was_cut_off = False  # what was in flight then is settled
         self._memory = PayloadMemory()  # what waits there has no slot
         self._held = self._memory.held
         self._dead = Sparingly(log, logging.WARNING, "and %d more were given up")
@@ -173,13 +176,17 @@ class Hands:
         self._failed.sum_up()
 
     async def _cut_off(self) -> None:
-        for task in list(self._in_flight):
-            task.cancel()
-        if self._in_flight:
-            await asyncio.wait(list(self._in_flight), timeout=CANCELLED_S)
+        """Who is cancelled a second time does not wait for a handler that goes on."""
+        for is_second in (False, True):
+            for task, claim in list(self._in_flight.items()):
+                if is_second:
+                    log.error("%s: its attempt does not end although it was cancelled; it is left behind", claim.schedule.id)
+                task.cancel()
+            if self._in_flight:
+                await asyncio.wait(list(self._in_flight), timeout=CANCELLED_S)
         for claim in self._in_flight.values():
-            log.error("%s: its attempt does not end although it was cancelled; it is left behind", claim.schedule.id)
             self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
+        self._was_cut_off = True
 
     # Before an attempt.
 
@@ -244,10 +251,33 @@ class Hands:
     def _next(self) -> tuple[Lane, Claim] | None:
         """The next that may begin."""
         while (taken := self._queue.take()) is not None:
-            if not self._held.bytes or self._memory.admits(*taken):
+            if (not self._attempts.abandoned or self._may_end(taken[1])) and (not self._held.bytes or self._has_memory(*taken)):
                 return taken
             self._queue.done(taken[0])
         return None
+
+    def _may_end(self, claim: Claim) -> bool:
+        """Whether it is likely to; otherwise it is given back."""
+        stuck = self._attempts.stuck(claim)
+        if stuck is not None:
+            self._refuse(claim, stuck)
+        return stuck is None
+
+    def _refuse(self, claim: Claim, outcome: Outcome) -> None:
+        self._record(claim, self._attempts.released(claim, outcome), outcome)
+        self._let_payload_go(claim)
+
+    def _has_memory(self, lane: Lane, claim: Claim) -> bool:
+        """Whether there is room for what its target decodes. Until then it has not begun, and has no slot."""
+        is_admitted = self._memory.admits(lane, claim)
+        if not is_admitted and self._attempts.abandoned.any_of(lane.owner):
+            self._refuse_waiting(lane.owner)
+        return is_admitted
+
+    def _refuse_waiting(self, owner: str) -> None:
+        """What waits for memory that may never be free: attempts of its owner that were abandoned have it."""
+        for _, claim in self._memory.drain(owner):
+            self._refuse(claim, STUCK)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._in_flight[task]
@@ -286,13 +316,27 @@ class Hands:
         for lane, claim in reversed(admitted):
             self._queue.put(lane, claim, first=True)
 
+    def _keep_payload(self, delivery: Delivery, attempt: asyncio.Future[Any]) -> None:
+        """An attempt was abandoned: what it was given counts until it ends."""
+        end = self._memory.keep(delivery)
+
+        def ended(_: object) -> None:
+            self._put_first(end())
+            self._start()
+
+        attempt.add_done_callback(ended)
+        self._refuse_waiting(delivery.owner)
+
     async def _attempt(self, claim: Claim) -> None:
         try:
-            settlement, outcome = await self._attempts.make(claim, self._most_s())
+            settlement, outcome = await self._attempts.make(claim, self._most_s(), self._keep_payload)
         except BaseException as error:
-            why = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__} ended the attempt"
-            self._acknowledgements.put(self._attempts.cut_off(claim, why))
+            if not self._was_cut_off:
+                why = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__} ended the attempt"
+                self._acknowledgements.put(self._attempts.cut_off(claim, why))
             raise
+        if self._was_cut_off:
+            return
         self._record(claim, settlement, outcome)
         if outcome.verdict == "gone":
             await self._gone(claim, f"its target {_why(settlement) or 'is gone'}")

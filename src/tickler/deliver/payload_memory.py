@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tickler.deliver.decoding_limit import DecodingLimit
 from tickler.deliver.queue import Lane
+from tickler.delivery import Delivery
 from tickler.fires import Claim
 from tickler.payload import RawPayload, held_payload
 from tickler.schedule import StoredSchedule
@@ -16,6 +17,7 @@ SMALL_BYTES = 2_000  # JSON that is shorter does not count: decoded, it comes to
 
 _SENT_AS_JSON = frozenset({HttpTarget, SqsTarget, LambdaTarget})
 
+Holder = StoredSchedule | Delivery
 Queued = tuple[Lane, Claim]
 
 
@@ -27,14 +29,14 @@ class HeldPayloads:
         self.bytes_of: dict[str, int] = {}  # by owner
         self._holders: dict[int, int] = {}  # by the buffer's identity, which nobody else has while it is held
 
-    def add(self, holder: StoredSchedule) -> None:
+    def add(self, holder: Holder) -> None:
         held = held_payload(holder)
         if type(held) is RawPayload and (size := len(held.json)) > SMALL_BYTES:
             holders = self._holders[id(held.json)] = self._holders.get(id(held.json), 0) + 1
             if holders == 1:
                 self._change(holder.owner, size)
 
-    def remove(self, holder: StoredSchedule) -> None:
+    def remove(self, holder: Holder) -> None:
         held = held_payload(holder)
         if type(held) is RawPayload and (size := len(held.json)) > SMALL_BYTES:
             holders = self._holders.pop(id(held.json)) - 1
@@ -86,6 +88,23 @@ class PayloadMemory:
             self._decoded[id(claim)] = size
         return is_admitted
 
+    def keep(self, delivery: Delivery) -> Callable[[], list[Queued]]:
+        """Count what goes on after its claim is removed, until what this returns is called; that answers as `remove` does."""
+        size = decoded_bytes(delivery)
+        self.held.add(delivery)
+        if size:
+            self._limit.count(delivery.owner, size)
+
+        def end() -> list[Queued]:
+            self.held.remove(delivery)
+            return self._freed(delivery.owner, size) if size else []
+
+        return end
+
+    def drain(self, owner: str) -> list[Queued]:
+        """All of that owner that wait, and do so no more."""
+        return self._limit.drain(owner)
+
     def clear(self) -> None:
         """Nothing waits any more."""
         self._limit.clear()
@@ -96,7 +115,7 @@ class PayloadMemory:
         return [queued for queued, _ in admitted]
 
 
-def decoded_bytes(holder: StoredSchedule) -> int:
+def decoded_bytes(holder: Holder) -> int:
     """At most so much memory the payload takes when the target decodes it; 0 where it does not, or where that is little."""
     held = held_payload(holder)
     if type(held) is not RawPayload or len(held.json) <= SMALL_BYTES or type(holder.target) in _SENT_AS_JSON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,6 +12,7 @@ import msgspec
 
 from tickler.deliver.exhaustion import NoThread
 from tickler.deliver.lacks import lacking
+from tickler.deliver.own_task import goes_on
 from tickler.deliver.own_thread import on_own_thread
 from tickler.delivery import Delivery, Outcome
 from tickler.errors import GiveUp, InvalidInput
@@ -66,8 +68,13 @@ class Handlers:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
             else:
+                is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                end = partial(is_over.set_result, None)
                 try:
-                    answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}")
+                    answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}", end)
+                except asyncio.CancelledError as error:
+                    goes_on(error, is_over)
+                    raise
                 except NoThread as error:
                     return Outcome(verdict="release", detail=f"the worker is out of threads: {error}", obstacle="exhausted")
                 if inspect.isawaitable(answer):
