@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import takewhile
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
 class ByteBudget:
-    """Takes sizes until they come to `max_bytes`. The first always fits: a schedule that is larger has to fire, too."""
+    """Takes things until they come to `max_bytes`. The first always fits: a schedule that is larger has to fire, too."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._left = max_bytes
-        self._is_first = True
-        self._taken: set[object] = set()
-
-    def takes(self, size: int) -> bool:
-        if size > self._left and not self._is_first:
-            return False
-        self._left -= size
-        self._is_first = False
-        return True
+        self.left = max_bytes
+        self.is_unused = True  # the next fits, however large it is
+        self.is_spent = False  # something did not fit
+        self._names: set[Hashable] = set()
 
     def fitting(self, things: Iterable[T], size_of: Callable[[T], int]) -> list[T]:
-        """The first of them, until one does not fit."""
-        return list(takewhile(lambda thing: self.takes(size_of(thing)), things))
+        """The first of them, until one does not fit: nothing behind it is asked for."""
+        found: list[T] = []
+        for thing in things:
+            size = size_of(thing)
+            if size > self.left and not self.is_unused:
+                self.is_spent = True
+                break
+            self.left = max(self.left - size, 0)
+            self.is_unused = False
+            found.append(thing)
+        return found
 
-    def takes_once(self, thing: object, size: int) -> bool:
-        """The same, of something that may come again, and is not larger for it."""
-        if thing not in self._taken:
-            if not self.takes(size):
-                return False
-            self._taken.add(thing)
-        return True
+    def fitting_by_name(self, things: Iterable[T], size_of: Callable[[T], int], name_of: Callable[[T], Hashable]) -> list[T]:
+        """The same, of things that share what is counted if they have one name."""
+
+        def size_once(thing: T) -> int:
+            name = name_of(thing)
+            if name in self._names:
+                return 0
+            self._names.add(name)
+            return size_of(thing)
+
+        return self.fitting(things, size_once)

@@ -11,6 +11,7 @@ import msgspec
 
 from tickler.audit import Audit
 from tickler.clock import Clock, SystemClock, to_ms
+from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts, OnDispatch
 from tickler.deliver.deliverers import Wrap, own_deliverers, wrapped
 from tickler.deliver.options import RunOptions
@@ -66,6 +67,7 @@ class Tickler:
         self._listeners: list[OnDispatch] = []
         self._heard_by: list[Listener] = []
         self._wraps: list[Wrap] = []
+        self._abandoned = Abandoned()  # by any of its workers, and by ticks before
         self._sealer = Sealer.from_environment(settings.environ)
         self.schedules = Schedules(_Waking(store.schedules, self._wake), clock, sealer=self._sealer, kept_ms=self._kept_ms)
         self.index = Index(store.index)
@@ -253,7 +255,9 @@ class Tickler:
         own = own_deliverers(self._store.records, self._sealer, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
-        attempts = Attempts(deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers)
+        attempts = Attempts(
+            deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers, self._abandoned
+        )
         shared, reopen = self._store.capabilities.shared, settings.reopen
         if shared and reopen is None:
             options = options.without_keeper()

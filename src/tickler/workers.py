@@ -37,7 +37,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     delivers_to: list[str] | None = None  # labels of targets: kinds, and handlers by name; None where it does not say
     lacks: dict[str, int] = {}  # labels of what it was asked to deliver to lately and cannot, with when it last was
     short_of: str | None = None  # what has run out there, for which it claims less
-    abandoned: int = 0  # attempts that go on although they were cancelled
+    abandoned: int = 0  # attempts that go on although their time is over
 
     def can_deliver_to(self, label: str) -> bool:
         """As far as it says: one that does not say may well be able to."""

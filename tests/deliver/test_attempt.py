@@ -387,10 +387,10 @@ async def test_one_that_will_not_be_cancelled_is_abandoned_counted_and_said_once
     for number in (1, 2, 3):
         settlement, outcome = await making.make(claim(Policy(timeout=2)))
         assert (settlement.then, outcome.detail, outcome.duration_ms) == ("retry", "no answer within 2 s", 7_000)
-        assert (making.abandoned, making.counts["abandoned"]) == (number, number)
+        assert (len(making.abandoned), making.counts["abandoned"]) == (number, number)
     stubborn.let_go.set()
     await asyncio.sleep(1)
-    assert (making.abandoned, making.counts["abandoned"]) == (0, 3)
+    assert (len(making.abandoned), making.counts["abandoned"]) == (0, 3)
     assert caplog.text.count("is not waited for any more") == 1
 
 
@@ -409,7 +409,23 @@ async def test_one_that_puts_something_away_when_it_is_cancelled_has_a_little_ti
 
     making = attempts(tidy)
     _, outcome = await making.make(claim(Policy(timeout=2)))
-    assert (outcome.detail, put_away, making.abandoned) == ("no answer within 2 s", True, 0)
+    assert (outcome.detail, put_away, len(making.abandoned)) == ("no answer within 2 s", True, 0)
+
+
+@in_virtual_time
+async def test_each_attempt_ends_at_its_own_time_whichever_began_first() -> None:
+    making = attempts(answering(OK, 3_600))
+    loop, ends = asyncio.get_running_loop(), list[float]()
+
+    async def make(timeout_s: float) -> None:
+        await making.make(claim(Policy(timeout=timeout_s)))
+        ends.append(loop.time() - began)
+
+    began = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for timeout_s in (20, 5, 30, 5, 40):
+            group.create_task(make(timeout_s))
+    assert ends == pytest.approx([5, 5, 20, 30, 40])
 
 
 @pytest.mark.parametrize("raised", [SystemExit(3), GeneratorExit(), asyncio.CancelledError()], ids=repr)

@@ -296,22 +296,43 @@ async def test_a_tick_that_has_run_out_of_something_says_that_something_is_left(
 @in_virtual_time
 async def test_claims_come_back_one_two_four() -> None:
     shortage = Shortage()
-    assert shortage.room(100, 7) == 100
+    assert shortage.room(100) == 100
     for expected_s in (1, 2, 4, 8, 16, 30, 30):
         shortage.met("no memory is left")
         shortage.met("no memory is left")
         await asyncio.sleep(expected_s - 0.01)
-        assert shortage.room(100, 0) == 0
+        assert shortage.room(100) == 0
         await asyncio.sleep(0.02)
-        assert (shortage.room(100, 0), shortage.room(100, 1)) == (1, 0)
+        assert shortage.room(100) == 1
+        shortage.claimed(1)
+        assert shortage.room(100) == 0
     for allowed in (2, 4, 8, 16, 32, 64):
         shortage.eased()
-        assert shortage.room(100, 0) == allowed
+        assert shortage.room(100) == allowed
     await asyncio.sleep(61)
-    assert shortage.room(100, 0) == 100
+    assert shortage.room(100) == 100
     shortage.met("no memory is left")
     await asyncio.sleep(1.01)
-    assert shortage.room(100, 0) == 1
+    assert shortage.room(100) == 1
+
+
+@in_virtual_time
+async def test_a_little_is_claimed_after_a_shortage_though_nothing_that_is_in_hand_ends() -> None:
+    bench = Bench()
+    await bench.put(*many(20, policy=Policy(timeout=600), owner="flood"), schedule("out", 11.0, owner="u2", host="a"))
+    await bench.put(*(schedule(f"more{n}", 11.5, Policy(timeout=600), owner="flood") for n in range(20)))
+    await bench.put(*(schedule(when=14.0 + n, owner=f"calm{n}") for n in range(3)))
+
+    async def behave(delivery: Delivery) -> object:
+        if delivery.owner == "flood":
+            await asyncio.sleep(1_000)
+        return EXHAUSTED if delivery.key == "out" and bench.clock.now_ms() < START_MS + 12_000 else None
+
+    bench.behave = behave
+    async with bench.running(RunOptions(drain=1)):
+        await asyncio.sleep(18)
+        assert any(key.startswith("more") for key in bench.keys)
+        assert [arrival.late_ms < 2_000 for arrival in bench.arrived if arrival.key == "digest"] == [True] * 3
 
 
 # The store, while something is given back.
@@ -387,6 +408,8 @@ async def test_what_was_not_begun_when_a_worker_is_told_to_stop_is_delivered_by_
         await bench.until_arrived(3)
     assert len(bench.arrived) == 3
     assert len(await bench.fires()) == 27
+    (report,) = await bench.tickler.workers()
+    assert report.counts["given_back"] == 27
     bench.behave = after(0)
     async with bench.running():
         await asyncio.sleep(1)

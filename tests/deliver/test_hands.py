@@ -7,11 +7,16 @@ import logging
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tickler import Cron, Delivery, Every, Outcome, Policy, RunOptions
+from tickler.deliver import payload_memory
+from tickler.deliver.abandoned import STUCK
+from tickler.deliver.decoding_limit import DecodingLimit
 from tickler.errors import StoreUnavailable
 from tickler.policy import DEFAULT_POLICY
 
@@ -234,6 +239,88 @@ async def test_a_handler_that_will_not_be_cancelled_holds_neither_its_place_nor_
         (report,) = await bench.tickler.workers()
         assert (report.abandoned, report.counts["abandoned"], report.in_flight) == (1, 1, 0)
         let_go.set()
+
+
+@pytest.mark.parametrize("stubborn", ["handler", "listener"])
+@in_virtual_time
+async def test_what_ends_after_it_was_cut_off_is_not_recorded_again(stubborn: str) -> None:
+    bench = Bench()
+    await bench.put(schedule())
+    let_go = asyncio.Event()
+
+    async def goes_on(delivery: Delivery, outcome: Outcome | None = None) -> None:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+
+    if stubborn == "handler":
+        bench.behave = goes_on
+    else:
+        bench.tickler.on_dispatch(goes_on)
+    running = asyncio.create_task(bench.tickler.run(RunOptions(drain=1)))
+    await bench.until_arrived(1)
+    bench.faults.away("fires.settle")
+    bench.tickler.stop()
+    await asyncio.sleep(4 if stubborn == "handler" else 6)  # 1 s to end, and 2 s each time that it is cancelled
+    let_go.set()
+    await asyncio.sleep(0.1)
+    bench.faults.back()
+    await running
+    assert await bench.happened() == ["failed"]
+
+
+@in_virtual_time
+async def test_where_many_attempts_were_abandoned_no_more_begin_and_none_is_counted() -> None:
+    bench = Bench()
+    policy = Policy(timeout=5, attempts=1)
+    await bench.put(*many(200, policy=policy), schedule("hook", 60.0, host="a"), schedule("other", 60.0, owner="u2"))
+    let_go = asyncio.Event()
+
+    async def behave(delivery: Delivery) -> object:
+        while delivery.key.startswith("k") and not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return None
+
+    bench.behave = behave
+    async with bench.running(RunOptions(per_owner=4)):
+        await asyncio.sleep(100)
+        assert 10 <= bench.at_once <= 13
+        assert {"hook", "other"} <= set(bench.keys), "another target, and another owner"
+        (report,) = await bench.tickler.workers()
+        assert report.abandoned == bench.at_once
+        waiting = [fire for fire in await bench.fires() if fire.worker is None]
+        assert {fire.attempt for fire in waiting} == {0}
+        assert {fire.reason for fire in waiting} == {f"given back: {STUCK.detail}"}
+        assert len(waiting) + len(await bench.fires("dead")) == 200
+        let_go.set()
+        await asyncio.sleep(30)
+        assert len(set(bench.keys)) == 202
+
+
+@in_virtual_time
+async def test_what_an_abandoned_attempt_was_given_takes_memory_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload_memory, "DecodingLimit", partial(DecodingLimit, 1))
+    bench = Bench()
+    large = [replace(each, payload=[[]] * 2_000) for each in many(2, policy=Policy(timeout=5, attempts=1))]
+    await bench.put(*large)
+    let_go = asyncio.Event()
+
+    async def behave(delivery: Delivery) -> object:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return None
+
+    bench.behave = behave
+    async with bench.running():
+        await asyncio.sleep(60)
+        assert bench.keys == ["k00000"]
+        (waiting,) = await bench.fires()
+        assert (waiting.key, waiting.attempt, waiting.reason) == ("k00001", 0, f"given back: {STUCK.detail}")
+        let_go.set()
+        await asyncio.sleep(15)
+        assert await bench.happened("k00001") == ["delivered"]
 
 
 @pytest.mark.parametrize("policy", [DEFAULT_POLICY, AT_MOST_ONCE], ids=["at least once", "at most once"])

@@ -10,11 +10,11 @@ from contextvars import ContextVar
 
 import pytest
 
-from tickler import Delivery, GiveUp, InvalidInput, Outcome, Policy, PythonTarget, Schedule
+from tickler import Delivery, GiveUp, InvalidInput, Outcome, Policy, PythonTarget, RunOptions, Schedule
 from tickler.deliver.targets.python import Handler, Handlers
 from tickler.fires import LONGEST_ANSWER_BYTES
 
-from .at_work import Bench
+from .at_work import Bench, soon
 from .virtual_time import START_MS, in_virtual_time
 
 PATIENCE_S = 20.0
@@ -314,6 +314,23 @@ async def test_a_plain_handler_is_not_waited_for_and_its_late_end_does_no_harm(
     await asyncio.to_thread(threads[0].join, PATIENCE_S)
     assert await called(lambda fire: "next") == Outcome(verdict="delivered", answer="next")
     assert caplog.records == [], "nothing was raised into the loop"
+
+
+@in_virtual_time
+async def test_a_plain_handler_that_goes_on_is_counted_as_abandoned_until_it_ends() -> None:
+    bench, go_on = Bench(), threading.Event()
+    bench.tickler.handler("plain")(lambda fire: go_on.wait(PATIENCE_S))
+    for n in range(30):
+        target, policy = PythonTarget("plain"), Policy(timeout=2, attempts=1)
+        await bench.put(Schedule(owner="u1", key=f"k{n}", when=soon(10), target=target, policy=policy, delete_after=False))
+    try:
+        async with bench.running(RunOptions(per_owner=1)):
+            await asyncio.sleep(60)
+            (report,) = await bench.tickler.workers()
+            assert report.abandoned == len(await bench.fires("dead")) == 10
+            assert {(fire.attempt, fire.worker) for fire in await bench.fires()} == {(0, None)}
+    finally:
+        go_on.set()
 
 
 def test_a_plain_handler_that_ends_after_the_loop_is_closed_is_quiet() -> None:

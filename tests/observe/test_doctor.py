@@ -746,4 +746,4 @@ async def test_workers_that_ran_out_of_something_or_abandoned_attempts_are_told(
     diagnosis = await memory.doctor()
     assert of(diagnosis, "exhausted").example == "w1: the worker could not connect: too many open files"
     found = of(diagnosis, "abandoned")
-    assert (found.count, found.says) == (3, "3 cancelled attempts go on, and are not waited for")
+    assert (found.count, found.says) == (3, "3 attempts go on although their time is over")

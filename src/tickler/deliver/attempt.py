@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
+from tickler.deliver.abandoned import STUCK, Abandoned
+from tickler.deliver.lacks import lacking
 from tickler.deliver.listeners import Listeners
-from tickler.deliver.own_task import GRACE_S, Ended, on_own_task
+from tickler.deliver.own_task import Ended, OwnTasks
 from tickler.deliver.targets.python import Handlers
 from tickler.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
 from tickler.fires import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
@@ -28,9 +30,9 @@ MAX_LABELS = 500  # that a worker's report names
 
 _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
-_EXTRAS: Mapping[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
+OnLeft = Callable[[Delivery, "asyncio.Future[Any]"], None]
 
 log = logging.getLogger("tickler.deliver")
 
@@ -67,6 +69,7 @@ class Attempts:
         listeners: Sequence[OnDispatch] = (),
         heard_by: Sequence[Listener] = (),
         handlers: Handlers | None = None,
+        abandoned: Abandoned | None = None,
     ) -> None:
         self._deliverers = deliverers
         self._handlers = handlers  # what Python targets are delivered to, unless somebody else delivers to them
@@ -75,7 +78,8 @@ class Attempts:
         self._listeners = listeners
         self.heard = Listeners(heard_by)
         self.counts: Counter[str] = Counter()  # of all that this worker does
-        self._abandoned: set[asyncio.Task[object]] = set()  # attempts that go on although they were cancelled
+        self.abandoned = Abandoned() if abandoned is None else abandoned  # of all workers of this process
+        self._own_tasks = OwnTasks()
         self._stubborn: set[str] = set()  # labels of targets whose attempts did
         self.worker = worker  # its name
         self.kept_ms = kept_ms  # for how long its history is kept
@@ -91,17 +95,13 @@ class Attempts:
             self._opened.append(deliverer)
 
     async def close(self) -> None:
+        self._own_tasks.close()
         while self._opened:
             deliverer = self._opened.pop()
             try:
                 await deliverer.close()
             except Exception:
                 log.exception("a %s did not close", type(deliverer).__name__)
-
-    @property
-    def abandoned(self) -> int:
-        """How many attempts go on although they were cancelled, and nobody waits for them."""
-        return len(self._abandoned)
 
     def delivers_to(self) -> list[str]:
         """Labels of all that this worker can deliver to; of more handlers than can be named, that of all Python targets."""
@@ -118,15 +118,20 @@ class Attempts:
             has_it = target.handler in self._handlers
         else:
             has_it = type(target) in self._deliverers or (target is None and not claim.schedule.newer)
-        return None if has_it else Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+        return None if has_it else lacking(target)
 
-    async def make(self, claim: Claim, timeout_s: float | None = None) -> tuple[Settlement, Outcome]:
+    def stuck(self, claim: Claim) -> Outcome | None:
+        """What is to be said of a claim where too many attempts were abandoned for another to begin; None as a rule."""
+        is_stuck = self.abandoned.too_many(claim.schedule.owner, label_of(claim.schedule.target))
+        return STUCK if is_stuck else None
+
+    async def make(self, claim: Claim, timeout_s: float | None = None, left: OnLeft | None = None) -> tuple[Settlement, Outcome]:
         """Deliver, and say what follows. Raises nothing but a cancellation and a KeyboardInterrupt.
 
-        An attempt that did not begin is none, and nobody is told of it.
+        An attempt that did not begin is none, and nobody is told of it. `left` is called with one that is abandoned.
         """
         delivery = self._delivery(claim, timeout_s)
-        outcome = await self._deliver(delivery)
+        outcome = await self._deliver(delivery, left)
         now_ms = self._clock.now_ms()
         if outcome.verdict == "release":
             return self.released(claim, outcome), outcome
@@ -194,22 +199,21 @@ class Attempts:
             started_at=self._clock.now_ms(),
         )
 
-    async def _deliver(self, delivery: Delivery) -> Outcome:
+    async def _deliver(self, delivery: Delivery, left: OnLeft | None) -> Outcome:
         target = delivery.target
-        deliverer = self._deliverers.get(type(target)) if target is not None else None
         if target is None:
-            return Outcome(verdict="retry", detail=_nobody_delivers(target))
+            return Outcome(verdict="retry", detail=lacking(target).detail)
+        deliverer = self._deliverers.get(type(target))
         if deliverer is None:
-            return Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+            return lacking(target)
         try:
             if getattr(deliverer, "bounded", False):
-                outcome = await deliverer.deliver(delivery, target)
-            else:
-                ended = await on_own_task(partial(deliverer.deliver, delivery, target), delivery.timeout_s)
-                if ended.answer is None and (ended.late or ended.raised is not None):
-                    return self._failed(delivery, ended)
-                return _checked(ended.answer, deliverer)
-            return _checked(outcome, deliverer)
+                return _checked(await deliverer.deliver(delivery, target), deliverer)
+            work = partial(deliverer.deliver, delivery, target)
+            ended = await self._own_tasks.run(work, delivery.timeout_s, partial(self._abandon, delivery, left))
+            if ended.answer is None and (ended.late or ended.raised is not None):
+                return self._failed(delivery, ended)
+            return _checked(ended.answer, deliverer)
         except (KeyboardInterrupt, GeneratorExit):
             raise  # not a handler's: those come back as what its task raised
         except BaseException as error:
@@ -222,26 +226,24 @@ class Attempts:
         """Whatever a handler raises is its own failure; but who interrupts the program means all of it."""
         if isinstance(ended.raised, KeyboardInterrupt):
             raise ended.raised
-        if ended.left is not None:
-            self._abandon(delivery, ended.left)
         if ended.late or ended.raised is None:
             return Outcome(verdict="retry", detail=f"no answer within {delivery.timeout_s:g} s")
         log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=_named(delivery))
         return Outcome(verdict="retry", detail=_said(ended.raised))
 
-    def _abandon(self, delivery: Delivery, task: asyncio.Task[object]) -> None:
-        self.counts["abandoned"] += 1
-        self._abandoned.add(task)
-        task.add_done_callback(self._abandoned.discard)
+    def _abandon(self, delivery: Delivery, left: OnLeft | None, attempt: asyncio.Future[Any]) -> None:
         label = label_of(delivery.target)
+        self.counts["abandoned"] += 1
+        self.abandoned.add(delivery.owner, label, attempt)
+        if left is not None:
+            left(delivery, attempt)
         if label not in self._stubborn and len(self._stubborn) < MAX_LABELS:
             self._stubborn.add(label)
             log.warning(
-                "%s: what delivers to %s goes on %g s after it was cancelled, and is not waited for any more; later ones are "
-                "counted only: let CancelledError pass",
+                "%s: what delivers to %s goes on although its time is over, and is not waited for any more; later ones are "
+                "counted only: let CancelledError pass, and give a plain function a timeout of its own",
                 delivery.id,
                 label,
-                GRACE_S,
                 extra=_named(delivery),
             )
 
@@ -255,16 +257,6 @@ class Attempts:
                 log.exception(
                     "%s: what listens to dispatches failed; the delivery is not affected", delivery.id, extra=_named(delivery)
                 )
-
-
-def _nobody_delivers(target: Target | None) -> str:
-    if target is None:
-        return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
-    if isinstance(target, PythonTarget):
-        return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
-    extra = _EXTRAS.get(type(target))
-    remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
-    return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"
 
 
 def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:

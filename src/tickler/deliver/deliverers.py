@@ -9,13 +9,12 @@ from importlib import import_module
 from typing import Any
 
 from tickler.clock import Clock
+from tickler.deliver.lacks import EXTRAS
 from tickler.delivery import Deliverer
 from tickler.records import RecordStore
 from tickler.seal import Sealer
 from tickler.secrets import SecretCache, configured_secrets
 from tickler.target import HttpTarget, LambdaTarget, SqsTarget, Target
-
-EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 log = logging.getLogger("tickler.deliver")
 
@@ -42,7 +41,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
 def own_deliverers(
     records: RecordStore, sealer: Sealer, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
 ) -> dict[type[Target], Deliverer[Any]]:
-    """Those whose packages are missing are left out: fires that go there fail, and say why."""
+    """Those whose packages are missing are left out: fires that go there are given back, for workers that have them."""
 
     def http() -> Deliverer[Any]:
         guard = import_module("tickler.deliver.guard").AddressGuard.from_environment(environ, allow_networks)

@@ -7,19 +7,20 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from tickler.clock import Clock
+from tickler.deliver.abandoned import STUCK
 from tickler.deliver.acknowledge import Acknowledgements
 from tickler.deliver.attempt import Attempts, host_of
 from tickler.deliver.lacks import Lacks
 from tickler.deliver.options import RunOptions
-from tickler.deliver.payload_memory import MAX_HELD_BYTES, DecodingLimit, decoded_bytes
+from tickler.deliver.payload_memory import MAX_HELD_BYTES, PayloadMemory, Queued
 from tickler.deliver.queue import FairQueue, Lane
 from tickler.deliver.shortage import Shortage
 from tickler.deliver.sparingly import Sparingly
-from tickler.delivery import Outcome
+from tickler.delivery import Delivery, Outcome
 from tickler.fires import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
-from tickler.payload import payload_bytes
 from tickler.target import label_of
 
 LEAST_FLUSH_S = 5.0
@@ -57,8 +58,9 @@ class Hands:
         self._early: dict[int, tuple[asyncio.TimerHandle, Claim]] = {}
         self._numbers = itertools.count()
         self._in_flight: dict[asyncio.Task[None], Claim] = {}
-        self._decoding = DecodingLimit()
-        self.held_bytes = 0  # of payloads, queued and in flight
+        self._was_cut_off = False  # what was in flight then is settled
+        self._memory = PayloadMemory()  # what waits there has no slot
+        self._held = self._memory.held
         self._dead = Sparingly(log, logging.WARNING, "and %d more were given up")
         self._failed = Sparingly(log, logging.INFO, "and %d more failed")
         self.low_water = 0  # `less` is called when so many are left
@@ -74,21 +76,28 @@ class Hands:
     @property
     def waiting(self) -> int:
         """How many are not started yet."""
-        return len(self._queue) + len(self._early)
+        return len(self._queue) + len(self._early) + self._memory.number_waiting
 
     @property
     def waiting_of(self) -> dict[str, int]:
         """How many of each owner are not started yet."""
-        if not self._early:
+        if not self._early and not self._memory.number_waiting:
             return self._queue.queued
-        return Counter(self._queue.queued) + Counter(claim.schedule.owner for _, claim in self._early.values())
+        return Counter(claim.schedule.owner for claim in self._not_started())
 
-    def held_bytes_of(self) -> Counter[str]:
+    @property
+    def held_bytes(self) -> int:
+        """Of large payloads, as JSON."""
+        return self._held.bytes
+
+    @property
+    def held_bytes_of(self) -> dict[str, int]:
         """The same of each owner."""
-        sizes: Counter[str] = Counter()
-        for claim in self._all():
-            sizes[claim.schedule.owner] += payload_bytes(claim.schedule)
-        return sizes
+        return self._held.bytes_of
+
+    def owners(self) -> set[str]:
+        """All that have something in hand, or a payload held."""
+        return {*self._queue.started_of, *self.waiting_of, *self._held.bytes_of}
 
     @property
     def free(self) -> int:
@@ -97,7 +106,8 @@ class Hands:
 
     def waiting_once(self) -> Counter[str]:
         """How many of each owner wait for a slot that are delivered at most once."""
-        return Counter(claim.schedule.owner for claim in self._queue if is_at_most_once(claim))
+        waiting = itertools.chain(self._queue, self._memory.waiting())
+        return Counter(claim.schedule.owner for claim in waiting if is_at_most_once(claim))
 
     def fires(self) -> list[Fire]:
         """All that are leased to this worker, as far as they are not settled."""
@@ -121,9 +131,15 @@ class Hands:
         return min(rooms) - self.waiting
 
     def room_for_idle(self) -> bool:
-        """Whether one of an owner that has nothing in flight could be started at once, wherever it goes."""
-        most_to = max(self._queue.started_to.values(), default=0)
-        return not self.waiting and self._queue.started < self._options.in_flight and most_to < self._options.per_host
+        """Whether one of an owner that has nothing in flight could be started at once, wherever it goes, as others of busy owners
+        wait.
+        """
+        queue, options = self._queue, self._options
+        if any(owner not in queue.started_of for owner in queue.queued):
+            return False
+        most_to = max(queue.started_to.values(), default=0)
+        taken = queue.started + len(self._early) + self._memory.number_waiting
+        return taken < options.in_flight and most_to < options.per_host
 
     def take(self, claims: Sequence[Claim]) -> int:
         """How many; what was claimed ahead of its time is held until then, and takes nobody's place meanwhile.
@@ -160,18 +176,22 @@ class Hands:
         self._failed.sum_up()
 
     async def _cut_off(self) -> None:
-        for task in list(self._in_flight):
-            task.cancel()
-        if self._in_flight:
-            await asyncio.wait(list(self._in_flight), timeout=CANCELLED_S)
+        """Who is cancelled a second time does not wait for a handler that goes on."""
+        for is_second in (False, True):
+            for task, claim in list(self._in_flight.items()):
+                if is_second:
+                    log.error("%s: its attempt does not end although it was cancelled; it is left behind", claim.schedule.id)
+                task.cancel()
+            if self._in_flight:
+                await asyncio.wait(list(self._in_flight), timeout=CANCELLED_S)
         for claim in self._in_flight.values():
-            log.error("%s: its attempt does not end although it was cancelled; it is left behind", claim.schedule.id)
             self._acknowledgements.put(self._attempts.cut_off(claim, STOPPED))
+        self._was_cut_off = True
 
     # Before an attempt.
 
     def _accept(self, claim: Claim) -> None:
-        self.held_bytes += payload_bytes(claim.schedule)
+        self._memory.add(claim)
         early_ms = claim.due_at - self._clock.now_ms() if self._options.ahead else 0
         if early_ms > 0:
             number = next(self._numbers)
@@ -190,7 +210,7 @@ class Hands:
         self._start()
 
     def _not_started(self) -> Iterator[Claim]:
-        return itertools.chain(self._queue, (claim for _, claim in self._early.values()))
+        return itertools.chain(self._queue, (claim for _, claim in self._early.values()), self._memory.waiting())
 
     def _all(self) -> Iterable[Claim]:
         return itertools.chain(self._in_flight.values(), self._not_started())
@@ -199,9 +219,10 @@ class Hands:
         """All that was not started."""
         for handle, _ in self._early.values():
             handle.cancel()
-        claims = [claim for _, claim in self._queue.drain()] + [claim for _, claim in self._early.values()]
+        claims = list(self._not_started())
+        self._queue.drain()
         self._early.clear()
-        self.held_bytes -= sum(payload_bytes(claim.schedule) for claim in claims)
+        self._memory.clear()
         return claims
 
     def _give_back_unbegun(self, claim: Claim) -> None:
@@ -211,6 +232,7 @@ class Hands:
 
     def _give_back(self, claim: Claim, release: Settlement) -> None:
         """What was not begun. One that is delivered at most once has no fire yet, which is opened for whoever comes next."""
+        self.counts["given_back"] += 1
         if claim.fire is not None:
             self._acknowledgements.put(release)
             return
@@ -221,10 +243,41 @@ class Hands:
     # Attempts.
 
     def _start(self) -> None:
-        while (taken := self._queue.take()) is not None:
+        while (taken := self._next()) is not None:
             task = asyncio.create_task(self._attempts_from(*taken))
             self._in_flight[task] = taken[1]
             task.add_done_callback(self._ended)
+
+    def _next(self) -> tuple[Lane, Claim] | None:
+        """The next that may begin."""
+        while (taken := self._queue.take()) is not None:
+            if (not self._attempts.abandoned or self._may_end(taken[1])) and (not self._held.bytes or self._has_memory(*taken)):
+                return taken
+            self._queue.done(taken[0])
+        return None
+
+    def _may_end(self, claim: Claim) -> bool:
+        """Whether it is likely to; otherwise it is given back."""
+        stuck = self._attempts.stuck(claim)
+        if stuck is not None:
+            self._refuse(claim, stuck)
+        return stuck is None
+
+    def _refuse(self, claim: Claim, outcome: Outcome) -> None:
+        self._record(claim, self._attempts.released(claim, outcome), outcome)
+        self._let_payload_go(claim)
+
+    def _has_memory(self, lane: Lane, claim: Claim) -> bool:
+        """Whether there is room for what its target decodes. Until then it has not begun, and has no slot."""
+        is_admitted = self._memory.admits(lane, claim)
+        if not is_admitted and self._attempts.abandoned.any_of(lane.owner):
+            self._refuse_waiting(lane.owner)
+        return is_admitted
+
+    def _refuse_waiting(self, owner: str) -> None:
+        """What waits for memory that may never be free: attempts of its owner that were abandoned have it."""
+        for _, claim in self._memory.drain(owner):
+            self._refuse(claim, STUCK)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._in_flight[task]
@@ -238,46 +291,52 @@ class Hands:
         assert task is not None
         while True:
             try:
-                await self._attempt_in_memory(claim)
+                await self._attempt(claim)
             finally:
                 self._queue.done(lane)
-                self._let_payload_go(claim)
+                if self._held.bytes:
+                    self._let_payload_go(claim)
             if self.ends_at is not None or len(self._queue) == self.low_water:
                 self._less()
-            taken = self._queue.take()
+            taken = self._next()
             if taken is None:
                 break
             lane, claim = taken
             self._in_flight[task] = claim
             self._start()  # one end may make room in two limits
 
-    async def _attempt_in_memory(self, claim: Claim) -> None:
-        """Once there is room for what its target decodes. Until then it has not begun, and its timeout has not either."""
-        owner, size = claim.schedule.owner, decoded_bytes(claim)
-        if not size:
-            return await self._attempt(claim)
-        try:
-            await self._decoding.enter(owner, size)
-        except asyncio.CancelledError:
-            self._give_back_unbegun(claim)
-            raise
-        try:
-            await self._attempt(claim)
-        finally:
-            self._decoding.leave(owner, size)
-
     def _let_payload_go(self, claim: Claim) -> None:
-        before, self.held_bytes = self.held_bytes, self.held_bytes - payload_bytes(claim.schedule)
-        if self.held_bytes < MAX_HELD_BYTES // 2 <= before:
+        before = self._held.bytes
+        self._put_first(self._memory.remove(claim))
+        if self._held.bytes < MAX_HELD_BYTES // 2 <= before:
             self._less()
+
+    def _put_first(self, admitted: Sequence[Queued]) -> None:
+        """What waited for memory was the next of its lane."""
+        for lane, claim in reversed(admitted):
+            self._queue.put(lane, claim, first=True)
+
+    def _keep_payload(self, delivery: Delivery, attempt: asyncio.Future[Any]) -> None:
+        """An attempt was abandoned: what it was given counts until it ends."""
+        end = self._memory.keep(delivery)
+
+        def ended(_: object) -> None:
+            self._put_first(end())
+            self._start()
+
+        attempt.add_done_callback(ended)
+        self._refuse_waiting(delivery.owner)
 
     async def _attempt(self, claim: Claim) -> None:
         try:
-            settlement, outcome = await self._attempts.make(claim, self._most_s())
+            settlement, outcome = await self._attempts.make(claim, self._most_s(), self._keep_payload)
         except BaseException as error:
-            why = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__} ended the attempt"
-            self._acknowledgements.put(self._attempts.cut_off(claim, why))
+            if not self._was_cut_off:
+                why = STOPPED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__} ended the attempt"
+                self._acknowledgements.put(self._attempts.cut_off(claim, why))
             raise
+        if self._was_cut_off:
+            return
         self._record(claim, settlement, outcome)
         if outcome.verdict == "gone":
             await self._gone(claim, f"its target {_why(settlement) or 'is gone'}")
@@ -288,10 +347,9 @@ class Hands:
             self.lacks.met(label_of(claim.schedule.target), detail, self._clock.now_ms())
         elif outcome.obstacle == "exhausted":
             self.shortage.met(outcome.detail or "something has run out")
-        elif self.shortage.of is not None:
+        elif self.shortage.of is not None and outcome.verdict != "release":
             self.shortage.eased()
         if settlement.then == "release":
-            self.counts["given_back"] += 1
             self._give_back(claim, settlement)
             return
         self._acknowledgements.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")

@@ -76,7 +76,7 @@ class Heartbeat:
             delivers_to=runner.attempts.delivers_to(),
             lacks=runner.lacks(self._clock.now_ms()),
             short_of=runner.shortage,
-            abandoned=runner.attempts.abandoned,
+            abandoned=len(runner.attempts.abandoned),
         )
 
     async def stopped(self, *, tick: bool = False) -> None:

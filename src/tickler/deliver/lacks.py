@@ -1,8 +1,13 @@
-"""Remembers what this worker was asked to deliver to and cannot: handlers and packages that other workers may have."""
+"""What this worker was asked to deliver to and cannot: handlers and packages that other workers may have."""
 
 from __future__ import annotations
 
 import logging
+
+from tickler.delivery import Outcome
+from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
+
+EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 MAX_LACKS = 50
 REMEMBERED_MS = 15 * 60_000  # longer than what is given back is put off
@@ -33,3 +38,18 @@ class Lacks:
         """Those that were asked for lately."""
         self._met_at = {label: at for label, at in self._met_at.items() if now_ms - at < REMEMBERED_MS}
         return dict(self._met_at)
+
+
+def lacking(target: Target | None) -> Outcome:
+    """Of a claim that nothing here delivers: it is given back. Says nothing of what is here, since owners read it."""
+    return Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+
+
+def _nobody_delivers(target: Target | None) -> str:
+    if target is None:
+        return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
+    if isinstance(target, PythonTarget):
+        return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
+    extra = EXTRAS.get(type(target))
+    remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
+    return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"

@@ -1,83 +1,128 @@
-"""How much memory payloads may take in a worker: as JSON while they are held, and decoded while a handler has them."""
+"""How much memory payloads take in a worker: as JSON while they are held, and decoded while a handler has them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
+from tickler.deliver.decoding_limit import DecodingLimit
+from tickler.deliver.queue import Lane
+from tickler.delivery import Delivery
 from tickler.fires import Claim
 from tickler.payload import RawPayload, held_payload
+from tickler.schedule import StoredSchedule
 from tickler.target import HttpTarget, LambdaTarget, SqsTarget
 
 MAX_HELD_BYTES = 32_000_000  # of JSON, queued and in flight: from here on, owners that hold much of it are passed over
-MAX_DECODED_BYTES = 64_000_000  # of values, in the attempts under way; one owner gets half of it
-SMALL_BYTES = 2_000  # JSON that is shorter does not count: it comes to less than 90 KB
+SMALL_BYTES = 2_000  # JSON that is shorter does not count: decoded, it comes to less than 100 KB
 
 _SENT_AS_JSON = frozenset({HttpTarget, SqsTarget, LambdaTarget})
 
+Holder = StoredSchedule | Delivery
+Queued = tuple[Lane, Claim]
 
-def decoded_bytes(claim: Claim) -> int:
+
+class HeldPayloads:
+    """Counts the JSON of large payloads. Several claims of one schedule share one buffer, which counts once."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.bytes_of: dict[str, int] = {}  # by owner
+        self._holders: dict[int, int] = {}  # by the buffer's identity, which nobody else has while it is held
+
+    def add(self, holder: Holder) -> None:
+        held = held_payload(holder)
+        if type(held) is RawPayload and (size := len(held.json)) > SMALL_BYTES:
+            holders = self._holders[id(held.json)] = self._holders.get(id(held.json), 0) + 1
+            if holders == 1:
+                self._change(holder.owner, size)
+
+    def remove(self, holder: Holder) -> None:
+        held = held_payload(holder)
+        if type(held) is RawPayload and (size := len(held.json)) > SMALL_BYTES:
+            holders = self._holders.pop(id(held.json)) - 1
+            if holders:
+                self._holders[id(held.json)] = holders
+            else:
+                self._change(holder.owner, -size)
+
+    def _change(self, owner: str, by: int) -> None:
+        self.bytes += by
+        left = self.bytes_of.get(owner, 0) + by
+        if left:
+            self.bytes_of[owner] = left
+        else:
+            del self.bytes_of[owner]
+
+
+class PayloadMemory:
+    """Counts large payloads of claims from `add` to `remove`. `admits` says which may begin, as far as they decode theirs."""
+
+    def __init__(self) -> None:
+        self.held = HeldPayloads()
+        self._limit: DecodingLimit[Queued] = DecodingLimit()
+        self._decoded: dict[int, int] = {}  # by identity of a claim that was admitted, how much that may be
+
+    @property
+    def number_waiting(self) -> int:
+        return len(self._limit)
+
+    def waiting(self) -> Iterator[Claim]:
+        """Those that were not admitted yet."""
+        return (claim for _, claim in self._limit)
+
+    def add(self, claim: Claim) -> None:
+        self.held.add(claim.schedule)
+
+    def remove(self, claim: Claim) -> list[Queued]:
+        """Those that are admitted now, in order."""
+        self.held.remove(claim.schedule)
+        size = self._decoded.pop(id(claim), 0)
+        return self._freed(claim.schedule.owner, size) if size else []
+
+    def admits(self, lane: Lane, claim: Claim) -> bool:
+        """Whether there is room for what its target decodes. Otherwise it waits until `remove` returns it."""
+        if id(claim) in self._decoded or not (size := decoded_bytes(claim.schedule)):
+            return True
+        is_admitted = self._limit.enter(lane.owner, size, (lane, claim))
+        if is_admitted:
+            self._decoded[id(claim)] = size
+        return is_admitted
+
+    def keep(self, delivery: Delivery) -> Callable[[], list[Queued]]:
+        """Count what goes on after its claim is removed, until what this returns is called; that answers as `remove` does."""
+        size = decoded_bytes(delivery)
+        self.held.add(delivery)
+        if size:
+            self._limit.count(delivery.owner, size)
+
+        def end() -> list[Queued]:
+            self.held.remove(delivery)
+            return self._freed(delivery.owner, size) if size else []
+
+        return end
+
+    def drain(self, owner: str) -> list[Queued]:
+        """All of that owner that wait, and do so no more."""
+        return self._limit.drain(owner)
+
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._limit.clear()
+
+    def _freed(self, owner: str, size: int) -> list[Queued]:
+        admitted = self._limit.leave(owner, size)
+        self._decoded |= {id(claim): its_size for (_, claim), its_size in admitted}
+        return [queued for queued, _ in admitted]
+
+
+def decoded_bytes(holder: Holder) -> int:
     """At most so much memory the payload takes when the target decodes it; 0 where it does not, or where that is little."""
-    held = held_payload(claim.schedule)
-    if type(held) is not RawPayload or len(held.json) <= SMALL_BYTES or type(claim.schedule.target) in _SENT_AS_JSON:
+    held = held_payload(holder)
+    if type(held) is not RawPayload or len(held.json) <= SMALL_BYTES or type(holder.target) in _SENT_AS_JSON:
         return 0
     json = bytes(held.json)
     # A list with one item takes 88 bytes, an object with one 184, and a text or number with its place 64. Text with a character
-    # beyond the first 65,536 takes four bytes for each.
-    return 100 + 4 * len(json) + 64 * json.count(b",") + 88 * json.count(b"[") + 184 * json.count(b"{")
-
-
-class _Waiter(NamedTuple):
-    owner: str
-    size: int
-    admitted: asyncio.Future[None]
-
-
-class DecodingLimit:
-    """Lets attempts begin while what they may decode fits into `max_bytes`, the first that asked first.
-
-    An owner that has half of it waits for itself, and holds up nobody else. What is larger than a limit begins when nothing
-    else counts against that.
-    """
-
-    def __init__(self, max_bytes: int = MAX_DECODED_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._used = 0
-        self._used_by: dict[str, int] = {}
-        self._waiting: deque[_Waiter] = deque()
-
-    async def enter(self, owner: str, size: int) -> None:
-        """Wait for room. Whoever has entered leaves; whoever is cancelled while waiting has not entered."""
-        waiter = _Waiter(owner, size, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiter)
-        self._admit()
-        try:
-            await waiter.admitted
-        except asyncio.CancelledError:
-            if waiter.admitted.done() and not waiter.admitted.cancelled():
-                self.leave(owner, size)
-            else:
-                self._waiting.remove(waiter)
-                self._admit()
-            raise
-
-    def leave(self, owner: str, size: int) -> None:
-        self._used -= size
-        self._used_by[owner] -= size
-        if not self._used_by[owner]:
-            del self._used_by[owner]
-        self._admit()
-
-    def _admit(self) -> None:
-        for waiter in list(self._waiting):
-            used_by_owner = self._used_by.get(waiter.owner, 0)
-            if used_by_owner and used_by_owner + waiter.size > self._max_bytes // 2:
-                continue
-            if self._used and self._used + waiter.size > self._max_bytes:
-                break  # those behind wait too, or a large one would wait for ever
-            if not waiter.admitted.cancelled():
-                self._used += waiter.size
-                self._used_by[waiter.owner] = used_by_owner + waiter.size
-                self._waiting.remove(waiter)
-                waiter.admitted.set_result(None)
+    # beyond the first 65,536 takes four bytes for each. Empty, a list takes 56 bytes, an object 64, and the place of either 9.
+    most = 100 + 4 * len(json) + 64 * json.count(b",") + 88 * json.count(b"[") + 184 * json.count(b"{")
+    most -= 32 * json.count(b"[]") + 120 * json.count(b"{}")
+    return most - 48 * (json.count(b"[],") + json.count(b"{},"))

@@ -67,12 +67,16 @@ class FairQueue(Generic[J]):
         """What was not started yet."""
         return chain.from_iterable(self._lanes.values())
 
-    def put(self, lane: Lane, job: J) -> None:
+    def put(self, lane: Lane, job: J, *, first: bool = False) -> None:
+        """Behind all of its lane, or before them."""
         self._size += 1
         self.queued[lane.owner] = self.queued.get(lane.owner, 0) + 1
         jobs = self._lanes.get(lane)
         if jobs is not None:
-            jobs.append(job)
+            if first:
+                jobs.appendleft(job)
+            else:
+                jobs.append(job)
             return
         self._lanes[lane] = deque([job])
         self._ready.setdefault(lane.owner, deque()).append(lane)

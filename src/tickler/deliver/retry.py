@@ -1,4 +1,4 @@
-"""What follows from an attempt: done, tried again later, or given up. Pure, but for the dice of the jitter."""
+"""What follows from an attempt: done, tried again later, given up, or given back. Pure, but for the dice of the jitter."""
 
 from __future__ import annotations
 

@@ -213,7 +213,13 @@ class Runner:
         if size == 0:
             except_owners = [*except_owners, *waiting]
             size = -(-hands.free // LOOKS_PAST)  # others may be unable to start theirs either: their host may be full
-        return await self._round(min(room, size), except_owners) if size > 0 else 0
+        if size <= 0:
+            return 0
+        room = min(room, size)
+        if hands.shortage.of is None:
+            return await self._round(room, except_owners)
+        # Of the little that may be claimed, first what belongs to owners that have nothing: all that the others have may hang.
+        return await self._round(room, [*except_owners, *hands.owners()]) or await self._round(room, except_owners)
 
     async def _idle(self) -> None:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
@@ -273,9 +279,7 @@ class Runner:
     async def _round(self, room: int, except_owners: Sequence[str]) -> int:
         """How many were claimed or leased. Each answer is taken at once: the store may be gone when the next one is asked for."""
         now_ms = await self._now_ms()
-        hands = self._hands
-        may_hold = self.may_claim and hands.held_bytes < 2 * MAX_HELD_BYTES
-        room = hands.shortage.room(room, hands.in_flight + hands.waiting) if may_hold else 0
+        room, except_owners = self._within_limits(room, except_owners)
         if not room:
             return 0
         taken = 0
@@ -293,6 +297,7 @@ class Runner:
         if taken:
             self.last_claim_at = now_ms
             self._vain = 0
+            self._hands.shortage.claimed(taken)
         self._heard.round_ended(now_ms, loop.time() - began, taken)
         await asyncio.sleep(0)  # so that attempts begin before the next claim
         return taken
@@ -373,6 +378,17 @@ class Runner:
         """Whether it may claim anything now."""
         return self.may_claim and not self._hands.shortage.lasts()
 
+    def _within_limits(self, room: int, except_owners: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """How many may be claimed now, and past whom. However many bytes are held, an owner that has nothing gets its first, if
+        that can start at once.
+        """
+        hands = self._hands
+        if not self.may_claim:
+            return 0, except_owners
+        if hands.held_bytes >= 2 * MAX_HELD_BYTES:
+            room, except_owners = int(hands.room_for_idle()), [*hands.owners()]
+        return hands.shortage.room(room), except_owners
+
     def _room(self) -> int:
         """For how many more to claim; none until a claim is worth it, or while the payloads that are held take much memory."""
         if self._hands.held_bytes >= MAX_HELD_BYTES:
@@ -394,7 +410,7 @@ class Runner:
         share = max(CROWD, self._options.queued // (len(waiting) + 1))
         crowded = {owner for owner, number in waiting.items() if number > share}
         if self._hands.held_bytes >= MAX_HELD_BYTES:
-            sizes = self._hands.held_bytes_of()
+            sizes = self._hands.held_bytes_of
             crowded |= {owner for owner, size in sizes.items() if size > MAX_HELD_BYTES // (len(sizes) + 1)}
         return list(crowded)
 

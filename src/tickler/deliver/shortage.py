@@ -7,20 +7,24 @@ import logging
 
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 30.0
-ENOUGH = 512  # claims in hand, from which on nothing is held back
+ENOUGH = 512  # claims at once, from which on nothing is held back
+LITTLE_EVERY_S = 1.0  # one more is claimed, though nothing succeeds: all that is in hand may hang
 FORGOTTEN_S = 60.0
 
 log = logging.getLogger("tickler.deliver")
 
 
 class Shortage:
-    """After each time that something ran out, nothing is claimed for a pause that doubles, then one claim, two, four, …"""
+    """After each time that something ran out, nothing is claimed for a pause that doubles; then one, two more, four more, … as
+    attempts begin, and one more every second until then.
+    """
 
     def __init__(self) -> None:
         self.of: str | None = None  # what ran out; None, as nearly always, if nothing has lately
         self._until_s = 0.0
         self._pause_s = 0.0
         self._allowed = ENOUGH
+        self._claimed = 0  # since the pause, or since it last eased
 
     def met(self, what: str) -> None:
         """An attempt could not begin. Those that come while nothing is claimed say nothing new."""
@@ -31,12 +35,12 @@ class Shortage:
             log.warning("%s: what was claimed is given back, and less is claimed until that is over: raise the limit", what)
         self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), MAX_PAUSE_S)
         self._until_s = now_s + self._pause_s
-        self.of, self._allowed = what, 1
+        self.of, self._allowed, self._claimed = what, 1, 0
 
     def eased(self) -> None:
         """An attempt began."""
         if self.of is not None and not self.lasts():
-            self._allowed *= 2
+            self._allowed, self._claimed = self._allowed * 2, 0
             if self._allowed >= ENOUGH:
                 self._end()
 
@@ -49,11 +53,17 @@ class Shortage:
             self._end()
         return over_s < 0
 
-    def room(self, wanted: int, in_hand: int) -> int:
+    def room(self, wanted: int) -> int:
         """How many of those that are wanted may be claimed."""
         if self.of is None:
             return wanted
-        return 0 if self.lasts() else max(min(wanted, self._allowed - in_hand), 0)
+        if self.lasts():
+            return 0
+        little = int((asyncio.get_running_loop().time() - self._until_s) / LITTLE_EVERY_S)
+        return max(min(wanted, self._allowed + little - self._claimed), 0)
+
+    def claimed(self, number: int) -> None:
+        self._claimed += number
 
     def _end(self) -> None:
         log.info("%s: that is over, and as much is claimed as before", self.of)

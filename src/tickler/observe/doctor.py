@@ -45,7 +45,7 @@ SHOWN: dict[str, str] = {
     "overdue": "what is due is claimed within a minute",
     "no-handler": "some worker has each handler that was asked for",
     "exhausted": "no worker has run out of connections or memory",
-    "abandoned": "every attempt that was cancelled has ended",
+    "abandoned": "every attempt whose time is over has ended",
     "passed-on": "no worker has to pass fires on to another",
     "clock": "this machine and all workers agree with the clock of the store",
     "tzdata": "this machine's time zone database is as new as the store's",

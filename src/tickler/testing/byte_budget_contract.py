@@ -73,6 +73,20 @@ class ByteBudgetContract(FireFixtures):
         await schedules.put(schedule(payload=LARGE, policy=CATCH_UP))
         assert len(await worker.claim(hour(4), max_bytes=TWO_AND_A_HALF)) == 4
         assert len(await worker.lease(hour(4) + LEASE_MS, max_bytes=TWO_AND_A_HALF)) == 4
+        assert len(await worker.lease(hour(4) + 2 * LEASE_MS, max_bytes=1)) == 4
+
+    async def test_behind_rows_that_do_not_read_a_claim_goes_on_with_the_bytes_that_are_left(
+        self, store: Store, schedules: Schedules, worker: Worker
+    ) -> None:
+        bad = [f"bad{n}" for n in range(5)]
+        await schedules.put_many([schedule(key, minutely(1)) for key in bad])
+        await schedules.put(schedule("several", minutely(5), payload=LARGE, policy=CATCH_UP))
+        await schedules.put_many([schedule(f"k{n}", minutely(50), payload=LARGE) for n in range(2)])
+        for key in bad:
+            await self.corrupt(store, "u1", key, when_text="never")
+        claims = await worker.claim(hour(2.75), 6, max_bytes=TWO_AND_A_HALF)
+        bodies = {claim.schedule.key for claim in claims}
+        assert len(bodies) == 2, "several fires of one schedule take its bytes once"
 
     async def test_small_schedules_are_bounded_by_their_number(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put_many([schedule(f"k{n}", payload=n) for n in range(30)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -10,6 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from tickler.deliver.exhaustion import NoThread
+from tickler.deliver.lacks import lacking
+from tickler.deliver.own_task import goes_on
 from tickler.deliver.own_thread import on_own_thread
 from tickler.delivery import Delivery, Outcome
 from tickler.errors import GiveUp, InvalidInput
@@ -60,15 +63,18 @@ class Handlers:
         """A plain function runs on a thread of its own: it is not waited for after its timeout, and cannot be stopped."""
         handler = self._by_name.get(target.handler)
         if handler is None:
-            # Not which it has: this is kept where the schedule's owner can read it.
-            detail = f"the worker has no handler {target.handler!r}: register it there, or correct the name"
-            return Outcome(verdict="release", detail=detail, obstacle="missing")
+            return lacking(target)
         try:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
             else:
+                is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                end = partial(is_over.set_result, None)
                 try:
-                    answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}")
+                    answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}", end)
+                except asyncio.CancelledError as error:
+                    goes_on(error, is_over)
+                    raise
                 except NoThread as error:
                     return Outcome(verdict="release", detail=f"the worker is out of threads: {error}", obstacle="exhausted")
                 if inspect.isawaitable(answer):

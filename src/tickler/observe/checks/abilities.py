@@ -84,9 +84,9 @@ def abandoned(standing: Standing) -> Finding | None:
         check="abandoned",
         severity="warning",
         count=number,
-        says=some(number, "cancelled attempt goes on, and is not waited for", "cancelled attempts go on, and are not waited for"),
+        says=some(number, "attempt goes on although its time is over", "attempts go on although their time is over"),
         example=f"{stuck[0].name} has {stuck[0].abandoned:,} of them; its log names the handler",
-        remedy="let CancelledError pass in that handler, and start the worker again",
+        remedy="let CancelledError pass in that handler, give a plain one timeouts of its own, and start the worker again",
     )
 
 

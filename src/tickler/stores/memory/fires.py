@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import takewhile
 from typing import Literal
 
 from msgspec.structs import replace
@@ -99,7 +98,7 @@ class MemoryFires:
         ]
         due.sort(key=lambda fire: fire.deliver_after or 0)
         budget = ByteBudget(max_bytes)
-        fitting = takewhile(lambda fire: budget.takes_once(_id(fire), self._size(_id(fire))), due[:limit])
+        fitting = budget.fitting_by_name(due[:limit], lambda fire: self._size(_id(fire)), _id)
         found = [(fire, self._schedule(fire)) for fire in fitting]
         result = lease(found, now_ms, worker, lease_ms)
         for fire in [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]:

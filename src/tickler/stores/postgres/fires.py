@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
 from typing import Literal, TypeVar
 
 import msgspec
@@ -31,7 +30,6 @@ from tickler.fires import (
 )
 from tickler.leasing import Leased, lease
 from tickler.owed import Batch, Opened
-from tickler.payload import payload_bytes
 from tickler.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.database import Connection, Database
@@ -269,9 +267,9 @@ class PostgresFires:
 
         async def work(connection: Connection) -> list[Claim]:
             claimed: list[Claim] = []
-            left, bytes_left = limit, max_bytes
+            left, budget = limit, ByteBudget(max_bytes)
             while left > 0:
-                order = (now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners), bytes_left, not claimed)
+                order = (now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners), budget.left, budget.is_unused)
                 due = await connection.fetch(sql(SELECT_DUE), *order)
                 batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 await self._index.apply(connection, batch.advance)
@@ -281,7 +279,8 @@ class PostgresFires:
                 left -= batch.size
                 if not batch.advance.problems:
                     break
-                bytes_left = max_bytes - sum(payload_bytes(claim.schedule) for claim in claimed)
+                budget.fitting(due, lambda row: len(row["body"].encode()))
+                budget = budget if claimed else ByteBudget(max_bytes)
             if left > 0 and await connection.fetchval(sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
                 await self._index.report_outdated(connection, now_ms)
             return claimed
@@ -305,8 +304,8 @@ class PostgresFires:
             budget = ByteBudget(max_bytes)
             order = (now_ms, limit, expired, list(except_owners), head_start_ms)
             found = await connection.fetch(self._database.sql(_OPEN_SINCE), *order)
-            sized = ((fire_of(row[:-1]), row[-1] or 0) for row in found)
-            due = [fire for fire, size in takewhile(lambda each: budget.takes_once(each[0].schedule_id, each[1]), sized)]
+            sized = [(fire_of(row[:-1]), row[-1] or 0) for row in found]
+            due = [fire for fire, _ in budget.fitting_by_name(sized, lambda each: each[1], lambda each: each[0].schedule_id)]
             if not due:
                 return []
             stored = await schedules.read(connection, self._database, sorted({fire.schedule_id for fire in due}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing
 from itertools import takewhile
 from typing import Literal
 
@@ -156,7 +157,8 @@ class SqliteFires:
             claimed: list[Claim] = []
             left, budget = limit, ByteBudget(max_bytes)
             while left > 0:
-                due = rows.within(budget, connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left)))
+                with closing(connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left))) as cursor:
+                    due = budget.fitting(cursor, lambda row: len(row[-1]))
                 batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 apply(connection, batch.advance)
                 busy = _busy(connection, batch.exclusive)

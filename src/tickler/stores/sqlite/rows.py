@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from tickler.advance import ROW_FORMAT
-from tickler.byte_budget import ByteBudget
 from tickler.index import IndexRow
 from tickler.schedule import Id
 
@@ -39,17 +37,6 @@ def as_json(values: Sequence[object]) -> str:
     one for each would ask for it again after every row, and wait for whoever has it.
     """
     return msgspec.json.encode(values).decode()
-
-
-def within(budget: ByteBudget, cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
-    """Rows whose last column is a body, as many as fit: those that do not are never read."""
-    found: list[tuple[Any, ...]] = []
-    for row in cursor:
-        if not budget.takes(len(row[-1])):
-            break
-        found.append(row)
-    cursor.close()
-    return found
 
 
 def from_json(columns: int) -> str:

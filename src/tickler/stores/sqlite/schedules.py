@@ -102,14 +102,10 @@ def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
 
 def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequence[Id]) -> tuple[Stored, Collection[Id]]:
     """Schedules in the order of their ids, until their bodies do not fit; and the ids that were not looked for after that."""
-    stored: dict[Id, StoredSchedule] = {}
     with closing(connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),))) as cursor:
-        for row in cursor:
-            if not budget.takes(len(row[_BODY])):
-                return stored, set(ids[ids.index(Id(row[0], row[1])) :])
-            schedule = _stored(row)
-            stored[schedule.id] = schedule
-    return stored, ()
+        found = budget.fitting(cursor, lambda row: len(row[_BODY]))
+    left = ids[ids.index(Id(*found[-1][:2])) + 1 :] if budget.is_spent else ()
+    return {schedule.id: schedule for schedule in map(_stored, found)}, set(left)
 
 
 def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:
