@@ -20,14 +20,16 @@ class ByteBudget:
     def fitting(self, things: Iterable[T], size_of: Callable[[T], int]) -> list[T]:
         """The first of them, until one does not fit: nothing behind it is asked for."""
         found: list[T] = []
+        left = self.left
         for thing in things:
             size = size_of(thing)
-            if size > self.left and not self.is_unused:
+            if size > left and (found or not self.is_unused):
                 self.is_spent = True
                 break
-            self.left = max(self.left - size, 0)
-            self.is_unused = False
+            left -= size
             found.append(thing)
+        if found:
+            self.left, self.is_unused = max(left, 0), False
         return found
 
     def fitting_by_name(self, things: Iterable[T], size_of: Callable[[T], int], name_of: Callable[[T], Hashable]) -> list[T]:

@@ -5,6 +5,9 @@ A few bytes of JSON can become fifty times as many in Python, so a payload that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+
 import msgspec
 
 from tickler.errors import InvalidSchedule
@@ -62,18 +65,17 @@ class RawPayload:
 
 def decode_on_access(kind: type[msgspec.Struct]) -> None:
     """Make `payload` of this struct, and of those derived from it, show the value of a `RawPayload` that it holds."""
-    held = kind.held_payload = kind.__dict__["payload"].__get__  # type: ignore[attr-defined]  # as fast as the field itself
+    kind.held_payload = kind.__dict__["payload"]  # type: ignore[attr-defined]  # the field itself, under another name
 
     def payload(struct: msgspec.Struct) -> object:
-        value = held(struct)
-        return value.decoded() if type(value) is RawPayload else value
+        held = held_payload(struct)
+        return held.decoded() if type(held) is RawPayload else held
 
     kind.payload = property(payload)  # type: ignore[attr-defined]  # every struct that is given here has that field
 
 
-def held_payload(struct: msgspec.Struct) -> object:
-    """What the field holds: a `RawPayload`, or the value itself."""
-    return type(struct).held_payload(struct)  # type: ignore[attr-defined]
+# What the field holds: a `RawPayload`, or the value itself.
+held_payload: Callable[[msgspec.Struct], object] = attrgetter("held_payload")
 
 
 def encodable_payload(struct: msgspec.Struct) -> object:

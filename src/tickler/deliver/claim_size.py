@@ -16,6 +16,7 @@ class ClaimSize:
         self._most = most
         self._met = False  # the last claim brought something that is delivered at most once
         self._met_leased = False  # so did the last lease: it was given back, or triggered by a person
+        self.counts_waiting = False  # something that is delivered at most once may wait for a slot
         self._since_s = 0.0
         self._ended_before = 0
         self._pace = 0
@@ -30,6 +31,7 @@ class ClaimSize:
             self._pace = round((ended - self._ended_before) * PACE_S / lasted_s)
             self._since_s, self._ended_before = now_s, ended
         if not waiting and not self._met and not self._met_leased:
+            self.counts_waiting = False
             return self._size
         most = free + pace
         room = most - waiting
@@ -38,14 +40,14 @@ class ClaimSize:
     def claimed(self, asked: int, got: int, at_most_once: int) -> None:
         self._met = at_most_once > 0
         if self._met:
-            self._size = self._slots
+            self._size, self.counts_waiting = self._slots, True
         elif got >= asked and not self._met_leased:
             self._size = min(2 * self._size, self._most)
 
     def leased(self, at_most_once: int) -> None:
         self._met_leased = at_most_once > 0
         if self._met_leased:
-            self._size = self._slots
+            self._size, self.counts_waiting = self._slots, True
 
     def idle(self) -> None:
         """What comes next may be anything."""

@@ -342,6 +342,12 @@ class Hands:
             await self._gone(claim, f"its target {_why(settlement) or 'is gone'}")
 
     def _record(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+        if outcome.verdict == "delivered":  # most are, so they come first
+            if self.shortage.of is not None:
+                self.shortage.eased()
+            self._acknowledgements.put(settlement, wakes=claim.schedule.policy.overlap == "wait")
+            self.counts["delivered"] += 1
+            return
         if outcome.obstacle == "missing":
             detail = outcome.detail or "something is missing here"
             self.lacks.met(label_of(claim.schedule.target), detail, self._clock.now_ms())
@@ -353,9 +359,6 @@ class Hands:
             self._give_back(claim, settlement)
             return
         self._acknowledgements.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")
-        if outcome.verdict == "delivered":
-            self.counts["delivered"] += 1
-            return
         self.counts["failed"] += 1
         self._log_failure(claim, settlement)
 

@@ -84,6 +84,8 @@ class FairQueue(Generic[J]):
 
     def take(self) -> tuple[Lane, J] | None:
         """The next to start, which counts as started until `done`; None when nothing can be."""
+        if self.started >= self._slots:
+            return None
         while (owner := self._next_owner()) is not None:
             lanes, idle = self._ready[owner], owner not in self.started_of
             per_host = self._per_host if idle else self._shared_per_host
@@ -126,7 +128,7 @@ class FairQueue(Generic[J]):
             owner, _ = self._round.popitem(last=False)
             self._idle_round.pop(owner, None)
             return owner
-        if not self._idle_round or self.started >= self._slots:
+        if not self._idle_round:
             return None
         owner, _ = self._idle_round.popitem(last=False)
         del self._round[owner]

@@ -207,7 +207,8 @@ class Runner:
 
     async def _round_past(self, room: int, except_owners: Sequence[str]) -> int:
         """A round for as many as may be claimed now; while what is delivered at most once waits for slots, past its owners."""
-        hands, waiting = self._hands, self._hands.waiting_once()
+        hands = self._hands
+        waiting = hands.waiting_once() if self._claim_size.counts_waiting else Counter[str]()
         ended = self.counts["delivered"] + self.counts["failed"]
         size = self._claim_size.next(hands.free, waiting.total(), ended, asyncio.get_running_loop().time())
         if size == 0:
@@ -343,7 +344,7 @@ class Runner:
             ahead_ms=self._ahead_ms,
             max_bytes=self._room_bytes(),
         )
-        self._claim_size.claimed(asked, len(claims), sum(claim.fire is None for claim in claims))
+        self._claim_size.claimed(asked, len(claims), [claim.fire for claim in claims].count(None))
         return claims
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
