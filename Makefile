@@ -46,8 +46,9 @@ parts: $(READY)
 run: $(RUN) ## Start the service on SQLite, with thousands of made-up schedules to look at
 	@$(BIN)/tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 
+# Every process of a run would compile all modules anew where the environment forbids to keep them.
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
-	PATH="$$PATH:$(abspath $(BIN))" $(BIN)/python -m pytest -n 3 --dist loadgroup -rs
+	PATH="$$PATH:$(abspath $(BIN))" PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadgroup -rs
 
 check: $(READY) ## Lint, format, types and import rules
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ from under_fire.summary import fire_lines
 
 from dynamodb_server import DynamodbServer, engine_line
 from postgres_server import PostgresServer
+from shared_dynamodb_server import SharedDynamodbServer
 from tickler.dynamo import Address, Client, RequestRefused
 
 _numbers = itertools.count()
@@ -65,9 +66,11 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def dynamodb_server(request: pytest.FixtureRequest) -> Iterator[DynamodbServer]:
-    """A DynamoDB engine of this test run's own, and credentials that it takes."""
-    with DynamodbServer() as server, pytest.MonkeyPatch.context() as patch:
+def dynamodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamodbServer]:
+    """A DynamoDB engine of this test run's own, shared by its processes, and credentials that it takes."""
+    is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    shared = SharedDynamodbServer(tmp_path_factory.getbasetemp().parent) if is_one_of_several else DynamodbServer()
+    with shared as server, pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "test")
         for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):

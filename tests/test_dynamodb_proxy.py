@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sys
 import time
 import zlib
@@ -44,7 +45,7 @@ class Client:
     """Asks the engine directly, or the proxy, about a table of its own."""
 
     def __init__(self, session: aiohttp.ClientSession, engine: str, proxy: str) -> None:
-        self.table = f"proxied_{next(_numbers)}"
+        self.table = f"proxied_{os.getpid()}_{next(_numbers)}"
         self._session = session
         self._engine = engine
         self._proxy = proxy
