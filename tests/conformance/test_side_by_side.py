@@ -21,7 +21,7 @@ def test_every_store_answers_as_the_others_do(
         run_state_machine_as_test(
             program,
             settings=settings(
-                max_examples=1000 if soak else 4,
+                max_examples=1000 if soak else 8,
                 stateful_step_count=50 if soak else 25,
                 deadline=None,
                 database=None,
