@@ -23,7 +23,7 @@ from tickler.connect import store_for_url
 from tickler.stores.sqlite import backup as sqlite_backup
 from tickler.workers import WorkerReport, report
 
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 
 HANDLERS = """
 def register(tickler):

@@ -14,7 +14,7 @@ from tickler.connect import opened_store, parse_url
 from tickler.copying import Copy
 from tickler.workers import WorkerReport, report
 
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 
 FROM, TO = "sqlite:///from.db", "sqlite:///to.db"
 

@@ -22,7 +22,7 @@ from tickler import Cron, DynamoIndex, IndexRow
 from tickler.observe.doctor import SHOWN
 from tickler.observe.scan import Scan
 
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 
 REGION = "eu-west-1"
 INDEX = "scheduleStatus-nextRunAt-index"

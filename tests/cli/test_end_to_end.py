@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_migrate import run_tickler
+from .test_migrate import start_tickler
 
 HANDLERS = """
 def register(tickler):
@@ -24,7 +24,7 @@ def test_a_schedule_from_its_first_day_to_another_store(tmp_path: Path) -> None:
     (tmp_path / "our_handlers.py").write_text(HANDLERS)
 
     def tickler(*arguments: str, store: str = "sqlite:///t.db") -> str:
-        done = run_tickler(*arguments, folder=tmp_path, TICKLER_STORE=store, USER="ada", COLUMNS="40")
+        done = start_tickler(*arguments, folder=tmp_path, TICKLER_STORE=store, USER="ada", COLUMNS="40")
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -64,7 +64,7 @@ def on_a_terminal(folder: Path, types: str, *arguments: str) -> tuple[int, str]:
 
 
 def test_on_a_terminal_a_deletion_is_asked_about(tmp_path: Path) -> None:
-    run_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
+    start_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
     code, screen = on_a_terminal(tmp_path, "n\n", "delete", "u1", "k")
     assert (code, "delete u1/k, and cancel what it still owes?" in screen, "nothing was done" in screen) == (1, True, True)
     code, screen = on_a_terminal(tmp_path, "y\n", "delete", "u1", "k")
@@ -75,12 +75,12 @@ def test_on_a_terminal_a_deletion_is_asked_about(tmp_path: Path) -> None:
 def test_a_shell_completes_commands_and_values(tmp_path: Path) -> None:
     for typed, offered in (("tickler imp", "import"), ("tickler list --state pa", "paused")):
         place = str(len(typed.split()) - 1)
-        done = run_tickler(folder=tmp_path, _TICKLER_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place)
+        done = start_tickler(folder=tmp_path, _TICKLER_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=place)
         assert offered in done.stdout.split()
 
 
 def test_who_stops_reading_is_no_error_worth_a_traceback(tmp_path: Path) -> None:
-    run_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
+    start_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
     command = f"{sys.executable} -m tickler export --store sqlite:///t.db | true"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_is_one_line_and_exit_code_1(tmp_path: Path, unbuffe
 @pytest.mark.parametrize("command", [WITHOUT_A_STORE, ("export", "--store", "sqlite:///t.db")], ids=lambda command: command[0])
 def test_an_answer_that_nobody_reads_any_more_ends_quietly_with_141(tmp_path: Path, command: tuple[str, ...]) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert run_tickler("add", "u1", "k", "@daily", "--store", "sqlite:///t.db", folder=tmp_path).returncode == 0
+    assert start_tickler("add", "u1", "k", "@daily", "--store", "sqlite:///t.db", folder=tmp_path).returncode == 0
     reading, writing = os.pipe()
     os.close(reading)
     try:

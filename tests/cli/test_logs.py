@@ -12,7 +12,7 @@ import pytest
 from tickler import InvalidInput
 from tickler.cli.logs import JsonFormatter, set_up_logs
 
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 from .test_tick import HANDLERS, put_due
 
 

@@ -18,6 +18,7 @@ import tickler
 from tickler.cli.app import gathered
 
 from .conftest import Here
+from .preloaded import run_tickler
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from tickler.cli import main; main()"
 
@@ -36,12 +37,19 @@ def run(*arguments: str, folder: Path, **environment: str) -> subprocess.Complet
     )
 
 
-def run_tickler(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def start_tickler(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return run("-m", "tickler", *arguments, folder=folder, **environment)
 
 
+@pytest.mark.parametrize("arguments", [["migrate", "--nonsense"], ["migrate", "--store", "nonsense://host"]])
+def test_a_fork_answers_as_a_process_that_was_started(tmp_path: Path, arguments: list[str]) -> None:
+    started, forked = (run(*arguments, folder=tmp_path, COLUMNS="90") for run in (start_tickler, run_tickler))
+    assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
+    assert forked.returncode > 0
+
+
 async def test_migrate_makes_the_schema_and_names_what_ran(tmp_path: Path) -> None:
-    done = run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
+    done = start_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ran 0001_")
     assert done.stdout.endswith("sqlite:///t.db is up to date\n")
@@ -127,12 +135,12 @@ def test_a_password_in_the_url_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_version_is_that_of_the_package(tmp_path: Path) -> None:
-    done = run_tickler("--version", folder=tmp_path)
+    done = start_tickler("--version", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"tickler {tickler.__version__}\n")
 
 
 def test_help_lists_the_commands_and_nothing_that_is_none(tmp_path: Path) -> None:
-    done = run_tickler("--help", folder=tmp_path)
+    done = start_tickler("--help", folder=tmp_path)
     assert done.returncode == 0
     assert "migrate  " in done.stdout
     assert "options  " not in done.stdout

@@ -14,7 +14,7 @@ from tickler import InvalidInput, Tickler, connect
 from tickler.cli.scrape import scraped
 
 from .conftest import Here
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 from .test_tick import HANDLERS, put_due
 
 

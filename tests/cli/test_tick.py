@@ -12,7 +12,7 @@ from tickler import At, ManualClock, PythonTarget, Schedule
 from tickler.clock import to_datetime
 from tickler.deliver.runner import Summary
 
-from .test_migrate import run_tickler
+from .preloaded import run_tickler
 
 HOUR_MS = 3_600_000
 HANDLERS = """

@@ -16,7 +16,8 @@ import tickler
 from tickler import Delivery, InvalidInput
 from tickler.cli.work import function_of
 
-from .test_migrate import run, run_tickler
+from .preloaded import run_tickler
+from .test_migrate import run
 
 HANDLERS = """
 value = 5

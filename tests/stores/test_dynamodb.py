@@ -152,12 +152,12 @@ async def test_four_processes_claim_many_rows_without_duplicate_or_loss(
     tables: Tables, proxy: FaultProxy, soak: bool, stale: bool
 ) -> None:
     store = await tables.open(shards=8)
-    due = rows(5000 if soak else 500)
+    due = rows(5000 if soak else 1000)
     puts = [{"PutRequest": {"Item": layout.row_head(row, "eu-west-1", 8)}} for row in due]
     await write_many(store.client, store.table_name, puts)
     proxy.stale = stale
     async with Claimers(f"dynamodb://{store.table_name}?region=eu-west-1&endpoint={proxy.endpoint}") as claimers:
-        await claimers.start(4, NOW_MS, limit=100)
+        await claimers.start(4, NOW_MS, limit=200)
         claimers.go()
         returned = await claimers.finish()
     while claimed := await store.index.claim_due(NOW_MS, 1000):  # what a stale index never showed anyone is still due
