@@ -23,13 +23,15 @@ class ByteBudget:
         left = self.left
         for thing in things:
             size = size_of(thing)
-            if size > left and (found or not self.is_unused):
-                self.is_spent = True
-                break
+            if size > left:
+                if found or not self.is_unused:
+                    self.is_spent = True
+                    break
+                left = size
             left -= size
             found.append(thing)
         if found:
-            self.left, self.is_unused = max(left, 0), False
+            self.left, self.is_unused = left, False
         return found
 
     def fitting_by_name(self, things: Iterable[T], size_of: Callable[[T], int], name_of: Callable[[T], Hashable]) -> list[T]:
