@@ -6,8 +6,8 @@ import logging
 
 try:
     import resource
-except ImportError:  # Windows, which has no such limit
-    resource = None  # type: ignore[assignment]
+except ImportError:
+    resource = None  # type: ignore[assignment]  # on Windows, which has no such limit
 
 log = logging.getLogger("tickler")
 

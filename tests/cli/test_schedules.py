@@ -125,21 +125,14 @@ def test_add_replaces_all_of_it_when_told_to_and_says_what_is_gone(here: Here, f
 # update
 
 
+ADD_TO_UPDATE = (
+    *("add", "u1", "k", "0 9 * * *", "--tz", "Europe/Paris", "--handler", "h"),
+    *("--payload", '{"a": 1, "b": 2}', "--attempts", "3"),
+)
+
+
 def test_update_changes_what_is_named_and_keeps_the_rest(here: Here, url: str) -> None:
-    here(
-        "add",
-        "u1",
-        "k",
-        "0 9 * * *",
-        "--tz",
-        "Europe/Paris",
-        "--handler",
-        "h",
-        "--payload",
-        '{"a": 1, "b": 2}',
-        "--attempts",
-        "3",
-    )
+    here(*ADD_TO_UPDATE)
     before = stored(url).declared()
     done = here("update", "u1", "k", "--when", "0 10 * * *")
     assert (done.code, done.err, done.lines[1]) == (0, "", "  when      0 10 * * * in Europe/Paris")
@@ -167,20 +160,7 @@ def test_update_changes_what_is_named_and_keeps_the_rest(here: Here, url: str) -
     ids=str,
 )
 def test_each_part_can_be_updated(here: Here, file_url: str, options: list[str], changed: dict[str, object]) -> None:
-    here(
-        "add",
-        "u1",
-        "k",
-        "0 9 * * *",
-        "--tz",
-        "Europe/Paris",
-        "--handler",
-        "h",
-        "--payload",
-        '{"a": 1, "b": 2}',
-        "--attempts",
-        "3",
-    )
+    here(*ADD_TO_UPDATE)
     before = stored(file_url).declared()
     assert here("update", "u1", "k", *options).code == 0
     assert stored(file_url).declared() == replace(before, **changed)
