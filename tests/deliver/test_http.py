@@ -809,7 +809,7 @@ async def test_a_connection_that_never_comes_about_is_not_waited_for(
     async with Sink(says_nothing, reads=False) as sink:
         delivery = a_delivery(timeout_s=60.5)
         outcome = await deliverer.deliver(delivery, HttpTarget(sink.url.replace("http:", "https:")))
-    http._timeout.cache_clear()
+    http._limits.cache_clear()
     assert (outcome.verdict, outcome.detail) == ("retry", "no connection to 127.0.0.1 within 0.25 s")
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from tickler.deliver.deadlines import Deadlines
+
 GRACE_S = 5.0  # for work to end that was cancelled: it may have something to put away
 
 T = TypeVar("T")
@@ -26,11 +28,10 @@ def goes_on(cancelled: asyncio.CancelledError, until: asyncio.Future[Any]) -> No
 
 
 class OwnTasks:
-    """Runs work on tasks of its own. One timer serves all of them: to set and cancel one for each costs as much as the task."""
+    """Runs work on tasks of its own."""
 
     def __init__(self) -> None:
-        self._ends_at: dict[asyncio.Future[Any], float] = {}  # on the loop's clock
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadlines: Deadlines[asyncio.Future[Any]] = Deadlines(_time_is_over)
 
     async def run(self, work: Callable[[], Awaitable[T]], seconds: float, left: Left) -> Ended[T]:
         """Cancels the work after so many seconds. If it goes on for a while, it is not waited for, and `left` gets what is done
@@ -41,7 +42,7 @@ class OwnTasks:
         loop = asyncio.get_running_loop()
         over: asyncio.Future[Ended[T] | None] = loop.create_future()  # None when the time is
         task = loop.create_task(_caught(work, over))
-        self._end_at(loop.time() + seconds, over, loop)
+        self._deadlines.add(over, loop.time() + seconds, loop)
         try:
             ended = await over
             if ended is not None:
@@ -56,31 +57,16 @@ class OwnTasks:
                 _ended(task, left)
             raise
         finally:
-            del self._ends_at[over]
+            self._deadlines.remove(over)
         return _ended(task, left)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._deadlines.close()
 
-    def _end_at(self, at: float, over: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._ends_at[over] = at
-        if self._timer is None or at < self._timer.when():
-            self._set_timer(at, loop)
 
-    def _set_timer(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = loop.call_at(at, self._end_late, loop)
-
-    def _end_late(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
-        now_s = loop.time()
-        for over, at in self._ends_at.items():
-            if at <= now_s and not over.done():
-                over.set_result(None)
-        if later := [at for over, at in self._ends_at.items() if not over.done()]:
-            self._set_timer(min(later), loop)
+def _time_is_over(over: asyncio.Future[Any]) -> None:
+    if not over.done():
+        over.set_result(None)
 
 
 async def _caught(work: Callable[[], Awaitable[T]], over: asyncio.Future[Ended[T] | None]) -> Ended[T]:

@@ -20,6 +20,7 @@ from yarl import URL
 
 from tickler.clock import Clock
 from tickler.deliver.connections import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
+from tickler.deliver.deadlines import Timeout, timeouts
 from tickler.deliver.envelope import envelope, iso, passes_for_an_envelope
 from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.guard import AddressGuard, AddressRefused
@@ -94,6 +95,7 @@ class HttpDeliverer:
         self._most_connections = most_connections
         self._resolver = resolver
         self._checked_url = lru_cache(maxsize=4_096)(guard.check_url)
+        self._timeouts = timeouts()
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
@@ -113,6 +115,7 @@ class HttpDeliverer:
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
+            self._timeouts.close()
             await session.close()
             if self._resolver is not None:
                 await self._resolver.close()
@@ -138,13 +141,14 @@ class HttpDeliverer:
             obstacle: Obstacle | None = "exhausted" if exhaustion(error) else None
             return Outcome(verdict="release", detail="the signing secrets could not be read", obstacle=obstacle)
         headers["webhook-signature"] = sign(secrets, delivery.id, timestamp_s, body)
-        timeout = _timeout(delivery.timeout_s)
+        seconds, timeout = _limits(delivery.timeout_s)
         try:
-            response = await self._session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
+            with Timeout(self._timeouts, seconds) as limit:
+                response = await self._session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
         except (AddressRefused, aiohttp.ClientError, TimeoutError, OSError) as error:
             return _failed(error, url, delivery.timeout_s)
         try:
-            answer = await _read_answer(response)
+            answer = await _read_answer(response, limit.at)
         finally:
             if not response.closed:  # more is coming, and it is not waited for
                 response.close()
@@ -193,21 +197,23 @@ def _quoted(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _timeout(seconds: float) -> aiohttp.ClientTimeout:
-    """A little less: who waits for that long gives up at the same instant, and would not hear of a status that came before it."""
-    total = max(seconds - min(seconds / 10, 0.25), 0.001)  # 0 would be for ever
+def _limits(timeout_s: float) -> tuple[float, aiohttp.ClientTimeout]:
+    """How long an attempt may take: a little less, since whoever waits for that long gives up at the same instant, and would not
+    hear of a status that came before it.
+    """
+    seconds = timeout_s - min(timeout_s / 10, 0.25)
     # aiohttp would round up what is longer than its threshold.
-    return aiohttp.ClientTimeout(total=total, sock_connect=min(total, CONNECT_S), ceil_threshold=float("inf"))
+    return seconds, aiohttp.ClientTimeout(total=None, sock_connect=min(seconds, CONNECT_S), ceil_threshold=float("inf"))
 
 
-async def _read_answer(response: aiohttp.ClientResponse) -> bytes:
-    """Its beginning, or as much of that as arrives soon. The verdict stands, whatever happens here."""
+async def _read_answer(response: aiohttp.ClientResponse, until_s: float) -> bytes:
+    """Its beginning, or as much of that as arrives soon, and until then. The verdict stands, whatever happens here."""
     content = response.content
     if content.is_eof() and content.exception() is None:
         return content.read_nowait(LONGEST_ANSWER_BYTES)
     answer = b""
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout_at(min(until_s, asyncio.get_running_loop().time() + ANSWER_S)):
             while len(answer) < LONGEST_ANSWER_BYTES and not content.at_eof():
                 answer += await content.read(LONGEST_ANSWER_BYTES - len(answer))
     except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError):  # RuntimeError: the connection was lost just before
