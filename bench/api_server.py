@@ -12,9 +12,9 @@ from litestar import Litestar, route
 from litestar.enums import HttpMethod
 
 from tickler import connect
-from tickler.cli.collector import spare_the_collector
+from tickler.cli.gc_tuning import spare_the_collector
 from tickler.server.app import make_app
-from tickler.server.entrance.wire import uvicorn_config
+from tickler.server.middleware.uvicorn_protocol import uvicorn_config
 from tickler.server.settings import ServerSettings
 
 

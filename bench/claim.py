@@ -12,11 +12,11 @@ import asyncpg
 from measure import PAIRS, Result, Stopwatch, pairs
 from postgres import bench_server
 from tickler import Tickler, connect
-from tickler.advance import ROW_FORMAT
+from tickler.database.postgres.pool import BEGIN_CLAIM
+from tickler.database.sqlite.connection import PRAGMAS
+from tickler.index.advance import ROW_FORMAT
 from tickler.stores.postgres import index as postgres_index
-from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.sqlite import index as sqlite_index
-from tickler.stores.sqlite.connection import PRAGMAS
 from workload import NOW_MS, due_rows
 
 ROWS = 200_000
@@ -65,7 +65,7 @@ async def _load(urls: list[str]) -> None:
     rows = due_rows(ROWS)
     for url in urls:
         async with connect(url) as tickler:
-            await tickler.index.upsert_many(rows)
+            await tickler.index.index.upsert_many(rows)
 
 
 async def _compare(store: str, batch: int, ours: Claim, raw: Claim) -> Result:
@@ -94,7 +94,7 @@ async def _compare(store: str, batch: int, ours: Claim, raw: Claim) -> Result:
 
 def _ours(tickler: Tickler) -> Claim:
     async def claim(now_ms: int, limit: int) -> int:
-        return len(await tickler.index.claim_due(now_ms, limit))
+        return len(await tickler.index.index.claim_due(now_ms, limit))
 
     return claim
 

@@ -12,7 +12,7 @@ from cronsim import CronSim
 
 from measure import Result, Stopwatch, pairs
 from tickler import Cron
-from tickler.advance import advance
+from tickler.index.advance import advance
 from workload import NOW_MS, due_rows, expressions
 
 CALLS = 3000

@@ -18,18 +18,18 @@ from measure import Result, Stopwatch, pairs
 from postgres import bench_server
 from sink import SinkProcess
 from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, connect, new_secret
-from tickler.advance import ROW_FORMAT
-from tickler.cli.collector import spare_the_collector
-from tickler.deliver.envelope import envelope
-from tickler.delivery import Delivery
-from tickler.fires import MAX_CLAIM_BYTES, fire_id
+from tickler.cli.gc_tuning import spare_the_collector
+from tickler.database.postgres.pool import BEGIN_CLAIM
+from tickler.database.sqlite.connection import PRAGMAS
+from tickler.fires.fires import MAX_CLAIM_BYTES, fire_id
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.delivery import Delivery
 from tickler.stores.postgres import fires as postgres_fires
 from tickler.stores.postgres import index as postgres_index
-from tickler.stores.postgres.database import BEGIN_CLAIM
 from tickler.stores.sqlite import fires as sqlite_fires
 from tickler.stores.sqlite import index as sqlite_index
-from tickler.stores.sqlite.connection import PRAGMAS
 from tickler.stores.sqlite.rows import as_json
+from tickler.webhooks.envelope import envelope
 from workload import NOW_MS, expressions
 
 FIRES = 16_000  # so many that starting and stopping do not count
@@ -60,7 +60,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 async def _deliveries(store: str, kind: str, url: str, sink: SinkProcess) -> Result:
     clock = ManualClock(NOW_MS)
     async with connect(url, clock=clock, allow_networks=("127.0.0.0/8",)) as tickler:
-        await tickler.schedules.put_many(
+        await tickler.schedules.schedules.put_many(
             Schedule(owner=f"user-{n % 500}", key=f"digest-{n}", when=Cron("0 * * * *"), target=sink.url, payload={"n": n},
                      policy=POLICIES[kind])
             for n in range(FIRES)
@@ -101,7 +101,7 @@ def _runner(tickler: Tickler, clock: ManualClock, sink: SinkProcess) -> Callable
             tickler.stop()
             await running
         assert len({id for id, _, _ in sink.arrived()}) == FIRES
-        assert not (await tickler.fires.list()).items
+        assert not (await tickler.fires.fires.list()).items
         return watch.seconds
 
     return measure
@@ -149,7 +149,7 @@ def _bare_loop(sink: SinkProcess) -> Callable[[], Awaitable[float]]:
 async def _load(url: str) -> None:
     async with connect(url, clock=ManualClock(NOW_MS)) as tickler:
         whens = expressions(3_000)
-        await tickler.schedules.put_many(
+        await tickler.schedules.schedules.put_many(
             Schedule(owner=f"user-{n % 7_000:05}", key=f"digest-{n}", when=whens[n % 3_000], target="https://example.org/hook",
                      payload={"n": n})
             for n in range(100_000)
@@ -187,7 +187,7 @@ async def _compare(store: str, ours: tuple[Claim, Due], raw: tuple[Claim, Due]) 
 
 def _ours(tickler: Tickler) -> Claim:
     async def claim(now_ms: int) -> int:
-        return len(await tickler.fires.claim(now_ms, BATCH, worker="bench"))
+        return len(await tickler.fires.fires.claim(now_ms, BATCH, worker="bench"))
 
     return claim
 

@@ -20,7 +20,7 @@ from postgres import bench_server
 from sink import SinkProcess
 from tickler import At, ManualClock, RunOptions, Schedule, connect
 from tickler.clock import to_datetime
-from tickler.fires import fire_id
+from tickler.fires.fires import fire_id
 from workload import NOW_MS
 
 FIRES = 50_000
@@ -60,7 +60,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 async def _load(url: str, target: str) -> None:
     async with connect(url, clock=ManualClock(NOW_MS)) as tickler:
-        await tickler.schedules.put_many(
+        await tickler.schedules.schedules.put_many(
             Schedule(owner=f"u{n % OWNERS}", key=f"k{n}", when=At(to_datetime(_nominal(n)).isoformat()), target=target,
                      payload={"text": "x" * 500}, delete_after=False)
             for n in range(FIRES)

@@ -18,7 +18,7 @@ from measure import Result, Stopwatch
 from postgres import bench_server
 from postgres_server import PostgresServer
 from tickler import Tickler, connect
-from tickler.advance import ROW_FORMAT
+from tickler.index.advance import ROW_FORMAT
 from workload import NOW_MS, expressions
 
 DUE = 1_000
@@ -121,7 +121,7 @@ async def _measure(
                 await make_due(round_number)
             now_ms = NOW_MS + round_number * ROUND_MS
             with Stopwatch() as watch:
-                claimed = len(await tickler.index.claim_due(now_ms, 2 * DUE))
+                claimed = len(await tickler.index.index.claim_due(now_ms, 2 * DUE))
             assert claimed >= DUE * 0.9, claimed
             seconds[number].append(watch.seconds / claimed * DUE)
     return [

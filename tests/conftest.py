@@ -106,3 +106,22 @@ def any_url(request: pytest.FixtureRequest) -> str:
         "dynamodb": lambda: str(request.getfixturevalue("dynamodb_url")),
     }
     return urls[request.param]()
+
+
+@pytest.fixture
+def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """An environment in which AWS's tools find nothing: no keys, no files, no metadata service."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    return monkeypatch
+
+
+@pytest.fixture
+def aws(no_aws: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Nothing but a key."""
+    no_aws.setenv("AWS_ACCESS_KEY_ID", "FIRSTKEY")
+    no_aws.setenv("AWS_SECRET_ACCESS_KEY", "first secret")
+    return no_aws

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tickler.dynamo import Address, Client, ConditionFailed, Item, Outcome, RequestRefused, Statement
-from tickler.schedule import Id
+from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore, layout
 
 _numbers = itertools.count()

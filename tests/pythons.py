@@ -26,9 +26,9 @@ TESTS = (
     "tests/cli",
     "tests/observe",
     "tests/stores/test_sqlite.py",
-    "tests/stores/test_sqlite_open_files.py",
-    "tests/stores/test_sqlite_space.py",
-    "tests/stores/test_sqlite_turns.py",
+    "tests/database/test_sqlite_open_files.py",
+    "tests/database/test_sqlite_space.py",
+    "tests/database/test_sqlite_write_queue.py",
     *(
         str(file.relative_to(ROOT))
         for file in sorted(ROOT.glob("tests/test_*.py"))

@@ -16,14 +16,14 @@ import asyncpg
 import pytest
 
 from postgres_server import PostgresServer
+from tickler.client import Tickler
 from tickler.clock import ManualClock, SystemClock
 from tickler.connect import BACKENDS, connect, connect_sync, parse_url, store_for_url
-from tickler.delivery import Delivery
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable, TicklerError
-from tickler.index import IndexRow
-from tickler.schedule import Schedule
-from tickler.target import PythonTarget
-from tickler.tickler import Tickler
+from tickler.index.index import IndexRow
+from tickler.model.delivery import Delivery
+from tickler.model.schedule import Schedule
+from tickler.model.target import PythonTarget
 from tickler.when import Cron, tzdata_version
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -13,9 +13,9 @@ import pytest
 
 import tickler
 from tickler import file_limit
-from tickler.cli import serve, work
+from tickler.cli.commands import serve, work
 from tickler.file_limit import raise_file_limit
-from tickler.server.entrance.connection_limit import MAX_CONNECTIONS, connection_limits
+from tickler.server.middleware.connection_limit import MAX_CONNECTIONS, connection_limits
 
 NOFILE = resource.RLIMIT_NOFILE
 

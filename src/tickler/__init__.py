@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from tickler.client import Tickler
 from tickler.clock import Clock, ManualClock
 from tickler.connect import connect, connect_sync, needing_extra
-from tickler.deliver.options import RunOptions
-from tickler.deliver.runner import Summary
-from tickler.delivery import Deliverer, Delivery, Outcome
+from tickler.deliver.claim_loop import Summary
+from tickler.deliver.run_options import RunOptions
 from tickler.errors import (
     FireNotFound,
     GiveUp,
@@ -29,22 +29,22 @@ from tickler.errors import (
     VersionConflict,
     WorkerUnfit,
 )
-from tickler.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
-from tickler.index import IndexRow, SetAside
+from tickler.fires.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
+from tickler.index.index import IndexRow, SetAside
+from tickler.model.delivery import Deliverer, Delivery, Outcome
+from tickler.model.policy import Policy
+from tickler.model.revision import Revision
+from tickler.model.schedule import Schedule, StoredSchedule
+from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
-from tickler.policy import Policy
-from tickler.records import Record
-from tickler.revision import Revision
-from tickler.schedule import Schedule, StoredSchedule
-from tickler.schedules import Declared, Page
-from tickler.seal import new_key
-from tickler.signing import new_secret
-from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
-from tickler.tickler import Tickler
-from tickler.verify import Received, verify
+from tickler.records.records import Record
+from tickler.schedules.schedules import Declared, Page
 from tickler.version import VERSION
+from tickler.webhooks.encryption import new_key
+from tickler.webhooks.signature import new_secret
+from tickler.webhooks.verify import Received, verify
 from tickler.when import At, Cron, Every, Weekly, When, parse_when
 
 if TYPE_CHECKING:

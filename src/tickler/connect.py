@@ -16,13 +16,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from tickler.blocking import Blocking
+from tickler.client import Settings, Tickler
 from tickler.clock import Clock, SystemClock
+from tickler.database.blocking import Blocking
 from tickler.errors import InvalidInput
-from tickler.fires import KEPT_MS
-from tickler.policy import Duration
-from tickler.store import Store, StoreUrl
-from tickler.tickler import Settings, Tickler
+from tickler.fires.fires import KEPT_MS
+from tickler.model.policy import Duration
+from tickler.stores.store import Store, StoreUrl
 
 LONGEST_KEPT = timedelta(days=3_660)
 

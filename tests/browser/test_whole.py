@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from tickler import connect
-from tickler.workers import WorkerReport, report
+from tickler.records.worker_status import WorkerReport, report
 
 from .conftest import Visit
 from .service import CROWD, Service, path, until

@@ -18,7 +18,12 @@ from typing import Any
 from tickler.cli.app import gathered
 
 HANGS_AFTER_S = 60
-IMPORTED_LATE = ["tickler.stores.sqlite", "tickler.stores.postgres", "tickler.stores.dynamodb", "tickler.deliver.aws"]
+IMPORTED_LATE = [
+    "tickler.stores.sqlite",
+    "tickler.stores.postgres",
+    "tickler.stores.dynamodb",
+    "tickler.deliver.targets.aws_http",
+]
 
 
 def run_tickler(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -20,8 +20,8 @@ import pytest
 import tickler
 from tickler import Cron, IndexRow, InvalidInput, PythonTarget, Schedule, StoreUnavailable
 from tickler.connect import store_for_url
+from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.sqlite import backup as sqlite_backup
-from tickler.workers import WorkerReport, report
 
 from .preloaded import run_tickler
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 import tickler
-from tickler import Cron, IndexRow, PythonTarget, Schedule, copying
+from tickler import Cron, IndexRow, PythonTarget, Schedule
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url
-from tickler.copying import Copy
-from tickler.workers import WorkerReport, report
+from tickler.records.worker_status import WorkerReport, report
+from tickler.transfer import copy as copying
+from tickler.transfer.copy import Copy
 
 from .preloaded import run_tickler
 

@@ -20,7 +20,7 @@ import tickler
 from dynamodb_server import DynamodbServer
 from tickler import Cron, DynamoIndex, IndexRow
 from tickler.observe.doctor import SHOWN
-from tickler.observe.scan import Scan
+from tickler.observe.scan_findings import Scan
 
 from .preloaded import run_tickler
 

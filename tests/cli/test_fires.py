@@ -166,7 +166,7 @@ def test_one_that_is_not_dead_does_not_stop_the_others(here: Here, url: str) -> 
 def test_all_of_them_are_counted_before_they_are_sent_again(
     here: Here, file_url: str, arguments: list[str], said: str, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.cli.retry.PAGE", 2)
+    monkeypatch.setattr("tickler.cli.commands.retry.PAGE", 2)
     give_up_fires(file_url, "a", "b", "c")
     give_up_fires(file_url, "a", owner="u2")
     done = here("retry", "--all", *arguments)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler import Cron, HttpTarget, LambdaTarget, Policy, PythonTarget, Schedule, StoredSchedule, Weekly, connect_sync
-from tickler.audit import Deed
+from tickler.access.audit_log import Deed
 
 from .conftest import Here
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tickler.cli.serve import _say_for_whom, _say_hello
+from tickler.cli.commands.serve import _say_for_whom, _say_hello
 from tickler.server.settings import ServerSettings
 
 from .conftest import Here

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tickler import connect_sync
-from tickler.tokens import Token
+from tickler.access.tokens import Token
 
 from .conftest import Here
 from .test_schedules import deeds

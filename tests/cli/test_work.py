@@ -14,7 +14,7 @@ from under_fire.processes import PATIENCE_S, end, ended, start
 
 import tickler
 from tickler import Delivery, InvalidInput
-from tickler.cli.work import function_of
+from tickler.cli.commands.work import function_of
 
 from .preloaded import run_tickler
 from .test_migrate import run
@@ -215,7 +215,7 @@ async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url
 
 STUBBORN = """
 import asyncio, logging
-from tickler.cli.stopping import Stopping
+from tickler.cli.shutdown import Stopping
 
 async def stubborn():
     while True:

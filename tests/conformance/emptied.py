@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.faults import execute
 from conformance.stores import empty_table
-from tickler.store import Store
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.stores.memory import MemoryStore
+from tickler.stores.store import Store
 
 TABLES = ("tickler_fires", "tickler_history", "tickler_index", "tickler_aside", "tickler_schedules")
 

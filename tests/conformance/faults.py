@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tickler.dynamo.codec import to_attribute
-from tickler.schedule import Id
-from tickler.store import Store
+from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.stores.dynamodb.layout import head_key
 from tickler.stores.memory import MemoryStore
 from tickler.stores.postgres import PostgresStore
 from tickler.stores.sqlite import SqliteStore
+from tickler.stores.store import Store
 
 
 async def execute(store: Store, sql: str, *parameters: object) -> None:

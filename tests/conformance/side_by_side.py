@@ -18,16 +18,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from conformance.emptied import empty
 from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
+from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
-from tickler.contents import Part, RawSchedule
 from tickler.errors import InvalidSchedule, TicklerError
-from tickler.fires import Claim, Due, Entry, Fire, FireState, Settlement
-from tickler.schedule import State
-from tickler.store import Store
+from tickler.fires.fires import Claim, Due, Entry, Fire, FireState, Settlement
+from tickler.model.schedule import State
+from tickler.stores.contents import Part, RawSchedule
+from tickler.stores.store import Store
 from tickler.testing.contents_contract import all_of
 from tickler.testing.fire_fixtures import HOOK, LEASE_MS, hour
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS
-from tickler.tickler import Settings, Tickler
 from tickler.when import When
 
 T = TypeVar("T")

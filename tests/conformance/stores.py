@@ -17,12 +17,12 @@ from postgres_server import PostgresServer
 from tickler.connect import store_for_url
 from tickler.dynamo.batches import write_many
 from tickler.dynamo.codec import Item, to_attribute
-from tickler.schedule import Id
-from tickler.store import Store
+from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.stores.dynamodb.layout import SETTINGS_KEY, divided, head_key, text
 from tickler.stores.memory import MemoryStore
 from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
+from tickler.stores.store import Store
 from tickler.testing.store_contract import StoreContract
 
 

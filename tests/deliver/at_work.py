@@ -11,10 +11,10 @@ from datetime import timedelta
 import msgspec
 
 from tickler import At, Claim, Delivery, Entry, Fire, HttpTarget, Outcome, PythonTarget, RunOptions, Schedule, Target, Tickler
+from tickler.client import Settings
 from tickler.clock import to_datetime
-from tickler.policy import DEFAULT_POLICY, Policy
-from tickler.schedule import StoredSchedule
-from tickler.tickler import Settings
+from tickler.model.policy import DEFAULT_POLICY, Policy
+from tickler.model.schedule import StoredSchedule
 from tickler.when import When
 
 from .faulty_store import Faults, FaultyStore

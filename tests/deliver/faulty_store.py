@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from tickler.errors import StoreUnavailable
-from tickler.fires import Settlement
-from tickler.store import Store
+from tickler.fires.fires import Settlement
 from tickler.stores.memory import MemoryStore
+from tickler.stores.store import Store
 
 AWAY = "the store is away"
 

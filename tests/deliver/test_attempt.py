@@ -14,10 +14,10 @@ from tickler import At, Cron, Delivery, Fire, HttpTarget, Outcome, Policy, Pytho
 from tickler.clock import ManualClock
 from tickler.deliver.attempt import LONGEST_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
 from tickler.deliver.targets.python import Handlers
-from tickler.delivery import Verdict
-from tickler.fires import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
-from tickler.policy import DEFAULT_POLICY
-from tickler.schedule import Id, StoredSchedule
+from tickler.fires.fires import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
+from tickler.model.delivery import Verdict
+from tickler.model.policy import DEFAULT_POLICY
+from tickler.model.schedule import Id, StoredSchedule
 from tickler.when import When
 
 from .at_work import AT_MOST_ONCE

@@ -25,14 +25,14 @@ import pytest
 
 from dynamo.scripted_service import Answer, ScriptedService, refusal
 from dynamodb_server import AwsServer
-from tickler.deliver.aws import AllowedArns
-from tickler.deliver.envelope import envelope
+from tickler.deliver.targets.aws_http import AllowedArns
 from tickler.deliver.targets.aws_lambda import LambdaDeliverer
 from tickler.deliver.targets.sqs import LARGEST_MESSAGE_BYTES, SqsDeliverer
-from tickler.delivery import Deliverer, Delivery, Outcome
 from tickler.errors import InvalidInput
-from tickler.fires import fire_id
-from tickler.target import LambdaTarget, SqsTarget
+from tickler.fires.fires import fire_id
+from tickler.model.delivery import Deliverer, Delivery, Outcome
+from tickler.model.target import LambdaTarget, SqsTarget
+from tickler.webhooks.envelope import envelope
 
 ACCOUNT = "000000000000"
 QUEUE = SqsTarget(f"arn:aws:sqs:eu-west-1:{ACCOUNT}:fires")
@@ -671,7 +671,7 @@ class TestCredentials:
     async def test_regions_that_schedules_name_are_not_all_remembered(
         self, service: ScriptedService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tickler.deliver.aws.MOST_REGIONS", 2)
+        monkeypatch.setattr("tickler.deliver.targets.aws_http.MOST_REGIONS", 2)
         regions = ["eu-west-1", "us-west-2", "eu-west-1", "made-up-1", "eu-west-1", "made-up-2"]
         service.answers = [DONE["sqs"]] * len(regions)
         deliverer = SqsDeliverer(EVERYTHING, service.endpoint)
@@ -865,7 +865,7 @@ async def test_a_worker_that_has_run_out_of_file_descriptors_gives_the_fire_back
     if step == "connect":
         monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", no_more)
     else:
-        monkeypatch.setattr("tickler.deliver.aws.Signer", no_more)
+        monkeypatch.setattr("tickler.deliver.targets.aws_http.Signer", no_more)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     outcome = await deliver_once(service_name, delivery(), "http://127.0.0.1:9")

@@ -16,8 +16,8 @@ from aiohttp import ClientConnectorError, web
 from aiohttp.client_reqrep import ConnectionKey
 
 from tickler import PythonTarget, StoreUnavailable
+from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import NoThread, exhaustion
-from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.targets.python import Handlers
 
 from .test_python_target import delivery

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
 from tickler.deliver import retry
-from tickler.deliver.lacks import MAX_LACKS, REMEMBERED_MS, Lacks
+from tickler.deliver.missing_targets import MAX_LACKS, REMEMBERED_MS, Lacks
 from tickler.deliver.retry import Next, after_release
 from tickler.deliver.shortage import Shortage
 from tickler.errors import StoreUnavailable
-from tickler.policy import DEFAULT_POLICY
-from tickler.workers import WorkerReport, report
+from tickler.model.policy import DEFAULT_POLICY
+from tickler.records.worker_status import WorkerReport, report
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule, soon
 from .faulty_store import AWAY
@@ -153,7 +153,7 @@ async def test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_t
 async def test_a_kind_of_target_whose_packages_are_missing_here_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     await bench.put(schedule(host="a", policy=AT_MOST_ONCE), schedule("other", host="a"))
-    monkeypatch.setattr("tickler.tickler.own_deliverers", lambda *_: {})
+    monkeypatch.setattr("tickler.client.own_deliverers", lambda *_: {})
     async with bench.running():
         await ran(bench.another(), 20)
     assert sorted(bench.keys) == ["digest", "other"]

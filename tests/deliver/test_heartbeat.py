@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, Record, RunOptions, StoreUnavailable, Tickler
 from tickler.clock import MOST_OFFSET_MS, SystemClock
 from tickler.deliver.worker import new_name
-from tickler.workers import EVERY_S, KEPT_MS, KIND
+from tickler.records.worker_status import EVERY_S, KEPT_MS, KIND
 
 from .at_work import Bench, after, many, schedule
 from .virtual_time import START_MS, in_virtual_time

@@ -48,14 +48,14 @@ from deliver.hostile_sinks import (
     sends_much,
 )
 from tickler.clock import ManualClock
-from tickler.deliver.guard import AddressGuard
-from tickler.deliver.resolve import SystemResolver
+from tickler.deliver.address_guard import AddressGuard
+from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.retry_after import LONGEST_MS, read_retry_after
 from tickler.deliver.targets import http
 from tickler.deliver.targets.http import HttpDeliverer
-from tickler.delivery import Delivery, Outcome
-from tickler.payload import RawPayload
-from tickler.target import HttpTarget
+from tickler.model.delivery import Delivery, Outcome
+from tickler.model.payload import RawPayload
+from tickler.model.target import HttpTarget
 
 NOW_MS = 1_780_000_000_123
 NOMINAL_MS = 1_779_999_960_000
@@ -911,7 +911,7 @@ async def test_a_second_answer_is_not_taken_for_that_of_the_next(deliverer: Http
 @pytest.fixture
 def kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that connections are not closed just because of their age."""
-    monkeypatch.setattr("tickler.deliver.connections.KEEP_ALIVE_S", 60)
+    monkeypatch.setattr("tickler.deliver.targets.bounded_connector.KEEP_ALIVE_S", 60)
 
 
 @pytest.mark.parametrize("stale", [HEAD + b"content-length: 0\r\n\r\n", b"H", b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"])

@@ -11,11 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from tickler import Cron, Delivery, Policy, RunOptions, Schedule
-from tickler.deliver import hands, payload_memory, runner
+from tickler.deliver import claim_loop as runner
+from tickler.deliver import dispatcher as hands
+from tickler.deliver import payload_memory
 from tickler.deliver.decoding_limit import DecodingLimit
 from tickler.deliver.payload_memory import HeldPayloads, decoded_bytes
-from tickler.schedule import StoredSchedule
-from tickler.schedule_json import encode_body, stored_schedule
+from tickler.model.schedule import StoredSchedule
+from tickler.model.schedule_json import encode_body, stored_schedule
 
 from .at_work import Bench, after, many, schedule
 from .virtual_time import in_virtual_time

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tickler.deliver.retry import MOST_ASKED_MS, Next, after, delay_ms
-from tickler.delivery import Outcome, Verdict
-from tickler.policy import DEFAULT_BACKOFF, Policy
+from tickler.model.delivery import Outcome, Verdict
+from tickler.model.policy import DEFAULT_BACKOFF, Policy
 
 NOW_MS = 1_921_406_400_000
 SOAK = os.environ.get("TICKLER_SOAK") == "1"

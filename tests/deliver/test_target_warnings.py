@@ -32,7 +32,7 @@ def test_what_is_public_or_not_known_yet_is_not_warned_of(url: str) -> None:
 def test_what_is_no_url_or_cannot_be_judged_here_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert target_warnings(None, {}, ()) == target_warnings(PythonTarget("echo"), {}, ()) == []
     assert target_warnings("http://127.0.0.1/", {"TICKLER_ALLOW_PORTS": "many"}, ()) == []
-    monkeypatch.setitem(sys.modules, "tickler.deliver.guard", None)
+    monkeypatch.setitem(sys.modules, "tickler.deliver.address_guard", None)
     assert target_warnings("http://127.0.0.1/", {}, ()) == []
 
 

@@ -35,13 +35,13 @@ from tickler import (
     Tickler,
     connect,
 )
-from tickler.advance import ROW_FORMAT
 from tickler.clock import SystemClock
-from tickler.observe.checks.standing import MOST_COUNTED
+from tickler.index.advance import ROW_FORMAT
+from tickler.observe.checks.snapshot import MOST_COUNTED
 from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
+from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.when import tzdata_version
-from tickler.workers import WorkerReport, report
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000

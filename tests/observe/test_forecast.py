@@ -14,14 +14,14 @@ from when.effort import examples
 from when.strategies import changing_times, everys, instants, moments, plain_expressions, questions, weeklies, zones
 
 from tickler import At, Cron, Every, InvalidInput, ManualClock, Policy, Schedule, StoreUnavailable, Tickler, Weekly, connect
-from tickler.advance import advance
 from tickler.clock import to_datetime
-from tickler.index import IndexRow
+from tickler.index.advance import advance
+from tickler.index.index import IndexRow
 from tickler.observe import forecast as module
 from tickler.observe.forecast import Forecast, Tally, forecast
-from tickler.observe.forecasts import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, Forecasts
-from tickler.observe.peaks import AtOnce, peaks
-from tickler.observe.series import Expansion, Progression, Shifted
+from tickler.observe.forecast_cache import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, Forecasts
+from tickler.observe.forecast_peaks import AtOnce, peaks
+from tickler.observe.instant_series import Expansion, Progression, Shifted
 from tickler.when import When
 
 NOW_MS = 1_921_408_275_500  # Wednesday 2030-11-20T12:31:15.500Z
@@ -351,7 +351,7 @@ async def test_a_forecast_is_made_of_what_the_store_holds(
             Schedule(owner="u2", key="often", when="@every 10m"),
         ]
     )
-    monkeypatch.setattr("tickler.observe.forecasts.SMALL_ROWS", 6)
+    monkeypatch.setattr("tickler.observe.forecast_cache.SMALL_ROWS", 6)
     found = await t.forecast()
     rows, _ = await t.index.walk()
     assert found.rows == len(rows) == 6
@@ -431,7 +431,7 @@ async def test_what_another_version_kept_is_replaced(clock: ManualClock) -> None
 
 
 async def test_it_is_kept_fresh_while_somebody_runs_it(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.observe.forecasts.LOOK_S", 0.001)
+    monkeypatch.setattr("tickler.observe.forecast_cache.LOOK_S", 0.001)
     async with connect("memory://", clock=clock) as t:
         index = Watched(t)
         forecasts = Forecasts(index, t._store.records, clock)

@@ -29,10 +29,10 @@ from tickler import (
 )
 from tickler.clock import to_datetime
 from tickler.errors import StoreUnavailable
-from tickler.fires import Claim, Settlement
+from tickler.fires.fires import Claim, Settlement
 from tickler.observe import metrics as module
 from tickler.observe.metrics import OUTCOMES, Metrics
-from tickler.workers import KIND, WorkerReport
+from tickler.records.worker_status import KIND, WorkerReport
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000

@@ -11,10 +11,10 @@ import pytest
 
 from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
 from tickler.clock import to_datetime
+from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe.why import Fact, Known, explain
-from tickler.schedule import Id, State, StoredSchedule
+from tickler.records.worker_status import KIND, WorkerReport
 from tickler.when import Unreadable
-from tickler.workers import KIND, WorkerReport
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 MINUTE_MS = 60_000

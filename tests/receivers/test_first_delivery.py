@@ -22,7 +22,7 @@ WORK = "-m tickler work --lease 5"
 # The least that a worker takes is 5 s. This one is killed, so nobody could take over from it while it lives.
 WORK_WITH_A_SHORT_LEASE = """-c '
 from datetime import timedelta
-from tickler.deliver import options
+from tickler.deliver import run_options as options
 options.SHORTEST_LEASE = timedelta(seconds=1)
 from tickler.cli.app import run
 run()

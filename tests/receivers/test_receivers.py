@@ -17,8 +17,8 @@ import pytest
 import tickler
 from receivers.programs import served, write_program
 from tickler import Entry, HttpTarget, Policy, Schedule, Tickler
-from tickler.fires import fire_id
-from tickler.signing import sign
+from tickler.fires.fires import fire_id
+from tickler.webhooks.signature import sign
 
 SERVERS = {"flask": "werkzeug", "django": "wsgiref", "fastapi": "uvicorn"}
 

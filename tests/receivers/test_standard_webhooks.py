@@ -21,7 +21,7 @@ import tickler
 from npm_packages import node_modules
 from receivers.programs import GUIDES
 from tickler import HttpTarget, InvalidSignature, Schedule, Tickler
-from tickler.fires import fire_id
+from tickler.fires.fires import fire_id
 
 JAVASCRIPT_PACKAGE = "standardwebhooks@1.1.1"
 PAYLOAD = {"text": "naïve 🦥 \u2028 \u0000", "number": 12345678901234567, "nested": [[], {}, None, 1.5]}
@@ -92,10 +92,10 @@ def message(key: str) -> tuple[str, int, str]:
 
 def check_ours_verifies(secret: str, id: str, timestamp_s: int, body: str, signature: str) -> None:
     headers = {"Webhook-Id": id, "Webhook-Timestamp": str(timestamp_s), "Webhook-Signature": signature}
-    received = tickler.verify(body.encode(), headers, secret)
+    received = tickler.webhooks.verify(body.encode(), headers, secret)
     assert (received.id, received.owner, received.payload) == (id, "ada", PAYLOAD)
     with pytest.raises(InvalidSignature):
-        tickler.verify(body.encode() + b" ", headers, secret)
+        tickler.webhooks.verify(body.encode() + b" ", headers, secret)
 
 
 def test_the_python_package_verifies_what_a_worker_sends(delivered: list[Request], secret: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from tickler.server.description.document import document
+from tickler.server.openapi.document import document
 
 
 def check_described(method: str, path: str, status: int, content_type: str, body: bytes) -> None:

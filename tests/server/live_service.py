@@ -10,7 +10,7 @@ from typing import Any
 
 from server.served import serving
 from tickler import HttpTarget, LambdaTarget, SqsTarget, connect
-from tickler.delivery import Delivery, Outcome
+from tickler.model.delivery import Delivery, Outcome
 from tickler.server.settings import ServerSettings
 
 

@@ -17,7 +17,7 @@ from yarl import URL
 from server.described import check_described
 from tickler import Tickler
 from tickler.server.app import make_app
-from tickler.server.entrance.wire import PROTOCOLS, uvicorn_config
+from tickler.server.middleware.uvicorn_protocol import PROTOCOLS, uvicorn_config
 from tickler.server.settings import ServerSettings
 
 PROBLEM = "application/problem+json"

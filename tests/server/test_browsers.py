@@ -13,7 +13,7 @@ import pytest
 from server.served import Answer, Api, serving
 from server.surface import Route, every_route
 from tickler import ManualClock, Schedule, Tickler
-from tickler.server.entrance.sessions import COOKIE, LASTS_S
+from tickler.server.middleware.sessions import COOKIE, LASTS_S
 from tickler.server.settings import ServerSettings
 
 FORM = "application/x-www-form-urlencoded"

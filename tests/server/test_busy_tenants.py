@@ -15,10 +15,14 @@ import pytest
 
 from server.served import Api, serving
 from server.test_hostile import request
-from tickler import Tickler, bulk, pacing, payload, payload_patch, schedule_json
-from tickler.schedule_json import MAX_SIGNS, read_schedule_json
-from tickler.server import bodies
-from tickler.server.entrance import door
+from tickler import Tickler
+from tickler.database import pacing
+from tickler.model import payload, schedule_json
+from tickler.model.schedule_json import MAX_SIGNS, read_schedule_json
+from tickler.schedules import payload_patch
+from tickler.server import json_body as bodies
+from tickler.server.middleware import gateway as door
+from tickler.transfer import ndjson as bulk
 
 HANG_S = 20
 IMPORT = "/v1/schedules:import"
@@ -151,7 +155,7 @@ async def test_what_has_more_in_it_than_a_schedule_can_is_refused_unread(t: Tick
     def never(data: bytes) -> Any:
         raise AssertionError("read")
 
-    monkeypatch.setattr("tickler.schedule_json.read_json", never)
+    monkeypatch.setattr("tickler.model.schedule_json.read_json", never)
     body = b'{"owner": "u1", "key": "k", "when": "@daily", "payload": [' + b"[]," * (MAX_SIGNS // 3) + b"[]]}"
     async with serving(t) as api:
         refused = await api("PUT", "/v1/schedules/u1/k", body, headers=JSON)

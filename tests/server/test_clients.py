@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from server.live_service import live_service
-from tickler.server.description.document import document
+from tickler.server.openapi.document import document
 
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"  # in an environment of its own: it needs another Typer than we do
 NODE_PACKAGES = ("openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3", "@types/node@20")

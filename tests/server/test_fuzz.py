@@ -20,7 +20,7 @@ from schemathesis.specs.openapi import stateful
 from server.live_service import live_service
 from server.surface import every_route
 from tickler import new_key, new_secret
-from tickler.server.description.document import document
+from tickler.server.openapi.document import document
 
 NOWHERE = "nowhere"
 NUMBERS = itertools.count()

@@ -17,10 +17,11 @@ import pytest
 from server.served import PROBLEM, Api, serving
 from tickler import ManualClock, Tickler, connect
 from tickler.server.api import schedules
-from tickler.server.entrance import door, wire
+from tickler.server.middleware import gateway as door
+from tickler.server.middleware import uvicorn_protocol as wire
 from tickler.server.settings import ServerSettings
 from tickler.when import When
-from tickler.when.marks import marked
+from tickler.when.dst_marks import marked
 
 PATH = "/v1/schedules/u1/digest"
 JSON = {"content-type": "application/json"}

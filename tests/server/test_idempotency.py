@@ -9,8 +9,8 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
-from tickler.server.entrance.idempotency import KIND, RUNNING_MS, Once
-from tickler.server.entrance.who import ADMITTED, KEY, LOCAL
+from tickler.server.middleware.caller import ADMITTED, KEY, LOCAL
+from tickler.server.middleware.idempotency import KIND, RUNNING_MS, Once
 from tickler.server.problems import Refused
 
 PATH = "/v1/schedules/u1/digest"
@@ -188,7 +188,7 @@ async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_
 async def test_a_key_is_held_as_long_as_its_request_runs(
     t: Tickler, once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.server.entrance.idempotency.EXTEND_S", 0.001)
+    monkeypatch.setattr("tickler.server.middleware.idempotency.EXTEND_S", 0.001)
     service, go_on = once
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
@@ -206,7 +206,7 @@ async def test_a_key_is_held_as_long_as_its_request_runs(
 async def test_a_key_that_is_being_held_when_its_request_ends_is_kept_as_done(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.server.entrance.idempotency.EXTEND_S", 0.001)
+    monkeypatch.setattr("tickler.server.middleware.idempotency.EXTEND_S", 0.001)
     async with connect(postgres_url) as t, serving(t) as api:
         await api.put(PATH, {"when": "@daily", "target": {"type": "python", "handler": "echo"}})
         answers = [await api.post(TRIGGER, idempotency_key=f"k{number}") for number in range(40)]

@@ -8,7 +8,7 @@ import pytest
 
 from server.served import NDJSON, Api
 from tickler import GiveUp, ManualClock, Tickler, connect
-from tickler.delivery import Delivery
+from tickler.model.delivery import Delivery
 
 HOURLY = {"when": "0 * * * *", "target": {"type": "python", "handler": "digest"}, "payload": {"n": 1}}
 PATH = "/v1/schedules/u1/a%2Fb"

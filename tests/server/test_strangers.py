@@ -12,12 +12,16 @@ import pytest
 
 from server.served import Api, serving
 from server.test_hostile import HOST, drip, first, is_well, request
-from tickler import ManualClock, Tickler, connect, tokens
-from tickler.recent import Event
+from tickler import ManualClock, Tickler, connect
+from tickler.access import tokens
+from tickler.records.activity import Event
 from tickler.server.api import system
 from tickler.server.app import make_app
-from tickler.server.entrance import door, rates, sessions, wire
-from tickler.server.live import Live, events_of
+from tickler.server.event_stream import Live, events_of
+from tickler.server.middleware import gateway as door
+from tickler.server.middleware import rate_limit as rates
+from tickler.server.middleware import sessions
+from tickler.server.middleware import uvicorn_protocol as wire
 from tickler.server.settings import ServerSettings
 
 FORM = b"content-type: application/x-www-form-urlencoded"

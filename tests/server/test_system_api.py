@@ -13,17 +13,17 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
-from tickler.delivery import Delivery
+from tickler.access.tokens import NONE_REMEMBERED_MS
+from tickler.model.delivery import Delivery
 from tickler.observe.doctor import AFTER, QUICK, name_of
 from tickler.server.api import system
 from tickler.server.app import make_app
-from tickler.server.entrance.sessions import Sessions
-from tickler.server.entrance.wire import PROTOCOLS
-from tickler.server.live import Live
+from tickler.server.event_stream import Live
+from tickler.server.middleware.sessions import Sessions
+from tickler.server.middleware.uvicorn_protocol import PROTOCOLS
 from tickler.server.settings import ServerSettings
-from tickler.server.shared_answers import Shared
+from tickler.server.single_flight import Shared
 from tickler.server.stats import stats
-from tickler.tokens import NONE_REMEMBERED_MS
 
 PATH = "/v1/schedules/u1/digest"
 ECHO = {"when": "0 * * * *", "target": {"type": "python", "handler": "echo"}}

@@ -15,11 +15,11 @@ from tickler import IndexRow, ManualClock, Schedule, connect
 from tickler.dynamo import Item, Statement, execute_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import InvalidInput, InvalidSchedule, PartlyWritten, SchemaMismatch, SchemaMissing, StoreUnavailable
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.schedules import Schedules
-from tickler.store import Moves
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
 from tickler.stores.dynamodb import DynamodbStore, layout, schema
+from tickler.stores.store import Moves
 from tickler.testing.claimers import Claimers
 from tickler.when import At, Cron
 
@@ -55,7 +55,7 @@ async def test_a_claim_costs_three_write_units_whatever_the_payload(
     await Schedules(store.schedules, clock).put(
         Schedule(owner="ada" * 8, key="digest", when=HOURLY, payload="x" * payload_bytes, policy=Policy(delivery="at-most-once"))
     )
-    monkeypatch.setattr("tickler.stores.dynamodb.claim.execute_many", execute_one_by_one)
+    monkeypatch.setattr("tickler.stores.dynamodb.index.claim.execute_many", execute_one_by_one)
     before = store.client.usage.write_units
     assert len(await store.index.claim_due(NOW_MS + HOUR_MS)) == 1
     assert store.client.usage.write_units - before == 3.0
@@ -527,12 +527,12 @@ async def test_a_claim_that_saw_a_row_in_its_old_home_does_not_bring_it_back(
     await paris.index.upsert_many(rows(5))
 
     async def overtaken(client: Any, statements: list[Statement]) -> Any:
-        monkeypatch.setattr("tickler.stores.dynamodb.claim.execute_many", execute_many)
+        monkeypatch.setattr("tickler.stores.dynamodb.index.claim.execute_many", execute_many)
         mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
         await mover.migrate(Moves(home="us-west-2"))
         return await execute_many(client, statements)
 
-    monkeypatch.setattr("tickler.stores.dynamodb.claim.execute_many", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.index.claim.execute_many", overtaken)
     assert await paris.index.claim_due(NOW_MS) == []
     assert len(await oregon.index.claim_due(NOW_MS)) == 5
 

@@ -17,17 +17,17 @@ from tickler import At, IndexRow, ManualClock, Schedule
 from tickler.dynamo import Item, get_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
-from tickler.fires import Claim, Entry, Fire, Settlement, fire_id
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.schedules import Schedules
-from tickler.store import Moves
+from tickler.fires.fires import Claim, Entry, Fire, Settlement, fire_id
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
 from tickler.stores.dynamodb import DynamodbStore, layout
-from tickler.stores.dynamodb.cancellation import cancellations
-from tickler.stores.dynamodb.fire_layout import OF_FIRE
+from tickler.stores.dynamodb.fires.layout import OF_FIRE
+from tickler.stores.dynamodb.fires.transaction import read_owing
 from tickler.stores.dynamodb.layout import SETTINGS_KEY
-from tickler.stores.dynamodb.owing import read_owing
-from tickler.stores.dynamodb.together import Write, write_all, write_together
+from tickler.stores.dynamodb.schedules.cancellation import cancellations
+from tickler.stores.dynamodb.transactions import Write, write_all, write_together
+from tickler.stores.store import Moves
 from tickler.when import Cron, Every, When
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -293,11 +293,11 @@ async def test_of_two_fires_that_are_settled_at_once_the_last_wakes_the_next(
 
     async def overtaken(*arguments: Any) -> Any:
         seen = await read_owing(*arguments)
-        monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", read_owing)
+        monkeypatch.setattr("tickler.stores.dynamodb.fires.settle.read_owing", read_owing)
         assert await settle(store, hour(2), done(faster, hour(2))) == []
         return seen
 
-    monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.read_owing", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.settle.read_owing", overtaken)
     assert await settle(store, hour(2), done(slower, hour(2))) == []
     assert [each.nominal_at for each in await lease(store, hour(2))] == [hour(2)]
 
@@ -315,11 +315,11 @@ async def test_nobody_waits_for_a_fire_beside_the_head_that_was_settled_just_now
 
     async def overtaken(*arguments: Any) -> Any:
         seen = await read_owing(*arguments)
-        monkeypatch.setattr("tickler.stores.dynamodb.opening.read_owing", read_owing)
+        monkeypatch.setattr("tickler.stores.dynamodb.fires.multi_fire_claim.read_owing", read_owing)
         assert await settle(store, hour(2), done(beside, hour(2))) == []
         return seen
 
-    monkeypatch.setattr("tickler.stores.dynamodb.opening.read_owing", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.multi_fire_claim.read_owing", overtaken)
     assert [each.nominal_at for each in await claim(store, hour(2))] == [hour(2)]
 
 
@@ -351,7 +351,7 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         left -= 1
         return await write_together(table, writes)
 
-    monkeypatch.setattr("tickler.stores.dynamodb.owing.write_together", write)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.transaction.write_together", write)
 
 
 @pytest.mark.parametrize("crashes_after", [0, 1, 2] if SOAK else [1])
@@ -696,7 +696,7 @@ async def test_claims_whose_bodies_cannot_be_read_are_given_back(tables: Tables,
         raise StoreUnavailable("not this time")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tickler.stores.dynamodb.fire_claim.get_many", unreadable)
+        patch.setattr("tickler.stores.dynamodb.fires.claim.get_many", unreadable)
         with pytest.raises(StoreUnavailable):
             await claim(store, hour(1))
     assert [each.schedule.key for each in await claim(store, hour(1))] == ["most"]
@@ -717,7 +717,7 @@ async def test_a_claim_has_the_body_that_was_put_behind_its_back_and_no_claim_of
             await put(store, schedule(payload="y" * 2000))
         return await get_many(*arguments)
 
-    monkeypatch.setattr("tickler.stores.dynamodb.fire_claim.get_many", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.claim.get_many", overtaken)
     assert [each.schedule.payload for each in await claim(store, hour(1))] == ([] if deleted else ["y" * 2000])
 
 
@@ -773,12 +773,12 @@ async def test_a_fire_that_is_opened_while_its_schedule_is_deleted_goes_with_it(
     await put(store, schedule())
 
     async def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr("tickler.stores.dynamodb.writes.cancellations", cancellations)
+        monkeypatch.setattr("tickler.stores.dynamodb.schedules.writes.cancellations", cancellations)
         planned = await cancellations(*arguments)
         assert await store.fires.open(triggered("digest", NOW_MS))
         return planned
 
-    monkeypatch.setattr("tickler.stores.dynamodb.writes.cancellations", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.schedules.writes.cancellations", overtaken)
     assert await Schedules(store.schedules, ManualClock(NOW_MS)).delete("u1", "digest")
     assert [item for item in await items(store) if "fire_nominal" in item] == []
     assert [each.happened for each in await past(store)] == ["cancelled"]
@@ -798,11 +798,11 @@ async def test_a_fire_that_is_opened_while_its_finished_schedule_goes_keeps_it(
         await store.fires.change(second.id, "cancelled", hour(1), expires_at=KEPT_UNTIL)
 
     async def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.write_all", write_all)
+        monkeypatch.setattr("tickler.stores.dynamodb.fires.settle.write_all", write_all)
         assert await store.fires.open(triggered("digest", hour(1)))
         return await write_all(*arguments)
 
-    monkeypatch.setattr("tickler.stores.dynamodb.fire_settle.write_all", overtaken)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.settle.write_all", overtaken)
     assert await settle(store, hour(1), done(fire, hour(1), delete_schedule=True)) == []
     assert await Schedules(store.schedules, ManualClock(NOW_MS)).get("u1", "digest") is not None
     assert [each.nominal_at for each in await lease(store, hour(1))] == [hour(1)]

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, Schedule, Tickler, connect
-from tickler.advance import ROW_FORMAT
 from tickler.dynamo import Address, Client
-from tickler.fires import Settlement
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.store import Form, Moves
+from tickler.fires.fires import Settlement
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.stores.dynamodb.layout import LISTED, head_key
+from tickler.stores.dynamodb.maintenance.templates import COMMANDS, render
 from tickler.stores.dynamodb.schema import TTL, table_definition
-from tickler.stores.dynamodb.templates import COMMANDS, render
+from tickler.stores.store import Form, Moves
 
 TABLE = "schedules"
 ARN = f"arn:aws:dynamodb:*:*:table/{TABLE}"

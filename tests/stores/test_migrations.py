@@ -13,7 +13,7 @@ import pytest
 
 from tickler import Cron, ManualClock, Schedule, SchemaMissing, SchemaOutdated, SchemaTooNew, connect
 from tickler.connect import parse_url, store_for_url
-from tickler.migrations import Migration
+from tickler.database.migrations import Migration
 from tickler.stores.postgres import PostgresStore
 from tickler.stores.postgres import schema as postgres_schema
 from tickler.stores.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tickler import Entry, Tickler
-from tickler.fires import fire_id
+from tickler.fires.fires import fire_id
 from under_fire.sink import Arrival
 from under_fire.summary import PREFIX
 
@@ -104,7 +104,7 @@ async def all_entries(tickler: Tickler, due: Iterable[Due]) -> list[Entry]:
     for owner, key in sorted({(each.owner, each.key) for each in due}):
         after = None
         while True:
-            page = await tickler.fires.history(owner, key, after=after)
+            page = await tickler.fires.fires.history(owner, key, after=after)
             entries += page.items
             after = page.next
             if after is None:

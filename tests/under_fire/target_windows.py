@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from tickler import Entry, Schedule
-from tickler.fires import fire_id
-from tickler.schedule import StoredSchedule
+from tickler.fires.fires import fire_id
+from tickler.model.schedule import StoredSchedule
 from under_fire.sink import Arrival
 
 EARLY_MS = 200  # as exactly as a busy machine tells the time

@@ -66,7 +66,9 @@ async def fight(url: str, scale: Scale) -> Battle:
         try:
             await until("nothing is owed", lambda: nothing_is_owed(tickler), within_s=PATIENCE_S)
         except AssertionError as late:
-            late.add_note(f"still open: {(await tickler.fires.list(limit=5)).items}, due: {await tickler.index.next_due()}")
+            late.add_note(
+                f"still open: {(await tickler.fires.fires.list(limit=5)).items}, due: {await tickler.index.index.next_due()}"
+            )
             late.add_note(f"now: {tickler.now_ms()}, workers alive: {workers.all_alive()}")
             raise
         await until("nothing is in anybody's hands", lambda: not any(worker.in_hands for worker in workers.living))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from tickler import Claim, Clock, Fire, Tickler
+from tickler.client import Settings
 from tickler.connect import store_for_url
-from tickler.fires import Extension, FireStore
-from tickler.store import Store
-from tickler.tickler import Settings
+from tickler.fires.fires import Extension, FireStore
+from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
 
 

@@ -17,11 +17,11 @@ from typing import Any, cast
 import msgspec
 
 from tickler import Claim, Delivery, Fire, Outcome, RunOptions, Settlement, Tickler
+from tickler.client import Settings
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
-from tickler.fires import Extension, FireStore, fire_id
-from tickler.store import Store
-from tickler.tickler import Settings
+from tickler.fires.fires import Extension, FireStore, fire_id
+from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
 
 

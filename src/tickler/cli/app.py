@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 import tickler
-from tickler import cli
+from tickler.cli import commands
 from tickler.cli.options import FLAG
 from tickler.cli.when_command import class_for
 from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
@@ -46,14 +46,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
 
 def gathered() -> typer.Typer:
-    """A module here that has a `command`, or an `app` with commands of its own, is one under its name.
+    """A module of `commands/` that has a `command`, or an `app` with commands of its own, is one under its name.
 
     What Python keeps for itself has an underscore more: `import_.py` is `tickler import`.
     """
     # A traceback with local variables would show the password in a store's URL.
     gathering = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
-    for found in pkgutil.iter_modules(cli.__path__):
-        module, name = import_module(f"{cli.__name__}.{found.name}"), found.name.removesuffix("_")
+    for found in pkgutil.iter_modules(commands.__path__):
+        module, name = import_module(f"{commands.__name__}.{found.name}"), found.name.removesuffix("_")
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
             gathering.command(name, cls=class_for(command))(command)

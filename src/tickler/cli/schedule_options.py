@@ -8,8 +8,8 @@ import typer
 
 from tickler.cli.options import misused
 from tickler.errors import InvalidInput, InvalidSchedule
-from tickler.policy import Delivery, Missed, Overlap
-from tickler.strict_json import read_json
+from tickler.model.policy import Delivery, Missed, Overlap
+from tickler.model.strict_json import read_json
 
 TargetOption = Annotated[str | None, typer.Option(metavar="URL", help="The URL to POST each fire to; or a target as JSON.")]
 HandlerOption = Annotated[

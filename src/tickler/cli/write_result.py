@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tickler.cli.moments import upcoming_json
 from tickler.cli.output import answer, remark
-from tickler.cli.shown import show_schedule, upcoming_of
-from tickler.schedule_json import stored_to_json
-from tickler.schedules import Written
-from tickler.tickler import Tickler
+from tickler.cli.rendering import show_schedule, upcoming_of
+from tickler.cli.time_format import upcoming_json
+from tickler.client import Tickler
+from tickler.model.schedule_json import stored_to_json
+from tickler.schedules.schedules import Written
 
 UPCOMING = 5
 

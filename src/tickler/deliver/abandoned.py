@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from tickler.delivery import Outcome
+from tickler.model.delivery import Outcome
 
 MAX_OF_OWNER = 10  # at one target
 MAX_TO_TARGET = 500  # of all owners together

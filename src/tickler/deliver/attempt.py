@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
+from tickler.deliver.abandonable_task import Ended, OwnTasks
 from tickler.deliver.abandoned import STUCK, Abandoned
-from tickler.deliver.lacks import lacking
 from tickler.deliver.listeners import Listeners
-from tickler.deliver.own_task import Ended, OwnTasks
+from tickler.deliver.missing_targets import lacking
 from tickler.deliver.targets.python import Handlers
-from tickler.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
-from tickler.fires import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
-from tickler.payload import fresh_payload
-from tickler.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
+from tickler.fires.fires import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
+from tickler.model.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
+from tickler.model.payload import fresh_payload
+from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
 LONGEST_DETAIL_BYTES = 1_000
 MAX_LABELS = 500  # that a worker's report names

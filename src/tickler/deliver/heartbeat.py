@@ -7,10 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
-from tickler.deliver.runner import Runner
+from tickler.deliver.claim_loop import Runner
 from tickler.errors import TicklerError
-from tickler.records import RecordStore
-from tickler.workers import EVERY_S, STOPPED, WORKING, WorkerReport, report, report_tick
+from tickler.records.records import RecordStore
+from tickler.records.worker_status import EVERY_S, STOPPED, WORKING, WorkerReport, report, report_tick
 
 log = logging.getLogger("tickler.deliver")
 

@@ -17,8 +17,8 @@ import msgspec
 from tickler.clock import Clock
 from tickler.deliver.held_leases import HeldLeases
 from tickler.errors import TicklerError
-from tickler.fires import Fire
-from tickler.store import Store
+from tickler.fires.fires import Fire
+from tickler.stores.store import Store
 
 MAX_BATCH = 500
 SNAPSHOT_TRIES = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from tickler.delivery import Listener, Outcome
-from tickler.fires import Claim, Settlement
+from tickler.fires.fires import Claim, Settlement
+from tickler.model.delivery import Listener, Outcome
 
 log = logging.getLogger("tickler.deliver")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tickler.deliver.decoding_limit import DecodingLimit
-from tickler.deliver.queue import Lane
-from tickler.delivery import Delivery
-from tickler.fires import Claim
-from tickler.payload import RawPayload, held_payload
-from tickler.schedule import StoredSchedule
-from tickler.target import HttpTarget, LambdaTarget, SqsTarget
+from tickler.deliver.fair_queue import Lane
+from tickler.fires.fires import Claim
+from tickler.model.delivery import Delivery
+from tickler.model.payload import RawPayload, held_payload
+from tickler.model.schedule import StoredSchedule
+from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget
 
 MAX_HELD_BYTES = 32_000_000  # of JSON, queued and in flight: from here on, owners that hold much of it are passed over
 SMALL_BYTES = 2_000  # JSON that is shorter does not count: decoded, it comes to less than 100 KB

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
-from tickler.delivery import Obstacle, Outcome
-from tickler.policy import Policy
+from tickler.model.delivery import Obstacle, Outcome
+from tickler.model.policy import Policy
 
 MOST_ASKED_MS = 7 * 86_400_000
 FIRST_RELEASE_MS = 500

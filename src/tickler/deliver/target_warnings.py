@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from tickler.errors import InvalidInput
-from tickler.target import HttpTarget, Target
+from tickler.model.target import HttpTarget, Target
 
 
 def target_warnings(target: Target | str | None, environ: Mapping[str, str], allow_networks: tuple[str, ...]) -> list[str]:
@@ -20,7 +20,7 @@ def target_warnings(target: Target | str | None, environ: Mapping[str, str], all
     if not isinstance(url, str) or not _names_an_address(url):
         return []
     try:
-        guard = import_module("tickler.deliver.guard")
+        guard = import_module("tickler.deliver.address_guard")
         settings = guard.AddressGuard.from_environment(environ, allow_networks)
     except (ModuleNotFoundError, InvalidInput):
         return []  # without its package, or with settings that do not read, nothing is delivered from here

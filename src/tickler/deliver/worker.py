@@ -10,13 +10,13 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from tickler.clock import Clock
+from tickler.deliver.activity_publisher import Telling
 from tickler.deliver.attempt import Attempts
+from tickler.deliver.claim_loop import Runner, Summary
 from tickler.deliver.heartbeat import Heartbeat
-from tickler.deliver.options import RunOptions
-from tickler.deliver.runner import Runner, Summary
-from tickler.deliver.telling import Telling
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.deliver.run_options import RunOptions
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 
 log = logging.getLogger("tickler.deliver")
 

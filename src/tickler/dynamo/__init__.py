@@ -3,7 +3,7 @@
 botocore finds the credentials and signs; aiohttp and msgspec do the rest (docs/decisions/0007).
 """
 
-from tickler.dynamo.address import Address
+from tickler.aws.address import Address
 from tickler.dynamo.batches import Outcome, execute_many, get_many, write_many
 from tickler.dynamo.client import Client
 from tickler.dynamo.codec import Item, from_item, to_item

@@ -12,7 +12,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from tickler.dynamo.address import Address
+from tickler.aws.address import Address
+from tickler.aws.credentials import CHAIN, Signer
 from tickler.dynamo.failures import (
     EXPIRED_CREDENTIALS,
     REFUSED_CREDENTIALS,
@@ -21,7 +22,6 @@ from tickler.dynamo.failures import (
     read_failure,
     worth_another_try,
 )
-from tickler.dynamo.signing import CHAIN, Signer
 from tickler.dynamo.usage import READS, WRITES, Usage
 from tickler.errors import StoreUnavailable
 

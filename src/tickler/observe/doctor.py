@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from tickler.clock import Clock
-from tickler.observe.checks import abilities, clocks, kept, mirror, next_fires, working
-from tickler.observe.checks.standing import Standing, look
+from tickler.observe.checks import abilities, clocks, next_fires
+from tickler.observe.checks import backlog as kept
+from tickler.observe.checks import index_consistency as mirror
+from tickler.observe.checks import workers as working
+from tickler.observe.checks.snapshot import Standing, look
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, unheard, worst_first
-from tickler.store import Store
+from tickler.stores.store import Store
 
 Find = Callable[[Store, Clock, OnProgress], Awaitable[Finding | None]]
 Judge = Callable[[Standing], Finding | None]

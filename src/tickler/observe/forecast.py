@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from tickler.index import IndexRow
-from tickler.observe.peaks import AtOnce, Peak, peaks
-from tickler.observe.series import HOUR, Expansion, Progression, Series, Shifted
+from tickler.index.index import IndexRow
+from tickler.observe.forecast_peaks import AtOnce, Peak, peaks
+from tickler.observe.instant_series import HOUR, Expansion, Progression, Series, Shifted
 from tickler.when import At, Every, When
 
 MINUTE = 60

@@ -10,12 +10,12 @@ from typing import Protocol
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from tickler.delivery import Listener, Outcome
 from tickler.errors import TicklerError
-from tickler.fires import Claim, Settlement
-from tickler.observe.forecasts import Forecasts
-from tickler.store import Store
-from tickler.workers import WorkerReport, workers
+from tickler.fires.fires import Claim, Settlement
+from tickler.model.delivery import Listener, Outcome
+from tickler.observe.forecast_cache import Forecasts
+from tickler.records.worker_status import WorkerReport, workers
+from tickler.stores.store import Store
 
 MOST_DUE = 10_000  # that are counted
 MOST_DEAD = 200

@@ -9,16 +9,16 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from tickler.fires import GIVEN_BACK, Entry, Fire, FireState, FireStore, fire_id
-from tickler.nameless import SOMEBODY, nameless_entry, nameless_fire
+from tickler.fires.fires import GIVEN_BACK, Entry, Fire, FireState, FireStore, fire_id
+from tickler.fires.redaction import SOMEBODY, nameless_entry, nameless_fire
+from tickler.model.schedule import Id, StoredSchedule
+from tickler.model.target import label_of
 from tickler.observe.checks.abilities import needed
-from tickler.observe.phrases import count, instant, some, span
-from tickler.records import RecordStore
-from tickler.schedule import Id, StoredSchedule
-from tickler.schedules import ScheduleStore
-from tickler.target import label_of
+from tickler.observe.human_format import count, instant, some, span
+from tickler.records.records import RecordStore
+from tickler.records.worker_status import STOPPED, WORKING, WorkerReport, workers
+from tickler.schedules.schedules import ScheduleStore
 from tickler.when import When
-from tickler.workers import STOPPED, WORKING, WorkerReport, workers
 
 PAGE = 200  # entries of the history that are read together
 MOST_PAGES = 10  # of them, before the search for an instant ends

@@ -9,22 +9,22 @@ from litestar import Litestar, Request, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Receive, Send
 
+from tickler.client import Tickler
 from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
 from tickler.server.api import bulk, fires, schedules, system
-from tickler.server.bodies import check_bodiless
-from tickler.server.entrance.door import Door
-from tickler.server.entrance.idempotency import Once
-from tickler.server.entrance.rates import Rates, loop_time
-from tickler.server.entrance.sessions import Sessions
-from tickler.server.entrance.who import ADMITTED, check_allowed, who_of
-from tickler.server.live import Live
-from tickler.server.pages import handlers as pages
-from tickler.server.pages.page import error_page
+from tickler.server.context import SERVICE, Service
+from tickler.server.event_stream import Live
+from tickler.server.json_body import check_bodiless
+from tickler.server.middleware.caller import ADMITTED, check_allowed, who_of
+from tickler.server.middleware.gateway import Door
+from tickler.server.middleware.idempotency import Once
+from tickler.server.middleware.rate_limit import Rates, loop_time
+from tickler.server.middleware.sessions import Sessions
+from tickler.server.pages import router as pages
+from tickler.server.pages.rendering import error_page
 from tickler.server.problems import answer
-from tickler.server.service import SERVICE, Service
 from tickler.server.settings import ServerSettings
-from tickler.tickler import Tickler
 
 
 def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, live: Live | None = None) -> ASGIApp:
@@ -32,7 +32,7 @@ def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = Fa
 
     `live` hears of what happens; whoever passes one may have it `follow` workers elsewhere.
     """
-    sessions = Sessions(tickler.store.records, tickler.clock, settings)
+    sessions = Sessions(tickler.stores.store.records, tickler.clock, settings)
     live = live or Live()
     tickler.listen(live)
     service = Service(tickler, settings, sessions, live, Metrics(tickler), runs_here=runs_here)
@@ -42,8 +42,8 @@ def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = Fa
         scope[SERVICE] = service
         await app(scope, receive, send)
 
-    once = Once(handled, tickler.store.records, tickler.clock)
-    return Door(once, settings, tickler.tokens, sessions, Rates(settings.rate, loop_time), service.failures)
+    once = Once(handled, tickler.stores.store.records, tickler.clock)
+    return Door(once, settings, tickler.access.tokens, sessions, Rates(settings.rate, loop_time), service.failures)
 
 
 @cache

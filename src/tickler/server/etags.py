@@ -6,11 +6,11 @@ import hashlib
 import re
 
 from tickler.errors import InvalidInput
-from tickler.fires import Health, health_to_json
-from tickler.revision import Expected, Revision
-from tickler.schedule import StoredSchedule
+from tickler.fires.fires import Health, health_to_json
+from tickler.model.revision import Expected, Revision
+from tickler.model.schedule import StoredSchedule
+from tickler.server.context import Asked
 from tickler.server.problems import Refused
-from tickler.server.service import Asked
 
 # A version, when its schedule was made, and a digest of what moves by itself; of what somebody wrote down, the version alone.
 _ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})(?:-([0-9a-f]{1,12})(?:-[0-9a-f]{1,32})?)?"')

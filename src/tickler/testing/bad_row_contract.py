@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tickler.advance import ROW_FORMAT
 from tickler.errors import WorkerUnfit
-from tickler.fires import FireStore
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import FireStore
+from tickler.index.advance import ROW_FORMAT
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     HOURLY,
     MINUTE_MS,

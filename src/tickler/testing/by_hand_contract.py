@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from tickler.fires import FireStore, fire_id
-from tickler.policy import Policy
-from tickler.schedules import Schedules
+from tickler.fires.fires import FireStore, fire_id
+from tickler.model.policy import Policy
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
     KEPT_UNTIL,
     FireFixtures,

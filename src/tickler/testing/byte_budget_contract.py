@@ -8,11 +8,11 @@ from itertools import chain
 import pytest
 from msgspec.structs import replace
 
-from tickler.fires import Claim
-from tickler.payload import RawPayload, held_payload, payload_bytes
-from tickler.policy import Policy
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import Claim
+from tickler.model.payload import RawPayload, held_payload, payload_bytes
+from tickler.model.policy import Policy
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires import Fire, FireStore, fire_id
-from tickler.index import IndexRow
-from tickler.policy import Missed, Policy
-from tickler.schedule import Schedule
-from tickler.schedules import Schedules
-from tickler.store import Store
-from tickler.target import HttpTarget, PythonTarget
+from tickler.fires.fires import Fire, FireStore, fire_id
+from tickler.index.index import IndexRow
+from tickler.model.policy import Missed, Policy
+from tickler.model.schedule import Schedule
+from tickler.model.target import HttpTarget, PythonTarget
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

@@ -9,15 +9,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tickler.advance import ROW_FORMAT
-from tickler.contents import Contents, Part, RawSchedule, Remembered
 from tickler.errors import InvalidInput, ManagedRow
-from tickler.fires import Entry, Fire, FireStore, fire_id
-from tickler.index import IndexRow
-from tickler.records import Record
-from tickler.schedule import Id
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import Entry, Fire, FireStore, fire_id
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow
+from tickler.model.schedule import Id
+from tickler.records.records import Record
+from tickler.schedules.schedules import Schedules
+from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     HOOK,
     HOURLY,

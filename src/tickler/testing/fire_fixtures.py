@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.fires import MAX_CLAIM_BYTES, Claim, Entry, Fire, FireStore, Happened, Rule, Settlement, fire_id
-from tickler.policy import Policy
-from tickler.schedule import Id, Schedule, StoredSchedule
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import MAX_CLAIM_BYTES, Claim, Entry, Fire, FireStore, Happened, Rule, Settlement, fire_id
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id, Schedule, StoredSchedule
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
 from tickler.when import At, Cron, When
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.fires import Fire, FireStore, Settlement, fire_id, unbegun_fire
-from tickler.policy import Policy
-from tickler.schedules import Schedules
+from tickler.fires.fires import Fire, FireStore, Settlement, fire_id, unbegun_fire
+from tickler.model.policy import Policy
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     LEASE_MS,

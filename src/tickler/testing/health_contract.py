@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.fires import FireStore, Health
-from tickler.schedule import Id
-from tickler.schedules import Schedules
+from tickler.fires.fires import FireStore, Health
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import KEPT_UNTIL, FireFixtures, Worker, dead, done, entries, hour, owed, retry, schedule
 
 

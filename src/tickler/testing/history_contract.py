@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tickler.fires import Due, Entry, Fire, FireStore, Settlement, fire_id
-from tickler.index import IndexRow
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import Due, Entry, Fire, FireStore, Settlement, fire_id
+from tickler.index.index import IndexRow
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

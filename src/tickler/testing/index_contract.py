@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from tickler.advance import ROW_FORMAT
 from tickler.clock import ManualClock
 from tickler.errors import InvalidInput, ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, ScheduleIndex
-from tickler.schedule import Id, Schedule
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow, ScheduleIndex
+from tickler.model.schedule import Id, Schedule
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.claimers import Claimers
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
 from tickler.when import At, Cron, Every, When

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from tickler.fires import FireStore, Settlement, fire_id
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.schedules import Schedules
-from tickler.store import Store
+from tickler.fires.fires import FireStore, Settlement, fire_id
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
+from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from tickler.fires import FireStore
-from tickler.policy import Policy
-from tickler.schedules import Schedules
+from tickler.fires.fires import FireStore
+from tickler.model.policy import Policy
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
     CATCH_UP,
     WAIT,

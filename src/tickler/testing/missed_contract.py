@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from tickler.fires import Entry, FireStore, fire_id
-from tickler.policy import Missed, Overlap, Policy
-from tickler.schedules import Schedules
+from tickler.fires.fires import Entry, FireStore, fire_id
+from tickler.model.policy import Missed, Overlap, Policy
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

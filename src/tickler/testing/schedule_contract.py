@@ -9,16 +9,16 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from tickler.changes import Change, Removal
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
-from tickler.index import IndexRow
-from tickler.policy import Policy
-from tickler.revision import Revision
-from tickler.schedule import Id, Schedule, State, StoredSchedule
-from tickler.schedules import Schedules, Stored
-from tickler.store import Store
-from tickler.target import HttpTarget, PythonTarget
+from tickler.index.index import IndexRow
+from tickler.model.policy import Policy
+from tickler.model.revision import Revision
+from tickler.model.schedule import Id, Schedule, State, StoredSchedule
+from tickler.model.target import HttpTarget, PythonTarget
+from tickler.schedules.schedules import Schedules, Stored
+from tickler.schedules.write import Change, Removal
+from tickler.stores.store import Store
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
 

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires import Entry, FireStore, Settlement
-from tickler.policy import Policy
-from tickler.schedule import Id
-from tickler.schedules import Schedules
+from tickler.fires.fires import Entry, FireStore, Settlement
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id
+from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,

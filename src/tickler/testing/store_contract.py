@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tickler.store import Store
+from tickler.stores.store import Store
 from tickler.testing.claimers import Claimers
 
 # A Wednesday at noon, far from any clock this runs on: a store that looks at one gives itself away.

@@ -1,14 +1,14 @@
 """Pure time: values that say at which instants something happens."""
 
+from tickler.when.at import At, iso_utc, read_instant
 from tickler.when.cron import Cron
+from tickler.when.describe import in_words
+from tickler.when.dst_marks import Marked, marked
 from tickler.when.every import Every
-from tickler.when.marks import Marked, marked
-from tickler.when.once import At, iso_utc, read_instant
-from tickler.when.text import parse_when, read_when, when_from_json
+from tickler.when.parsing import parse_when, read_when, when_from_json
 from tickler.when.unreadable import Unreadable
 from tickler.when.weekly import Weekly
 from tickler.when.when import When
-from tickler.when.words import in_words
 from tickler.when.zones import load_zone, tzdata_version
 
 KINDS = (Cron, Weekly, At, Every)  # what can be stored and read back; there are no others

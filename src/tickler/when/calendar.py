@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.when.walls import Walls, last_fixed, last_running, next_fixed, next_running
+from tickler.when.wall_times import Walls, last_fixed, last_running, next_fixed, next_running
 from tickler.when.when import When, not_ms
 from tickler.when.zones import Zone, load_zone
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from tickler.clock import LATEST_PLAUSIBLE_MS, datetime_ms, to_ms
 from tickler.errors import InvalidInput, InvalidWhen
-from tickler.when.once import iso_utc, read_instant
+from tickler.when.at import iso_utc, read_instant
 from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from tickler.errors import InvalidWhen
+from tickler.when.at import At
 from tickler.when.eventbridge import compile_eventbridge
 from tickler.when.every import parse_every
-from tickler.when.once import At
 
 _INTERVAL = re.compile(r"@?(?:every\s+)?(\d{1,9})\s*(w|d|h|m|s|weeks?|days?|hours?|minutes?|seconds?)", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ]\s*([\d:.,]+)\s*(Z|[+-][\d:]+)?)?", re.ASCII | re.IGNORECASE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 from urllib.parse import quote
 
-from tickler.deliver.aws import Answer, AwsDeliverer, Request
-from tickler.deliver.envelope import envelope
-from tickler.delivery import Delivery, Outcome
-from tickler.target import LambdaTarget
+from tickler.deliver.targets.aws_http import Answer, AwsDeliverer, Request
+from tickler.model.delivery import Delivery, Outcome
+from tickler.model.target import LambdaTarget
+from tickler.webhooks.envelope import envelope
 
 _HEADERS = {"content-type": "application/json", "x-amz-invocation-type": "RequestResponse"}
 

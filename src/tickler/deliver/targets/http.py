@@ -19,20 +19,20 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from tickler.clock import Clock
-from tickler.deliver.connections import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
+from tickler.deliver.address_guard import AddressGuard, AddressRefused
 from tickler.deliver.deadlines import Timeout, timeouts
-from tickler.deliver.envelope import envelope, iso, passes_for_an_envelope
+from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import exhaustion
-from tickler.deliver.guard import AddressGuard, AddressRefused
-from tickler.deliver.resolve import SystemResolver
 from tickler.deliver.retry_after import read_retry_after
-from tickler.delivery import Delivery, Obstacle, Outcome, Verdict
+from tickler.deliver.targets.bounded_connector import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
 from tickler.errors import StoreUnavailable
-from tickler.fires import LONGEST_ANSWER_BYTES
-from tickler.payload import encodable_payload
-from tickler.signing import sign
-from tickler.target import REDACTED, HttpTarget
+from tickler.fires.fires import LONGEST_ANSWER_BYTES
+from tickler.model.delivery import Delivery, Obstacle, Outcome, Verdict
+from tickler.model.payload import encodable_payload
+from tickler.model.target import REDACTED, HttpTarget
 from tickler.version import VERSION
+from tickler.webhooks.envelope import envelope, iso, passes_for_an_envelope
+from tickler.webhooks.signature import sign
 
 SecretsOf = Callable[[Delivery, HttpTarget], Awaitable[Sequence[str]]]
 Unseal = Callable[[HttpTarget, str], HttpTarget]  # for an owner

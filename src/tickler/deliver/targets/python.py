@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
+from tickler.deliver.abandonable_task import goes_on
 from tickler.deliver.exhaustion import NoThread
-from tickler.deliver.lacks import lacking
-from tickler.deliver.own_task import goes_on
-from tickler.deliver.own_thread import on_own_thread
-from tickler.delivery import Delivery, Outcome
+from tickler.deliver.handler_thread import on_own_thread
+from tickler.deliver.missing_targets import lacking
 from tickler.errors import GiveUp, InvalidInput
-from tickler.fires import LONGEST_ANSWER_BYTES
-from tickler.target import PythonTarget
+from tickler.fires.fires import LONGEST_ANSWER_BYTES
+from tickler.model.delivery import Delivery, Outcome
+from tickler.model.target import PythonTarget
 
 Handler = Callable[[Delivery], Awaitable[object] | object]
 H = TypeVar("H", bound=Handler)

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import msgspec
 
-from tickler.deliver.aws import Answer, AwsDeliverer, Request
-from tickler.deliver.envelope import envelope
-from tickler.delivery import Delivery, Outcome
-from tickler.target import SqsTarget
+from tickler.deliver.targets.aws_http import Answer, AwsDeliverer, Request
+from tickler.model.delivery import Delivery, Outcome
+from tickler.model.target import SqsTarget
+from tickler.webhooks.envelope import envelope
 
 LARGEST_MESSAGE_BYTES = 1_048_576  # of the service; a queue may allow less, and then refuses for itself
 

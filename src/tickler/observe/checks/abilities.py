@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickler.clock import Clock
-from tickler.observe.checks.mirror import pages
-from tickler.observe.checks.standing import Standing
+from tickler.model.target import label_of
+from tickler.observe.checks.index_consistency import pages
+from tickler.observe.checks.snapshot import Standing
 from tickler.observe.diagnosis import Finding, OnProgress
-from tickler.observe.phrases import some, span
-from tickler.store import Store
-from tickler.target import label_of
-from tickler.workers import TICK, WorkerReport, workers
+from tickler.observe.human_format import some, span
+from tickler.records.worker_status import TICK, WorkerReport, workers
+from tickler.stores.store import Store
 
 TICKS_MS = 3_600_000  # whoever is ticked from outside is so at least this often
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tickler.clock import MOST_OFFSET_MS, WARN_OFFSET_MS
-from tickler.observe.checks.standing import Standing, Zones
+from tickler.observe.checks.snapshot import Standing, Zones
 from tickler.observe.diagnosis import Finding
-from tickler.observe.phrases import count, some, span
+from tickler.observe.human_format import count, some, span
 
 HERE = "this machine"
 UPDATE_ZONES = "update tzdata on this machine: `pip install --upgrade tzdata`, or the system's package; then look again"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tickler import changes
 from tickler.clock import Clock
+from tickler.model.schedule import StoredSchedule
 from tickler.observe.checks.clocks import older_zones
-from tickler.observe.checks.mirror import REPAIR, changed, pages
-from tickler.observe.checks.standing import zones
+from tickler.observe.checks.index_consistency import REPAIR, changed, pages
+from tickler.observe.checks.snapshot import zones
 from tickler.observe.diagnosis import Finding, OnProgress
-from tickler.observe.phrases import instant, some
-from tickler.schedule import StoredSchedule
-from tickler.store import Store
+from tickler.observe.human_format import instant, some
+from tickler.schedules import write as changes
+from tickler.stores.store import Store
 
 
 async def stale_next_fire(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:

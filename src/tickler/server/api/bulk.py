@@ -10,18 +10,18 @@ from litestar import Response, get, post
 from litestar.response import Stream
 from litestar.response.base import ASGIResponse
 
-from tickler.bulk import LineResult, export_lines, import_lines
 from tickler.errors import PartlyWritten, TicklerError
-from tickler.schedule import Schedule, StoredSchedule
-from tickler.schedules import Schedules
-from tickler.server.bodies import aside_of
-from tickler.server.deeds import Touched, note_of_many
-from tickler.server.entrance.who import Who
+from tickler.model.schedule import Schedule, StoredSchedule
+from tickler.schedules.schedules import Schedules
+from tickler.server.audit_log import Touched, note_of_many
+from tickler.server.authorization import Nothing, check_target, visible_owner
+from tickler.server.context import Asked, caller, service_of
+from tickler.server.json_body import aside_of
+from tickler.server.middleware.caller import Who
 from tickler.server.problems import Refused, problem_of
-from tickler.server.query import Query
-from tickler.server.service import Asked, caller, service_of
-from tickler.server.spooled import SpooledResponse
-from tickler.server.visibility import Nothing, check_target, visible_owner
+from tickler.server.query_params import Query
+from tickler.server.spooled_response import SpooledResponse
+from tickler.transfer.ndjson import LineResult, export_lines, import_lines
 
 NDJSON = "application/x-ndjson"
 

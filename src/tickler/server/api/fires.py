@@ -8,15 +8,15 @@ from urllib.parse import unquote
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound, InvalidInput
-from tickler.fires import Fire, FireState
-from tickler.server.bodies import answered, body_of, empty_body
-from tickler.server.deeds import note
+from tickler.fires.fires import Fire, FireState
+from tickler.server.audit_log import note
+from tickler.server.authorization import Nothing, visible_owner
+from tickler.server.bulk_retry import retry_dead
+from tickler.server.context import Asked, caller, service_of
+from tickler.server.json_body import answered, body_of, empty_body
 from tickler.server.problems import Refused
-from tickler.server.query import MOST_LISTED, Query
-from tickler.server.retrying import retry_dead
-from tickler.server.seen import fire_seen, fires_seen
-from tickler.server.service import Asked, caller, service_of
-from tickler.server.visibility import Nothing, visible_owner
+from tickler.server.query_params import MOST_LISTED, Query
+from tickler.server.response_redaction import fire_seen, fires_seen
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 
@@ -52,7 +52,7 @@ async def retry_fire(request: Asked) -> Response[bytes]:
     Query(request)
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
-    again = await tickler.fires.retry(fire.id, by=who.name)
+    again = await tickler.fires.fires.retry(fire.id, by=who.name)
     await note(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
     return answered(fire_seen(request, again), 202)
 
@@ -63,7 +63,7 @@ async def cancel_fire(request: Asked) -> Response[bytes]:
     Query(request)
     await empty_body(request)
     fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
-    cancelled = await tickler.fires.cancel(fire.id, by=who.name)
+    cancelled = await tickler.fires.fires.cancel(fire.id, by=who.name)
     await note(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
     return answered(fire_seen(request, cancelled))
 

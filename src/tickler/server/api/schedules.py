@@ -10,22 +10,22 @@ from litestar import Response, delete, get, patch, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
-from tickler.fires import health_to_json
-from tickler.payload_patch import encoded_patch
-from tickler.schedule import Schedule, State, StoredSchedule
-from tickler.schedule_json import encode_stored, schedule_from_json
-from tickler.schedules import Written, cursor_after
-from tickler.server.bodies import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
-from tickler.server.deeds import note
+from tickler.fires.fires import health_to_json
+from tickler.model.schedule import Schedule, State, StoredSchedule
+from tickler.model.schedule_json import encode_stored, schedule_from_json
+from tickler.schedules.payload_patch import encoded_patch
+from tickler.schedules.schedules import Written, cursor_after
+from tickler.server.audit_log import note
+from tickler.server.authorization import Nothing, check_target, place, schedule_at, visible_owner
+from tickler.server.context import Asked, caller, service_of
 from tickler.server.etags import etag, expected_by, is_known
+from tickler.server.json_body import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
 from tickler.server.problems import Refused
-from tickler.server.query import MOST_LISTED, Query
-from tickler.server.seen import history_seen, names_workers
-from tickler.server.service import Asked, caller, service_of
-from tickler.server.visibility import Nothing, check_target, place, schedule_at, visible_owner
+from tickler.server.query_params import MOST_LISTED, Query
+from tickler.server.response_redaction import history_seen, names_workers
 from tickler.when import When, parse_when
-from tickler.when.marks import marked
-from tickler.when.words import in_words
+from tickler.when.describe import in_words
+from tickler.when.dst_marks import marked
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
 REMOVED = "tickler-removed"  # the header that names the fields which a put or a patch has taken away
@@ -116,10 +116,10 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     items: list[msgspec.Raw] = []
     size = 0
     while True:
-        page = await tickler.schedules.list(
+        page = await tickler.schedules.schedules.list(
             owner=owner, key_prefix=prefix or None, state=state, failing=failing, limit=min(left, READ_TOGETHER), after=after
         )
-        health = await tickler.fires.health(stored.id for stored in page.items)
+        health = await tickler.fires.fires.health(stored.id for stored in page.items)
         for stored in page.items:
             item = msgspec.Raw(encode_stored(stored, health_to_json(health[stored.id])))
             size += len(item)

@@ -11,16 +11,16 @@ from litestar.enums import HttpMethod
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from tickler.errors import TicklerError
-from tickler.recent import Event
-from tickler.server.bodies import answered, empty_body
-from tickler.server.deep_doctor import examine, repair_all
-from tickler.server.description.document import document
-from tickler.server.live import events_of
+from tickler.records.activity import Event
+from tickler.server.authorization import Nothing, visible_owner
+from tickler.server.context import Asked, caller, service_of
+from tickler.server.doctor_lock import examine, repair_all
+from tickler.server.event_stream import events_of
+from tickler.server.json_body import answered, empty_body
+from tickler.server.openapi.document import document
 from tickler.server.problems import Refused
-from tickler.server.query import MOST_LISTED, Query
-from tickler.server.service import Asked, caller, service_of
+from tickler.server.query_params import MOST_LISTED, Query
 from tickler.server.stats import Stats, stats
-from tickler.server.visibility import Nothing, visible_owner
 
 READY_S = 5.0
 READ_AGAIN_S = 1.0

@@ -7,10 +7,10 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.observe.doctor import SHOWN
-from tickler.observe.phrases import count
-from tickler.server.deep_doctor import examine, repair_all
-from tickler.server.pages.page import form_of, page
-from tickler.server.service import Asked, service_of
+from tickler.observe.human_format import count
+from tickler.server.context import Asked, service_of
+from tickler.server.doctor_lock import examine, repair_all
+from tickler.server.pages.rendering import form_of, page
 
 
 @get("/doctor", opt={"scope": "read", "all_owners": True})

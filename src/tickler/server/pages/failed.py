@@ -8,13 +8,13 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
-from tickler.fires import Fire
-from tickler.nameless import SOMEBODY
-from tickler.server.deeds import note
-from tickler.server.pages.page import ask_first, form_of, inside, link, page, see
-from tickler.server.retrying import MOST_RETRIED, retry_dead
-from tickler.server.seen import fires_seen
-from tickler.server.service import Asked, caller, service_of
+from tickler.fires.fires import Fire
+from tickler.fires.redaction import SOMEBODY
+from tickler.server.audit_log import note
+from tickler.server.bulk_retry import MOST_RETRIED, retry_dead
+from tickler.server.context import Asked, caller, service_of
+from tickler.server.pages.rendering import ask_first, form_of, inside, link, page, see
+from tickler.server.response_redaction import fires_seen
 
 PAGE = 50
 CANCEL = "It is never delivered, then."
@@ -62,13 +62,13 @@ async def change(request: Asked) -> Response[Any]:
     fire_id, change = request.path_params["fire_id"], request.path_params["change"]
     fields = await form_of(request)
     tickler, who = service_of(request).tickler, caller(request)
-    fire = await tickler.fires.get(fire_id)
+    fire = await tickler.fires.fires.get(fire_id)
     if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
     back = inside(fields.get("back"), "/failed")
     if change == "cancel" and "sure" not in fields:
         return await ask_first(request, f"/failed/{fire_id}/cancel", "Cancel it", CANCEL, back)
-    done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
+    done, said = (tickler.fires.fires.retry, "retried") if change == "retry" else (tickler.fires.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
     await note(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
     return see(back, said)

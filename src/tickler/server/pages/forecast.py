@@ -10,8 +10,8 @@ from litestar import Response, get
 
 from tickler.clock import to_datetime
 from tickler.observe.forecast import Forecast
-from tickler.server.pages.page import page
-from tickler.server.service import Asked, service_of
+from tickler.server.context import Asked, service_of
+from tickler.server.pages.rendering import page
 
 LEVELS = 6  # shades of the heat map
 

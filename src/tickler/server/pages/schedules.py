@@ -10,22 +10,22 @@ from litestar import Response, get, post
 from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
-from tickler.payload import held_payload, payload_bytes
-from tickler.policy import policy_to_json
-from tickler.revision import Expected, Revision
-from tickler.schedule import Schedule, State, StoredSchedule, declared_fields
-from tickler.schedule_json import read_schedule_json, schedule_from_json
-from tickler.seal import origin_of
-from tickler.server.bodies import read_aside
-from tickler.server.deeds import note
-from tickler.server.entrance.who import Who
+from tickler.model.payload import held_payload, payload_bytes
+from tickler.model.policy import policy_to_json
+from tickler.model.revision import Expected, Revision
+from tickler.model.schedule import Schedule, State, StoredSchedule, declared_fields
+from tickler.model.schedule_json import read_schedule_json, schedule_from_json
+from tickler.model.strict_json import read_json
+from tickler.model.target import HttpTarget, PythonTarget, Target
+from tickler.server.audit_log import note
+from tickler.server.authorization import check_target, schedule_at
+from tickler.server.context import Asked, caller, service_of
 from tickler.server.etags import read_revision, revision_text
-from tickler.server.pages.page import address, form_of, link, page, pretty, see
+from tickler.server.json_body import read_aside
+from tickler.server.middleware.caller import Who
+from tickler.server.pages.rendering import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
-from tickler.server.service import Asked, caller, service_of
-from tickler.server.visibility import check_target, schedule_at
-from tickler.strict_json import read_json
-from tickler.target import HttpTarget, PythonTarget, Target
+from tickler.webhooks.encryption import origin_of
 from tickler.when import At, iso_utc
 
 PAGE = 30
@@ -50,7 +50,7 @@ async def schedules(request: Asked) -> Response[str]:
             raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")
         if state == "unindexed":
             raise InvalidInput("to find those that are not in the index, all are compared with it: let the doctor do so")
-        found = await tickler.schedules.list(
+        found = await tickler.schedules.schedules.list(
             owner=owner,
             key_prefix=prefix,
             state=None if state == FAILING else state,
@@ -60,7 +60,7 @@ async def schedules(request: Asked) -> Response[str]:
         )
     except InvalidInput as error:
         return await page(request, "schedules", "schedules", 422, found=None, error=str(error), **values)
-    health = await tickler.fires.health(each.id for each in found.items)
+    health = await tickler.fires.fires.health(each.id for each in found.items)
     return await page(request, "schedules", "schedules", found=found, health=health, error="", **values)
 
 

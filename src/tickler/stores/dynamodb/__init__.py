@@ -9,18 +9,20 @@ from pathlib import Path
 
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
-from tickler.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, Tell, no_file, silent, untold
-from tickler.stores.dynamodb import moves, schema, templates
-from tickler.stores.dynamodb.attached import DueItem, DynamoIndex
-from tickler.stores.dynamodb.contents import contents
-from tickler.stores.dynamodb.fires import DynamodbFires
-from tickler.stores.dynamodb.index import DynamodbIndex
+from tickler.stores.dynamodb import schema
+from tickler.stores.dynamodb.fires.fire_store import DynamodbFires
+from tickler.stores.dynamodb.index.index_store import DynamodbIndex
+from tickler.stores.dynamodb.index.user_table import DueItem, DynamoIndex
 from tickler.stores.dynamodb.layout import LONGEST_NAME_BYTES
-from tickler.stores.dynamodb.misfits import find_misfits
+from tickler.stores.dynamodb.maintenance import reshard as moves
+from tickler.stores.dynamodb.maintenance import templates
+from tickler.stores.dynamodb.maintenance.contents import contents
+from tickler.stores.dynamodb.maintenance.malformed_items import find_misfits
 from tickler.stores.dynamodb.records import DynamodbRecords
-from tickler.stores.dynamodb.schedules import DynamodbSchedules
+from tickler.stores.dynamodb.schedules.schedule_store import DynamodbSchedules
 from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
+from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, Tell, no_file, silent, untold
 
 __all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
-from tickler.changes import Change
 from tickler.dynamo.codec import Attribute, Item, size_of
 from tickler.errors import InvalidSchedule
-from tickler.index import IndexRow, SetAside
-from tickler.schedule import Id, State, StoredSchedule
-from tickler.schedule_json import stored_schedule
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow, SetAside
+from tickler.model.schedule import Id, State, StoredSchedule
+from tickler.model.schedule_json import stored_schedule
+from tickler.schedules.write import Change
 from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 DUE = "due"

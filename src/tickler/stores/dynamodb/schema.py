@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from tickler import migrations
+from tickler.database import migrations
 from tickler.dynamo import Client, RequestRefused
 from tickler.dynamo.failures import ConditionFailed
 from tickler.errors import SchemaMismatch, StoreUnavailable

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from tickler.dynamo import Client, Condition, Item, Outcome, Statement, statements
 from tickler.dynamo.batches import gathered
 from tickler.errors import StoreUnavailable
+from tickler.stores.dynamodb.index.due_query import SparseIndex
 from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN, shard_name, text
-from tickler.stores.dynamodb.search import SparseIndex
 from tickler.stores.dynamodb.settings import CurrentSettings
 
 T = TypeVar("T")

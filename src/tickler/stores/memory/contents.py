@@ -8,12 +8,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.errors import ManagedRow
-from tickler.fires import Fire
-from tickler.index import walk_cursor, walk_place
-from tickler.records import Record
-from tickler.schedule import Id
+from tickler.fires.fires import Fire
+from tickler.index.index import walk_cursor, walk_place
+from tickler.model.schedule import Id
+from tickler.records.records import Record
+from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, ScheduleEntry, Tables
 
 T = TypeVar("T")

@@ -7,8 +7,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.byte_budget import ByteBudget
-from tickler.fires import (
+from tickler.fires.byte_budget import ByteBudget
+from tickler.fires.claim import Batch
+from tickler.fires.fires import (
     BY_HAND,
     MAX_CLAIM_BYTES,
     Claim,
@@ -24,10 +25,9 @@ from tickler.fires import (
     retried,
     sent_again,
 )
-from tickler.leasing import lease
-from tickler.owed import Batch
-from tickler.reports import say_set_aside
-from tickler.schedule import Id, StoredSchedule
+from tickler.fires.lease import lease
+from tickler.index.row_reports import say_set_aside
+from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.memory.index import MemoryIndex, columns
 from tickler.stores.memory.schedules import MemorySchedules
 from tickler.stores.memory.tables import Tables

@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads, unreadable
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside, walk_cursor, walk_id
-from tickler.reports import KIND, OutdatedReport, say_set_aside
-from tickler.schedule import Id
+from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads, unreadable
+from tickler.index.index import IndexRow, SetAside, walk_cursor, walk_id
+from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
 from tickler.stores.memory.tables import IndexEntry, RecordEntry, Tables
 

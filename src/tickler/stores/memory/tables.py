@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
-from tickler.fires import Entry, Fire
-from tickler.index import IndexRow
-from tickler.schedule import Id, State
+from tickler.fires.fires import Entry, Fire
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow
+from tickler.model.schedule import Id, State
 
 
 class ScheduleEntry(msgspec.Struct):

@@ -9,9 +9,16 @@ from urllib.parse import urlencode
 
 import asyncpg
 
+from tickler.database.migrations import check_version, script
+from tickler.database.postgres.pool import Database
 from tickler.errors import InvalidInput
-from tickler.migrations import check_version, script
-from tickler.store import (
+from tickler.stores.postgres import schema
+from tickler.stores.postgres.contents import contents
+from tickler.stores.postgres.fires import PostgresFires
+from tickler.stores.postgres.index import PostgresIndex
+from tickler.stores.postgres.records import PostgresRecords
+from tickler.stores.postgres.schedules import PostgresSchedules
+from tickler.stores.store import (
     NO_MOVES,
     Capabilities,
     Form,
@@ -26,13 +33,6 @@ from tickler.store import (
     silent,
     untold,
 )
-from tickler.stores.postgres import schema
-from tickler.stores.postgres.contents import contents
-from tickler.stores.postgres.database import Database
-from tickler.stores.postgres.fires import PostgresFires
-from tickler.stores.postgres.index import PostgresIndex
-from tickler.stores.postgres.records import PostgresRecords
-from tickler.stores.postgres.schedules import PostgresSchedules
 
 log = logging.getLogger("tickler")
 

@@ -7,13 +7,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
+from tickler.database.postgres.pool import Connection, Database
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire, fire_columns, fire_of
-from tickler.index import walk_cursor, walk_place
-from tickler.records import Record
+from tickler.fires.fires import Entry, Fire, fire_columns, fire_of
+from tickler.index.index import walk_cursor, walk_place
+from tickler.records.records import Record
+from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.postgres import rows
-from tickler.stores.postgres.database import Connection, Database
 from tickler.stores.postgres.fire_rows import FIRE
 from tickler.stores.postgres.rows import transposed
 

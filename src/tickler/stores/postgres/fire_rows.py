@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.changes import Removal
-from tickler.fires import Entry, cancelled, fire_of
-from tickler.leasing import SCHEDULE_GONE
-from tickler.stores.postgres.database import Connection, Database
+from tickler.database.postgres.pool import Connection, Database
+from tickler.fires.fires import Entry, cancelled, fire_of
+from tickler.fires.lease import SCHEDULE_GONE
+from tickler.schedules.write import Removal
 from tickler.stores.postgres.rows import transposed
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"

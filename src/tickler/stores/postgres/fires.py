@@ -8,9 +8,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
-from tickler.byte_budget import ByteBudget
-from tickler.fires import (
+from tickler.database.postgres.pool import Connection, Database
+from tickler.fires.byte_budget import ByteBudget
+from tickler.fires.claim import Batch, Opened
+from tickler.fires.fires import (
     BY_HAND,
     GIVEN_BACK,
     MAX_CLAIM_BYTES,
@@ -28,11 +29,10 @@ from tickler.fires import (
     fire_of,
     retried,
 )
-from tickler.leasing import Leased, lease
-from tickler.owed import Batch, Opened
-from tickler.schedule import Id
+from tickler.fires.lease import Leased, lease
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
-from tickler.stores.postgres.database import Connection, Database
 from tickler.stores.postgres.fire_rows import FIRE, remember
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed

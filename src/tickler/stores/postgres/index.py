@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.database.postgres.pool import Connection, Database
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside, walk_cursor, walk_id
-from tickler.reports import KIND, OutdatedReport, say_set_aside
-from tickler.schedule import Id
-from tickler.schedule_json import body_reads
+from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.index.index import IndexRow, SetAside, walk_cursor, walk_id
+from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.schedule import Id
+from tickler.model.schedule_json import body_reads
 from tickler.stores.postgres import records, rows
-from tickler.stores.postgres.database import Connection, Database
 
 # The handle is the row's place on disk, which cannot change while this transaction has the row locked.
 SELECT_DUE = """

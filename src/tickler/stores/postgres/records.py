@@ -8,10 +8,10 @@ from operator import itemgetter
 import asyncpg
 import msgspec
 
+from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.request_batcher import Gathering
 from tickler.errors import VersionConflict
-from tickler.records import Record
-from tickler.stores.postgres.database import Connection, Database
-from tickler.stores.postgres.gathering import Gathering
+from tickler.records.records import Record
 from tickler.stores.postgres.rows import transposed
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"

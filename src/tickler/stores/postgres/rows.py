@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import asyncpg
 
-from tickler.advance import ROW_FORMAT
-from tickler.index import IndexRow
-from tickler.schedule import Id
-from tickler.stores.postgres.database import Connection, Database, LostRace
+from tickler.database.postgres.pool import Connection, Database, LostRace
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow
+from tickler.model.schedule import Id
 
 COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
 

@@ -12,14 +12,14 @@ from operator import attrgetter, itemgetter
 
 import asyncpg
 
-from tickler.changes import Change, Removal
+from tickler.database.postgres.pool import BROKEN, Connection, Database, LostRace
+from tickler.database.postgres.request_batcher import Gathering
 from tickler.errors import InvalidInput
-from tickler.schedule import Id, State, StoredSchedule
-from tickler.schedule_json import stored_schedule
-from tickler.schedules import Decide, Stored
+from tickler.model.schedule import Id, State, StoredSchedule
+from tickler.model.schedule_json import stored_schedule
+from tickler.schedules.schedules import Decide, Stored
+from tickler.schedules.write import Change, Removal
 from tickler.stores.postgres import fire_rows, rows
-from tickler.stores.postgres.database import BROKEN, Connection, Database, LostRace
-from tickler.stores.postgres.gathering import Gathering
 
 _COLUMNS = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,

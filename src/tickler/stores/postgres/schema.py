@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import msgspec
 
-from tickler.migrations import Migration, pending, read_migrations
-from tickler.stores.postgres.database import Connection, Database
+from tickler.database.migrations import Migration, pending, read_migrations
+from tickler.database.postgres.pool import Connection, Database
 from tickler.when import tzdata_version
 
 MIGRATIONS = read_migrations(files(__package__) / "migrations")

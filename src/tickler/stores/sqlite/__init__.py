@@ -7,9 +7,17 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import unquote
 
+from tickler.database.migrations import check_version, script
+from tickler.database.sqlite import space
+from tickler.database.sqlite.connection import Connection
 from tickler.errors import InvalidInput
-from tickler.migrations import check_version, script
-from tickler.store import (
+from tickler.stores.sqlite import backup, schema
+from tickler.stores.sqlite.contents import contents
+from tickler.stores.sqlite.fires import SqliteFires
+from tickler.stores.sqlite.index import SqliteIndex
+from tickler.stores.sqlite.records import SqliteRecords
+from tickler.stores.sqlite.schedules import SqliteSchedules
+from tickler.stores.store import (
     NO_MOVES,
     Capabilities,
     Form,
@@ -24,13 +32,6 @@ from tickler.store import (
     silent,
     untold,
 )
-from tickler.stores.sqlite import backup, schema, space
-from tickler.stores.sqlite.connection import Connection
-from tickler.stores.sqlite.contents import contents
-from tickler.stores.sqlite.fires import SqliteFires
-from tickler.stores.sqlite.index import SqliteIndex
-from tickler.stores.sqlite.records import SqliteRecords
-from tickler.stores.sqlite.schedules import SqliteSchedules
 
 BUSY_TIMEOUT_S = 5.0
 MAX_MB = 65_536

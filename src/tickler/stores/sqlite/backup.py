@@ -12,11 +12,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from tickler.database.migrations import pending
+from tickler.database.sqlite.connection import Connection, use_wal
 from tickler.errors import InvalidInput, StoreUnavailable
-from tickler.migrations import pending
-from tickler.store import Tell, no_file
 from tickler.stores.sqlite import schema
-from tickler.stores.sqlite.connection import Connection, use_wal
+from tickler.stores.store import Tell, no_file
 
 PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
 COUNTED = ("schedules", "index", "fires", "history", "records")

@@ -8,13 +8,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from tickler.contents import Contents, RawSchedule, Remembered, raw_schedule
+from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow
-from tickler.fires import Entry, Fire, fire_columns, fire_of
-from tickler.index import walk_cursor, walk_place
-from tickler.records import Record
+from tickler.fires.fires import Entry, Fire, fire_columns, fire_of
+from tickler.index.index import walk_cursor, walk_place
+from tickler.records.records import Record
+from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.sqlite import rows
-from tickler.stores.sqlite.connection import Connection
 from tickler.stores.sqlite.fire_rows import FIRE
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from tickler.fires import Entry, cancelled, fire_of
-from tickler.leasing import SCHEDULE_GONE
-from tickler.schedule import Id
+from tickler.fires.fires import Entry, cancelled, fire_of
+from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.schedule import Id
 from tickler.stores.sqlite import rows
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"

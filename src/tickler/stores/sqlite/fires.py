@@ -10,9 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
-from tickler.byte_budget import ByteBudget
-from tickler.fires import (
+from tickler.database.sqlite.connection import Connection
+from tickler.fires.byte_budget import ByteBudget
+from tickler.fires.claim import Batch
+from tickler.fires.fires import (
     BY_HAND,
     GIVEN_BACK,
     MAX_CLAIM_BYTES,
@@ -30,11 +31,10 @@ from tickler.fires import (
     fire_of,
     retried,
 )
-from tickler.leasing import Leased, lease
-from tickler.owed import Batch
-from tickler.schedule import Id
+from tickler.fires.lease import Leased, lease
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.schedule import Id
 from tickler.stores.sqlite import rows, schedules
-from tickler.stores.sqlite.connection import Connection
 from tickler.stores.sqlite.fire_rows import FIRE, remember
 from tickler.stores.sqlite.index import SqliteIndex, apply
 

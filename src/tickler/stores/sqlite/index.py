@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from tickler.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index import IndexRow, SetAside, not_a_cursor, walk_cursor, walk_place
-from tickler.reports import KIND, OutdatedReport, say_set_aside
-from tickler.schedule import Id
-from tickler.schedule_json import body_reads
+from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.index.index import IndexRow, SetAside, not_a_cursor, walk_cursor, walk_place
+from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.schedule import Id
+from tickler.model.schedule_json import body_reads
 from tickler.stores.sqlite import records, rows
-from tickler.stores.sqlite.connection import Connection
 
 SELECT_DUE = """
     SELECT id, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed

@@ -6,9 +6,9 @@ import sqlite3
 
 import msgspec
 
+from tickler.database.sqlite.connection import Connection
 from tickler.errors import VersionConflict
-from tickler.records import Record
-from tickler.stores.sqlite.connection import Connection
+from tickler.records.records import Record
 
 _SELECT = """
     SELECT kind, name, value, version, expires_at FROM tickler_records

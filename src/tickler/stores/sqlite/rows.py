@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tickler.advance import ROW_FORMAT
-from tickler.index import IndexRow
-from tickler.schedule import Id
+from tickler.index.advance import ROW_FORMAT
+from tickler.index.index import IndexRow
+from tickler.model.schedule import Id
 
 _INSERT = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)

@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from typing import Any
 
-from tickler.byte_budget import ByteBudget
-from tickler.changes import Change, Removal
-from tickler.schedule import Id, State, StoredSchedule
-from tickler.schedule_json import stored_schedule
-from tickler.schedules import Decide, Stored
+from tickler.database.sqlite.connection import Connection
+from tickler.fires.byte_budget import ByteBudget
+from tickler.model.schedule import Id, State, StoredSchedule
+from tickler.model.schedule_json import stored_schedule
+from tickler.schedules.schedules import Decide, Stored
+from tickler.schedules.write import Change, Removal
 from tickler.stores.sqlite import fire_rows, rows
-from tickler.stores.sqlite.connection import Connection
 
 _COLUMNS = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, CAST(s.body AS BLOB) AS body,

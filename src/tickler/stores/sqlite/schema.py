@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-from tickler.migrations import Migration, pending, read_migrations
+from tickler.database.migrations import Migration, pending, read_migrations
 from tickler.when import tzdata_version
 
 MIGRATIONS = read_migrations(files(__package__) / "migrations")

@@ -1,0 +1,1 @@
+"""Credentials, regions and signatures for AWS."""

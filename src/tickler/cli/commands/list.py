@@ -1,0 +1,61 @@
+"""`tickler list`: schedules, by owner and key."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tickler.cli.options import FLAG, AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
+from tickler.cli.output import answer, remark
+from tickler.cli.rendering import show_schedules
+from tickler.cli.store_session import on_store
+from tickler.client import Tickler
+from tickler.fires.fires import Health, health_to_json
+from tickler.model.schedule import Id, State
+from tickler.model.schedule_json import stored_to_json
+from tickler.schedules.schedules import Page
+
+StateOption = Annotated[State | None, typer.Option(help="Only those in this state.")]
+FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Only those that have a dead fire.")]
+PrefixOption = Annotated[
+    str | None, typer.Option("--key-prefix", metavar="TEXT", help="With --owner: only keys that begin with this.")
+]
+
+
+def command(
+    owner: OwnerOption = None,
+    key_prefix: PrefixOption = None,
+    state: StateOption = None,
+    failing: FailingOption = False,
+    limit: LimitOption = 50,
+    after: AfterOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show schedules, by owner and key, each with its last result."""
+
+    async def read(tickler: Tickler) -> tuple[Page, dict[Id, Health]]:
+        page = await tickler.schedules.schedules.list(
+            owner=owner, key_prefix=key_prefix, state=state, failing=failing, limit=limit, after=after
+        )
+        return page, await tickler.fires.fires.health(each.id for each in page.items)
+
+    page, health = on_store(store, read)
+    if as_json:
+        items = [stored_to_json(each) | health_to_json(health[each.id]) for each in page.items]
+        answer({"items": items, "next": page.next})
+        return
+    if not page.items:
+        remark(_nothing_found(owner, key_prefix, state, failing, after))
+        return
+    show_schedules(page.items, health)
+    if page.next:
+        remark(f"there are more: --after {page.next}")
+
+
+def _nothing_found(owner: str | None, key_prefix: str | None, state: State | None, failing: bool, after: str | None) -> str:
+    """Names what was asked for: that one owner has none says nothing about the others."""
+    kind = " ".join(word for word in ("more" if after else "", "failing" if failing else "", state or "", "schedules") if word)
+    found = f"{owner} has no {kind}" if owner else f"there are no {kind}"
+    return f"{found} whose key begins with {key_prefix}" if key_prefix else found

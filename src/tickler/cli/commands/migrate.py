@@ -1,0 +1,74 @@
+"""`tickler migrate`: the store's schema, up to this version."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
+from tickler.cli.output import answer, say
+from tickler.cli.progress import doing
+from tickler.connect import parse_url, store_for_url
+from tickler.stores.store import Form, Moves
+
+PrintSql = Annotated[
+    bool, typer.Option("--print-sql", metavar=FLAG, help="Print all of the schema as a script, and touch nothing.")
+]
+PrintCloudFormation = Annotated[
+    bool,
+    typer.Option("--print-cloudformation", metavar=FLAG, help="Print the table as a CloudFormation template, and touch nothing."),
+]
+PrintTerraform = Annotated[
+    bool, typer.Option("--print-terraform", metavar=FLAG, help="Print the table for Terraform, and touch nothing.")
+]
+PrintIam = Annotated[
+    bool, typer.Option("--print-iam", metavar=FLAG, help="Print the policies of a worker and of an API process.")
+]
+Shards = Annotated[int | None, typer.Option(min=1, help="Spread what is due over so many shards, while workers run.")]
+Home = Annotated[str | None, typer.Option(metavar="REGION", help="Let this region claim what others did: after a failure.")]
+ComeFrom = Annotated[str | None, typer.Option("--from", metavar="REGION", help="With --home: only what is at home there.")]
+
+
+def command(
+    store: StoreOption = None,
+    print_sql: PrintSql = False,
+    print_cloudformation: PrintCloudFormation = False,
+    print_terraform: PrintTerraform = False,
+    print_iam: PrintIam = False,
+    shards: Shards = None,
+    home: Home = None,
+    come_from: ComeFrom = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring the store's schema up to date."""
+    url = needed(store)
+    opened = store_for_url(url)
+    printed: dict[Form, bool] = {
+        "sql": print_sql,
+        "cloudformation": print_cloudformation,
+        "terraform": print_terraform,
+        "iam": print_iam,
+    }
+    wanted = [form for form, asked in printed.items() if asked]
+    if wanted:
+        _print({form: opened.definition(form) for form in wanted}, as_json)
+        return
+    said: list[str] = []
+    with doing("migrating", said.append if as_json else say) as tell:
+        names = asyncio.run(opened.migrate(Moves(shards=shards, home=home, come_from=come_from), tell))
+    name = parse_url(url).text
+    if as_json:
+        answer({"store": name, "ran": names, "said": said})
+    else:
+        say(*(f"ran {each}" for each in names), f"{name} is up to date")
+
+
+def _print(definitions: dict[Form, str], as_json: bool) -> None:
+    if as_json:
+        answer(definitions)
+        return
+    for text in definitions.values():
+        Console().out(text, highlight=False, end="")

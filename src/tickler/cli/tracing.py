@@ -1,0 +1,27 @@
+"""Traces, where the environment asks for them: TICKLER_TRACES=1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from tickler.client import Tickler
+from tickler.errors import InvalidInput
+
+VARIABLE = "TICKLER_TRACES"
+
+
+def trace_if_asked(tickler: Tickler, environ: Mapping[str, str]) -> None:
+    """Every attempt becomes a span of the OpenTelemetry that the process was started with, as by opentelemetry-instrument."""
+    wanted = environ.get(VARIABLE) or "0"
+    if wanted not in ("0", "1"):
+        raise InvalidInput(f"{VARIABLE}: {wanted!r} is neither 0 nor 1")
+    if wanted == "0":
+        return
+    try:
+        tracing = import_module("tickler.observe.tracing").tracing
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        raise InvalidInput(f"{VARIABLE}: opentelemetry is not installed: pip install 'tickler[traces]'") from None
+    tickler.deliver_through(tracing())

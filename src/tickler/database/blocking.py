@@ -1,0 +1,136 @@
+"""The same Tickler without `await`: one generic wrapper, no second copy of any method."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import wait
+from queue import SimpleQueue
+from typing import Any, Self
+
+from tickler.database.callers_thread import hand_over
+from tickler.errors import InvalidInput
+
+FORKED = "this Tickler was opened in another process: call connect_sync after the fork, once in each"
+INTERRUPTED_S = 10  # how long an interrupted call may take to undo what it had begun
+
+
+class Blocking:
+    """Wraps an object: its coroutine methods become blocking ones, run on an event loop in a thread of their own.
+
+    Any thread may call. While it waits, the calling thread runs what must run on it, such as work on its own sqlite3
+    connection. Attributes that have such methods are wrapped likewise; everything else is passed through.
+    """
+
+    def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
+        self._wrapped = wrapped
+        self._loop = loop or _Loop()
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._wrapped, name)
+        if inspect.iscoroutinefunction(attribute):
+
+            @functools.wraps(attribute)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                # A generator may itself call back here, or be bound to this thread: it is run through before.
+                args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
+                return self._loop.run(attribute(*args, **kwargs))
+
+            return call
+        is_part = type(attribute).__module__.startswith("tickler.") and any(
+            inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
+        )
+        return Blocking(attribute, self._loop) if is_part else attribute
+
+    def open(self) -> Self:
+        """Connect. `with` does this and `close` by itself."""
+        self._loop.start()
+        try:
+            self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]  # it wraps any object that can be opened
+        except BaseException:
+            self._loop.stop()
+            raise
+        return self
+
+    def close(self) -> None:
+        if not self._loop.running:
+            return
+        try:
+            self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]  # and closed
+        finally:
+            self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class _Loop:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    @property
+    def running(self) -> bool:
+        return self._loop is not None and not self._forked
+
+    @property
+    def _forked(self) -> bool:
+        """Threads do not survive a fork: in the child there is nothing to wait for, and nothing to stop."""
+        return self._loop is not None and self._pid != os.getpid()
+
+    def start(self) -> None:
+        if self._forked:
+            raise InvalidInput(FORKED)
+        if self._loop is not None:
+            raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What the coroutine returns. If the caller is interrupted, so is the coroutine, and nothing goes on behind its back."""
+        if self._loop is None or threading.current_thread() is self._thread:
+            coroutine.close()
+            raise InvalidInput(
+                "this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`"
+                if self._loop is None
+                else "this is Tickler's own thread, which would wait for itself: call from another"
+            )
+        if self._forked:
+            coroutine.close()
+            raise InvalidInput(FORKED)
+        for_me: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+        async def with_caller() -> Any:
+            hand_over.set(for_me.put)
+            return await coroutine
+
+        future = asyncio.run_coroutine_threadsafe(with_caller(), self._loop)
+        future.add_done_callback(lambda _: for_me.put(None))
+        try:
+            while (work := for_me.get()) is not None:
+                work()
+        except BaseException:
+            future.cancel()
+            wait([future], timeout=INTERRUPTED_S)
+            raise
+        return future.result()

@@ -1,0 +1,187 @@
+"""One SQLite connection on a thread of its own, and what its errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from shlex import quote
+from typing import TypeVar
+
+from tickler.database.callers_thread import on_callers_thread
+from tickler.database.sqlite.open_files import OpenFiles
+from tickler.database.sqlite.space import DEFAULT_LIMITS, Limits, is_full
+from tickler.database.sqlite.write_queue import Turns
+from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
+
+T = TypeVar("T")
+
+# WAL lets readers and one writer work side by side. FULL, because NORMAL may lose a committed claim on power failure, which
+# would fire twice. The rest, with the limits, halves the cost of a claim among millions of rows.
+PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA mmap_size = 4294967296",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class Connection:
+    """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
+
+    def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.path = path if path == ":memory:" else os.path.abspath(path)
+        self.name = name  # what people call this store, for messages
+        self._limits = limits
+        self.wal_bytes = 0  # how much the write-ahead log may take, once it is open
+        self._busy_timeout_s = busy_timeout_s
+        self._thread: ThreadPoolExecutor | None = None
+        self._turns: Turns | None = None
+        self._files: OpenFiles | None = None
+
+    async def open(self, *, may_create: bool = True) -> None:
+        if self._thread is not None:
+            return
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tickler-sqlite")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(self._thread, self._connect, may_create)
+        except BaseException:
+            await self.close()
+            raise
+        self._turns = Turns(self._thread, connection, self._meaning, self._files)
+
+    async def close(self) -> None:
+        thread, self._thread = self._thread, None
+        turns, self._turns = self._turns, None
+        self._files = None
+        if thread is None:
+            return
+        if turns is not None:
+            await turns.close()
+        thread.shutdown(wait=False)
+
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `query` and give back its answer."""
+        return await self._open_turns().read(query)
+
+    async def write(self, work: Callable[[sqlite3.Connection], T], using: object = None) -> T:
+        """Run `work` in a transaction that has the write lock from its start, or in the one that `using` has open."""
+        if using is None:
+            return await self._open_turns().write(work)
+        connection = self._check_using(using)
+        return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
+        if self._files is not None:
+            self._files.check_before_commit()  # another file of the same name is not this store
+        return await asyncio.to_thread(self._translated, work)
+
+    def _open_turns(self) -> Turns:
+        if self._turns is None:
+            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
+        return self._turns
+
+    def _translated(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        except sqlite3.DatabaseError as error:
+            raise self._meaning(error) from error
+
+    def _connect(self, may_create: bool) -> sqlite3.Connection:
+        return self._translated(lambda: self._opened(may_create))
+
+    def _opened(self, may_create: bool) -> sqlite3.Connection:
+        folder = Path(self.path).parent
+        if self.path != ":memory:" and not folder.is_dir():
+            remedy = f"make it with `mkdir -p {quote(str(folder))}`"
+            raise StoreUnavailable(f"{self.name}: there is no folder {str(folder)!r}: {remedy}")
+        if not may_create and self.path != ":memory:" and not Path(self.path).exists():
+            raise SchemaMissing(self.name)  # without leaving an empty file behind
+        connection = sqlite3.connect(self.path, timeout=self._busy_timeout_s, isolation_level=None)
+        try:
+            use_wal(connection)
+            for pragma in PRAGMAS:
+                connection.execute(pragma)
+            self.wal_bytes = self._limits.apply(connection, self.path)
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes -wal and -shm, where they are not there yet
+            self._files = None if self.path == ":memory:" else OpenFiles(self.path, self.name)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_using(self, using: object) -> sqlite3.Connection:
+        if not isinstance(using, sqlite3.Connection):
+            raise InvalidInput(f"using: is a {type(using).__name__}: pass a sqlite3.Connection to this same file")
+        try:
+            joinable = using.in_transaction
+        except sqlite3.ProgrammingError as error:
+            raise InvalidInput(f"using: {error}") from None
+        if not joinable:
+            raise InvalidInput("using: has no transaction open to join: execute 'BEGIN' (or your own first write) before")
+        return using
+
+    def _nested(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+        """A savepoint, so that a write that fails half-way is undone alone."""
+        factories = connection.row_factory, connection.text_factory
+        connection.row_factory, connection.text_factory = None, str
+        try:
+            files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
+            if files != {Path(self.path).resolve()}:
+                raise InvalidInput(f"using: is a connection to another database than {self.name}")
+            if self._files is not None:
+                self._files.check_before_commit()
+            connection.execute("SAVEPOINT tickler")
+            try:
+                connection.execute("DELETE FROM tickler_aside WHERE false")  # waits for the write lock, as a read would not
+                result = work(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK TO tickler")
+                    connection.execute("RELEASE tickler")
+                raise
+            connection.execute("RELEASE tickler")
+            return result
+        finally:
+            connection.row_factory, connection.text_factory = factories
+
+    def _meaning(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.DatabaseError):
+            return error
+        if "no such table: tickler_" in str(error):
+            return SchemaMissing(self.name)
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+            return StoreUnavailable(
+                f"{self.name}: your transaction has read what others changed since: begin with BEGIN IMMEDIATE"
+            )
+        if isinstance(error, sqlite3.ProgrammingError):
+            return InvalidInput(f"using: {error}")
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreUnavailable(
+                f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing was changed: if that is "
+                "your own, pass it as using=; if not, try again, or raise ?timeout="
+            )
+        if is_full(error):
+            return StoreUnavailable(
+                f"{self.name}: the disk is full; nothing was changed: make room on it, or lower ?wal_mb= if the -wal is large"
+            )
+        if code == sqlite3.SQLITE_NOTADB:
+            return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")
+        return StoreUnavailable(f"{self.name}: {error}; nothing was changed")
+
+
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Turning a new file to WAL needs it alone, and SQLite does not wait for that: processes that start together take turns."""
+    for attempt in range(100):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 99:
+                raise
+            threading.Event().wait(0.02)

@@ -1,0 +1,56 @@
+"""Tells those who watch what this worker does, while they do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from tickler.clock import Clock
+from tickler.errors import TicklerError
+from tickler.fires.fires import Claim, Settlement
+from tickler.model.delivery import Outcome
+from tickler.records.activity import MOST_TOLD, Event, event_of, is_watched, tell
+from tickler.records.records import RecordStore
+
+LOOK_S = 3.0  # how often an unwatched worker asks whether somebody watches
+TELL_S = 0.7
+
+log = logging.getLogger("tickler.deliver")
+
+
+class Telling:
+    """Remembers the last attempts of a worker, and writes them down about once a second; nothing while nobody watches."""
+
+    def __init__(self, records: RecordStore, clock: Clock, worker: str) -> None:
+        self._records = records
+        self._clock = clock
+        self._worker = worker
+        self._events: deque[Event] = deque(maxlen=MOST_TOLD)
+        self._number = 0
+        self._watched = False
+
+    def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
+        """Nobody watches rounds."""
+
+    def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
+        if self._watched and settlement.entry is not None:
+            self._number += 1
+            self._events.append(event_of(settlement.entry))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        written, looked_at = 0, float("-inf")
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                if loop.time() - looked_at >= LOOK_S:
+                    looked_at = loop.time()
+                    self._watched = await is_watched(self._records, self._clock.now_ms())
+                if self._number > written:
+                    number = self._number
+                    await tell(self._records, self._worker, number, self._events, self._clock.now_ms())
+                    written = number
+            except TicklerError as error:
+                log.debug("those who watch are not told: %s", error)
+            await asyncio.sleep(TELL_S if self._watched else LOOK_S)

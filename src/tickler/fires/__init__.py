@@ -1,0 +1,1 @@
+"""OWE: fires, from their claim until they are delivered, dead or cancelled."""

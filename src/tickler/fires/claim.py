@@ -1,0 +1,213 @@
+"""The pure middle of `fires.claim`: due rows with their schedules in; claims, fires to open and skips to remember out.
+
+A store selects and locks what is due, makes a `Batch` of it, looks up which of `exclusive` have a fire open, and applies what
+`Batch.open` answers, all in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tickler.errors import InvalidSchedule
+from tickler.fires.fires import Claim, Entry, Fire, fire_id
+from tickler.fires.missed import Occurrences, Skip, occurrences
+from tickler.index.advance import Advance, Problem, advance
+from tickler.index.index import IndexRow
+from tickler.model.policy import Policy
+from tickler.model.schedule import Id, StoredSchedule
+from tickler.model.schedule_json import ReadBody, active_schedule, read_body
+from tickler.when import When
+
+
+class Opened(NamedTuple):
+    """What a claim hands out, the fires it opens (leased, or waiting), and the skips it remembers."""
+
+    claims: list[Claim]
+    fires: list[Fire]
+    entries: list[Entry]
+
+    def claimed(self, opened: Collection[str]) -> list[Claim]:
+        """The claims, as far as their fires were `opened` now: one that was open already is in somebody's hands.
+
+        That happens when an instant comes up again, as after a resume by somebody whose clock is a little behind.
+        """
+        if len(opened) == len(self.fires):
+            return self.claims
+        return [claim for claim in self.claims if claim.fire is None or claim.fire.id in opened]
+
+
+class Owed(msgspec.Struct, frozen=True, gc=False):
+    """A due schedule, and what is owed of it."""
+
+    row: IndexRow
+    schedule: StoredSchedule
+    occurrences: Occurrences
+
+    @property
+    def id(self) -> Id:
+        return self.schedule.id
+
+
+Row = Sequence[Any]  # (handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed), as `advance` takes it
+Stored = tuple[int, int, int, str | bytes]  # (version, created_at, updated_at, body) of the row's schedule
+
+
+class Batch:
+    """Due rows, each with what is stored of its schedule, in the same order.
+
+    Rows whose schedule does not read are among the problems of `advance`. Once what is owed comes to `most`, the rows that follow
+    are left as they are.
+    """
+
+    def __init__(self, rows: Sequence[Row], stored: Sequence[Stored], now_ms: int, most: int | None = None) -> None:
+        self._now_ms = now_ms
+        read = [_read(row, each) for row, each in zip(rows, stored, strict=True)]
+        unread = [each for each in read if isinstance(each, Problem)]
+        if unread:
+            rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, Problem)]
+        self.advance: Advance = advance(rows, now_ms)
+        self.owed = _owed(rows, [each for each in read if not isinstance(each, Problem)], self.advance, now_ms)
+        if most is not None and self.size > most and (kept := _first(self.owed, most)) < len(self.owed):
+            self.owed = self.owed[:kept]
+            ids = {owed.id for owed in self.owed}
+            problems = self.advance.problems
+            self.advance = advance([row for row in rows if (row[1], row[2]) in ids], now_ms)
+            self.advance.problems += problems
+        self.advance.problems += unread
+
+    @property
+    def size(self) -> int:
+        """How much is owed: what a schedule fires, or that it does not."""
+        return sum(_weight(owed) for owed in self.owed)
+
+    @property
+    def exclusive(self) -> list[Id]:
+        """Schedules whose fires may not overlap: the store says which of them have one open."""
+        return [owed.id for owed in self.owed if owed.schedule.policy.overlap != "allow"]
+
+    def open(self, busy: Collection[Id], worker: str, lease_ms: int) -> Opened:
+        """`busy` are those of `exclusive` that have a fire open or waiting."""
+        opened = Opened([], [], [])
+        for owed in self.owed:
+            occurrences = owed.occurrences
+            if len(occurrences.fires) == 1 and owed.schedule.policy.overlap == "allow":
+                self._open_one(owed, occurrences.fires[0], worker, lease_ms, opened)
+            else:
+                self._open_several(owed, owed.id in busy, worker, lease_ms, opened)
+            for skip in occurrences.skips:
+                opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
+        opened.claims.sort(key=_due_at)
+        return opened
+
+    def _open_one(self, owed: Owed, nominal_at: int, worker: str, lease_ms: int, opened: Opened) -> None:
+        schedule, due_at = owed.schedule, nominal_at + owed.row.offset_ms
+        if schedule.policy.delivery == "at-most-once":
+            opened.claims.append(Claim(schedule, nominal_at, None, due_at))
+            return
+        fire = leased_fire(owed.id, nominal_at, self._now_ms, worker, lease_ms)
+        opened.fires.append(fire)
+        opened.claims.append(Claim(schedule, nominal_at, fire, due_at))
+
+    def _open_several(self, owed: Owed, busy: bool, worker: str, lease_ms: int, opened: Opened) -> None:
+        overlap = owed.schedule.policy.overlap
+        overlapping: list[int] = []
+        for nominal_at in owed.occurrences.fires:
+            if overlap == "allow" or not busy:
+                self._open_one(owed, nominal_at, worker, lease_ms, opened)
+                busy = True
+            elif overlap == "wait":
+                opened.fires.append(_waiting(owed.id, nominal_at, self._now_ms))
+            else:
+                overlapping.append(nominal_at)
+        if overlapping:
+            skip = Skip("overlap", overlapping[0], overlapping[-1], len(overlapping))
+            opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
+
+
+def leased_fire(id: Id, nominal_at: int, now_ms: int, worker: str, lease_ms: int) -> Fire:
+    return Fire(
+        id=fire_id(*id, nominal_at),
+        owner=id.owner,
+        key=id.key,
+        nominal_at=nominal_at,
+        opened_at=now_ms,
+        attempt=1,
+        deliver_after=now_ms + lease_ms,
+        worker=worker,
+    )
+
+
+def skip_entry(id: Id, skip: Skip, now_ms: int) -> Entry:
+    return Entry(
+        owner=id.owner,
+        key=id.key,
+        nominal_at=skip.from_at,
+        at=now_ms,
+        happened="skipped",
+        rule=skip.rule,
+        until_at=skip.until_at,
+        count=skip.count,
+    )
+
+
+def _waiting(id: Id, nominal_at: int, now_ms: int) -> Fire:
+    return Fire(id=fire_id(*id, nominal_at), owner=id.owner, key=id.key, nominal_at=nominal_at, opened_at=now_ms, state="waiting")
+
+
+def _read(row: Row, stored: Stored) -> ReadBody | Problem:
+    try:
+        return read_body(stored)
+    except InvalidSchedule as error:
+        return Problem(row, str(error), None)
+
+
+def _first(owed: Sequence[Owed], most: int) -> int:
+    """How many of them come to `most`, or to a little more."""
+    size = 0
+    for number, each in enumerate(owed, 1):
+        size += _weight(each)
+        if size >= most:
+            return number
+    return len(owed)
+
+
+def _weight(owed: Owed) -> int:
+    return len(owed.occurrences.fires) or 1
+
+
+def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: Advance, now_ms: int) -> list[Owed]:
+    """For each claimed row what is owed, computed once for each (expression, zone, instant, policy)."""
+    known: dict[tuple[object, ...], Occurrences] = {}
+    latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
+    owed: list[Owed] = []
+    if result.problems:
+        unread = {id(problem.row) for problem in result.problems}
+        read = [each for row, each in zip(rows, read, strict=True) if id(row) not in unread]
+    for row, each in zip(result.claimed, read, strict=True):
+        schedule = active_schedule(row, each)
+        offset_ms = row.offset_ms
+        nominal_at = row.next_fire_at - offset_ms
+        last_at = latest.get((row.when, offset_ms))
+        if last_at is None:
+            last_at = latest[row.when, offset_ms] = row.when.last_before(now_ms - offset_ms) or 0
+        if row.next_fire_at > now_ms or (last_at <= nominal_at and schedule.policy.missed != "skip"):
+            found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
+        else:
+            found = _late(known, row, schedule.policy, now_ms - offset_ms)
+        owed.append(Owed(row, schedule, found))
+    return owed
+
+
+def _late(known: dict[tuple[object, ...], Occurrences], row: IndexRow, policy: Policy, now_at: int) -> Occurrences:
+    kind = (row.when, row.next_fire_at, row.offset_ms, row.ends_at, policy.missed, policy.grace, policy.max_catchup)
+    found = known.get(kind)
+    if found is None:
+        found = known[kind] = occurrences(row.when, policy, row.nominal_at, now_at, row.ends_at)
+    return found
+
+
+def _due_at(claim: Claim) -> int:
+    return claim.due_at

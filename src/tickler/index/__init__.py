@@ -1,0 +1,1 @@
+"""DUE: the schedule index: which schedules are due right now?"""

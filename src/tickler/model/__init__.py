@@ -1,0 +1,1 @@
+"""WHAT: the values that every other package shares. They do no I/O."""

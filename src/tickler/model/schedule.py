@@ -1,0 +1,199 @@
+"""What a user declares: the source of truth."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from tickler.clock import to_ms
+from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.model.payload import decode_on_access, held_payload
+from tickler.model.policy import DEFAULT_POLICY, Policy
+from tickler.model.revision import Revision
+from tickler.model.target import Target, read_target
+from tickler.when import KINDS, At, Unreadable, When, parse_when
+
+LONGEST_NAME_BYTES = 512
+
+State = Literal["active", "paused", "finished", "unreadable", "unindexed"]
+
+
+class Id(NamedTuple):
+    """Who a schedule belongs to, and its name there: together its identity."""
+
+    owner: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.owner}/{self.key}"
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
+    """A schedule of an owner's. `when` is a When, or text read with `tz`; `target` a value or a URL.
+
+    Who claims and dispatches by themselves leaves `target` out. Bounds are inclusive, and given as milliseconds or aware
+    datetimes. A schedule that is `enabled` and could never fire is refused when it is put.
+    """
+
+    owner: str
+    key: str
+    when: When
+    tz: str = None  # type: ignore[assignment]  # not given; the zone of `when` from __post_init__ on
+    target: Target | None = None
+    payload: object = None
+    policy: Policy = DEFAULT_POLICY
+    starts_at: int | None = None
+    ends_at: int | None = None
+    delete_after: bool = None  # type: ignore[assignment]  # once it is finished and delivered; not given means: if it is an At
+    enabled: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            owner: str,
+            key: str,
+            when: When | str,
+            tz: str | None = None,
+            target: Target | str | None = None,
+            payload: object = None,
+            policy: Policy = DEFAULT_POLICY,
+            starts_at: int | datetime | None = None,
+            ends_at: int | datetime | None = None,
+            delete_after: bool | None = None,
+            enabled: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        check_name("owner", self.owner)
+        check_name("key", self.key)
+        force_setattr(self, "when", _read_when(self.when, self.tz))
+        force_setattr(self, "tz", self.when.tz)
+        force_setattr(self, "target", read_target(self.target))
+        force_setattr(self, "starts_at", _read_bound("starts_at", self.starts_at))
+        force_setattr(self, "ends_at", _read_bound("ends_at", self.ends_at))
+        if self.delete_after is None:
+            force_setattr(self, "delete_after", isinstance(self.when, At))
+        self._check()
+
+    def _check(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise InvalidSchedule("policy", f"is a {type(self.policy).__name__}: pass a Policy")
+        if not isinstance(self.enabled, bool):
+            raise InvalidSchedule("enabled", f"{self.enabled!r} is neither True nor False")
+        if not isinstance(self.delete_after, bool):
+            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is neither True nor False")
+        if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
+            raise InvalidSchedule("ends_at", "lies before starts_at: swap them, or leave one out")
+        if not self.policy.spread:
+            return
+        shortest_ms = self.when.shortest_interval_ms()
+        if shortest_ms is not None and self.policy.spread >= timedelta(milliseconds=shortest_ms):
+            raise InvalidSchedule(
+                "policy.spread", f"must be shorter than {shortest_ms / 1000:g} s, the shortest interval of {str(self.when)!r}"
+            )
+
+    @property
+    def id(self) -> Id:
+        return tuple.__new__(Id, (self.owner, self.key))  # asked for often, and three times as fast as Id(…)
+
+    def offset_ms(self) -> int:
+        """How far `spread` moves this schedule's fires: the same for its whole life, uniform over schedules."""
+        if not self.policy.spread:
+            return 0
+        spread_ms = max(self.policy.spread // timedelta(milliseconds=1), 1)
+        digest = hashlib.blake2b(f"{self.owner}\0{self.key}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest) % spread_ms
+
+
+decode_on_access(Schedule)
+
+
+class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
+    """A schedule as the store has it, with what the store knows of it.
+
+    `state`: *active* is in the index; *paused* is not enabled; *finished* has no instant left; *unreadable* was set aside
+    with a `reason`; *unindexed* should be in the index and is not: put it again.
+    """
+
+    version: int
+    created_at: int
+    updated_at: int
+    state: State
+    next_fire_at: int | None = None
+    reason: str | None = None
+    newer: bool = False  # written by a newer version with more in it than is shown here: it can be deleted, not changed
+
+    def __post_init__(self) -> None:
+        """It was checked when it was put; `declared` checks again."""
+        if self.tz is not self.when.tz:
+            force_setattr(self, "tz", self.when.tz)
+        if self.delete_after is None:
+            force_setattr(self, "delete_after", isinstance(self.when, At))
+
+    @property
+    def revision(self) -> Revision:
+        """What `update`, `pause`, `resume` and `delete` take as `version`, so that nothing else is changed than what was read."""
+        return Revision(self.version, self.created_at)
+
+    def declared(self) -> Schedule:
+        """Only what the user declared."""
+        return Schedule(**declared_fields(self))
+
+
+def declared_fields(schedule: Schedule) -> dict[str, Any]:
+    """What the user declared, as `Schedule` takes it; a payload that nobody has looked at stays undecoded."""
+    fields = {name: getattr(schedule, name) for name in Schedule.__struct_fields__ if name != "payload"}
+    return fields | {"payload": held_payload(schedule)}
+
+
+def check_name(field: str, name: object) -> None:
+    """Refuse what cannot be an owner or a key."""
+    if not isinstance(name, str):
+        raise InvalidSchedule(field, f"is a {type(name).__name__}: pass text")
+    if not name:
+        raise InvalidSchedule(field, "is empty: give it a name")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidSchedule(field, "has half a surrogate pair in it, which is no text") from None
+    if size > LONGEST_NAME_BYTES:
+        raise InvalidSchedule(field, f"has {size} bytes: {LONGEST_NAME_BYTES} are allowed")
+    if not name.isprintable() and any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
+        raise InvalidSchedule(field, f"{name!r} has control characters in it: leave them out")
+
+
+def checked_id(owner: str, key: str) -> Id:
+    check_name("owner", owner)
+    check_name("key", key)
+    return Id(owner, key)
+
+
+def _read_when(when: object, tz: object) -> When:
+    if type(when) in (*KINDS, Unreadable) and isinstance(when, When):
+        if tz not in (None, when.tz):
+            raise InvalidSchedule("tz", f"{tz!r} differs from the zone of {when!r}: leave tz out, or make them equal")
+        return when
+    if isinstance(when, str):
+        if tz is not None and not isinstance(tz, str):
+            raise InvalidSchedule("tz", f"is a {type(tz).__name__}: pass a zone's name such as 'Europe/Paris'")
+        return parse_when(when, tz)
+    if isinstance(when, timedelta):
+        raise InvalidSchedule("when", f"is a timedelta: write Every(seconds={when / timedelta(seconds=1):.15g})")
+    if isinstance(when, datetime):
+        raise InvalidSchedule("when", "is a datetime: write At(…) around it")
+    raise InvalidSchedule("when", f"is a {type(when).__name__}: pass a Cron, Weekly, At or Every, or text such as '0 9 * * tue'")
+
+
+def _read_bound(name: str, bound: int | datetime | None) -> int | None:
+    if bound is None:
+        return None
+    try:
+        return to_ms(bound, name)
+    except InvalidInput as error:
+        raise InvalidSchedule(name, str(error).removeprefix(f"{name}: ")) from None

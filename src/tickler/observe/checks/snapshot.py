@@ -1,0 +1,85 @@
+"""How a store stands: all that the quick checks judge, by a bounded number of bounded queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from tickler.clock import Clock, SystemClock
+from tickler.fires.fires import Due, Fire
+from tickler.index.index import SetAside
+from tickler.index.row_reports import KIND as OUTDATED
+from tickler.records.records import RecordStore
+from tickler.records.worker_status import WORKING, WorkerReport, workers
+from tickler.stores.store import ChecksStorage, StorageProblem, Store
+from tickler.when import tzdata_version
+
+MOST_COUNTED = 500
+PATIENCE_MS = 10_000  # what is due for less than this may be about to be claimed
+PRUNED_AFTER_MS = 3_600_000  # workers prune every minute
+
+
+class Zones(msgspec.Struct, frozen=True):
+    """Releases of the time zone database: the newest that was used with the store, and this machine's."""
+
+    store: str
+    here: str
+
+    @property
+    def is_older_here(self) -> bool:
+        releases = [re.fullmatch(r"\d{4}[a-z]+", each) for each in (self.here, self.store)]
+        return all(releases) and self.here < self.store
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Lists hold one more than `MOST_COUNTED` at most."""
+
+    now_ms: int
+    clock_offset_ms: int  # the store's time less this machine's
+    workers: Sequence[WorkerReport]
+    next_at: int | None  # when something is to be taken next
+    due: Sequence[Due]  # that nobody has taken in time, earliest first
+    outdated: Sequence[str]  # workers
+    zones: Zones
+    set_aside: Sequence[SetAside]
+    dead: Sequence[Fire]
+    expired: int  # entries of the history that should have gone
+    storage: StorageProblem | None
+
+    @property
+    def alive(self) -> list[WorkerReport]:
+        return [worker for worker in self.workers if worker.is_alive(self.now_ms)]
+
+    @property
+    def working(self) -> list[WorkerReport]:
+        return [worker for worker in self.alive if worker.doing == WORKING]
+
+    @property
+    def late_ms(self) -> int:
+        """For how long the earliest has been due; 0 when nothing is late."""
+        return self.now_ms - self.due[0].at if self.due else 0
+
+
+async def look(store: Store, clock: Clock) -> Standing:
+    now_ms, most = clock.now_ms(), MOST_COUNTED + 1
+    return Standing(
+        now_ms=now_ms,
+        clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
+        workers=await workers(store.records, now_ms),
+        next_at=await store.fires.next_at(),
+        due=await store.fires.peek(now_ms - PATIENCE_MS, most),
+        outdated=[record.name for record in await store.records.list(OUTDATED, now_ms=now_ms, limit=most)],
+        zones=await zones(store.records, now_ms),
+        set_aside=await store.index.set_aside(most),
+        dead=await store.fires.list(state="dead", id=None, owner=None, after=None, limit=most),
+        expired=await store.fires.count_expired(now_ms - PRUNED_AFTER_MS, most),
+        storage=await store.storage_problem() if isinstance(store, ChecksStorage) else None,
+    )
+
+
+async def zones(records: RecordStore, now_ms: int) -> Zones:
+    recorded = await records.get("store", "tzdata", now_ms=now_ms)
+    known = recorded.value.get("version", "") if recorded is not None and isinstance(recorded.value, dict) else ""
+    return Zones(str(known), tzdata_version())

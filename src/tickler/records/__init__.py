@@ -1,0 +1,1 @@
+"""ASIDE: small named values with compare-and-set and expiry."""

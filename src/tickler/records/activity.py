@@ -1,0 +1,78 @@
+"""What workers have just done, for those who watch: told through the store, and only while somebody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tickler.fires.fires import Entry, Happened
+from tickler.records.records import RecordStore, value_of
+
+KIND = "recent"
+WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers
+WATCHED_MS = 15_000
+KEPT_MS = 60_000
+MOST_TOLD = 50
+MOST_WORKERS = 200
+LONGEST_DETAIL = 300
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An attempt, as it is told to those who watch: what the history will say of it, without the answer."""
+
+    owner: str
+    key: str
+    fire_id: str | None = None
+    nominal_at: int
+    at: int
+    attempt: int
+    happened: Happened
+    status: int = 0
+    duration_ms: int = 0
+    detail: str | None = None
+    gave_up: bool = False
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The last events of a worker; `number` is how many there were before and with them."""
+
+    number: int
+    events: list[Event]
+
+
+def event_of(entry: Entry) -> Event:
+    return Event(
+        owner=entry.owner,
+        key=entry.key,
+        fire_id=entry.fire_id,
+        nominal_at=entry.nominal_at,
+        at=entry.at,
+        attempt=entry.attempt,
+        happened=entry.happened,
+        status=entry.status or 0,
+        duration_ms=entry.duration_ms or 0,
+        detail=None if entry.detail is None else entry.detail[:LONGEST_DETAIL],
+        gave_up=entry.gave_up,
+    )
+
+
+async def watch(records: RecordStore, now_ms: int) -> None:
+    """Say that somebody watches, for a quarter of a minute."""
+    await records.put(KIND, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
+
+
+async def is_watched(records: RecordStore, now_ms: int) -> bool:
+    return await records.get(KIND, WATCHED, now_ms=now_ms) is not None
+
+
+async def tell(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
+    value = msgspec.json.encode(Told(number, list(events)[-MOST_TOLD:]))
+    await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + KEPT_MS)
+
+
+async def told(records: RecordStore, now_ms: int) -> dict[str, Told]:
+    """By worker."""
+    found = await records.list(KIND, now_ms=now_ms, limit=MOST_WORKERS)
+    values = {record.name: value_of(record, Told) for record in found if record.name != WATCHED}
+    return {worker: heard for worker, heard in values.items() if heard is not None}

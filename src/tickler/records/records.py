@@ -1,0 +1,140 @@
+"""ASIDE: the contract of small named records with compare-and-set and expiry.
+
+Workers, tokens, idempotency keys, settings and facts about the store itself live here, each under its kind.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from tickler.clock import Clock, to_ms
+from tickler.errors import InvalidInput
+from tickler.index.index import check_limit
+from tickler.model.schedule import check_name
+
+LARGEST_VALUE_BYTES = 64 * 1024
+OWN_KINDS = (
+    "store",
+    "zone",
+    "outdated",
+    "secret",
+    "worker",
+    "token",
+    "audit",
+    "server",
+    "idempotency",
+    "recent",
+    "forecast",
+    "copy",
+)
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A named value. `version` counts its writes from 1; after `expires_at` it is absent."""
+
+    kind: str
+    name: str
+    value: object
+    version: int
+    expires_at: int | None = None
+
+
+class RecordStore(Protocol):
+    """Keeps JSON values by kind and name. An expired record is absent in every answer, pruned or not."""
+
+    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None: ...
+
+    async def put(
+        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+    ) -> int:
+        """Write encoded JSON; the new version.
+
+        With `expected`, only if that is the version there, 0 meaning that there must be none; `VersionConflict` otherwise.
+        """
+
+    async def delete(self, kind: str, name: str) -> bool:
+        """Whether there was one."""
+
+    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
+        """Records of a kind whose name is greater than `after`, by name."""
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        """Remove up to `limit` records that expired by then; how many."""
+
+
+class Records:
+    """What callers use: checks and encodes what it is given, and knows the time."""
+
+    def __init__(self, store: RecordStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def get(self, kind: str, name: str) -> Record | None:
+        _check(kind, name)
+        return await self._store.get(kind, name, now_ms=self._clock.now_ms())
+
+    async def put(
+        self, kind: str, name: str, value: object, *, expires_at: int | datetime | None = None, expected: int | None = None
+    ) -> Record:
+        _check_writable(kind, name)
+        if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int) or not 0 <= expected < 1 << 63):
+            raise InvalidInput(
+                f"expected: {expected!r} is no version: pass that of the record as you have read it, or 0 for none"
+            )
+        until = None if expires_at is None else to_ms(expires_at, "expires_at")
+        version = await self._store.put(
+            kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=until, expected=expected
+        )
+        return Record(kind, name, value, version, until)
+
+    async def delete(self, kind: str, name: str) -> bool:
+        _check_writable(kind, name)
+        return await self._store.delete(kind, name)
+
+    async def list(self, kind: str, *, after: str = "", limit: int = 100) -> list[Record]:
+        check_name("kind", kind)
+        if after != "":
+            check_name("after", after)
+        return await self._store.list(kind, now_ms=self._clock.now_ms(), after=after, limit=check_limit(limit))
+
+    async def prune(self) -> int:
+        return await self._store.prune(self._clock.now_ms())
+
+
+def value_of(record: Record, kind: type[T]) -> T | None:
+    """Its value; None where that is none of this kind, as what a newer version wrote may be: that must not hide the others."""
+    try:
+        return msgspec.convert(record.value, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _check(kind: str, name: str) -> None:
+    check_name("kind", kind)
+    check_name("name", name)
+
+
+def _check_writable(kind: str, name: str) -> None:
+    _check(kind, name)
+    if kind in OWN_KINDS or kind.startswith("audit-"):
+        raise InvalidInput(f"kind: {kind!r} is Tickler's own: use another")
+
+
+def _encode(value: object) -> bytes:
+    try:
+        encoded = msgspec.json.encode(value)
+        survives = msgspec.json.decode(encoded) == value
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidInput(f"value: does not fit into JSON: {error}") from None
+    if not survives:
+        raise InvalidInput(
+            "value: is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
+        )
+    if len(encoded) > LARGEST_VALUE_BYTES:
+        raise InvalidInput(f"value: has {len(encoded)} bytes: {LARGEST_VALUE_BYTES} are allowed")
+    return encoded

@@ -1,0 +1,1 @@
+"""KEEP: schedules, as users declare them. Read `schedules.py` for what callers use."""

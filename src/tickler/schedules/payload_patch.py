@@ -1,0 +1,71 @@
+"""What a patch makes of a payload. To merge long ones takes long, so that is done between two looks at the store, on a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tickler.database.pacing import LONG_BYTES
+from tickler.model.payload import RawPayload, held_payload
+from tickler.model.schedule import StoredSchedule
+from tickler.model.schedule_json import LARGEST_PAYLOAD_BYTES, encoded_payload
+from tickler.schedules.merge_patch import merge_patch
+
+MAX_PATCH_BYTES = 4 * LARGEST_PAYLOAD_BYTES  # to remove a name takes more bytes than to have it
+
+
+def encoded_patch(patch: Mapping[str, object]) -> dict[str, object]:
+    """A patch with its payload as JSON, whose length is known. `InvalidSchedule` when that is not plain JSON."""
+    fields = dict(patch)
+    if "payload" in fields:
+        max_bytes = MAX_PATCH_BYTES if isinstance(fields["payload"], Mapping) else LARGEST_PAYLOAD_BYTES
+        fields["payload"] = encoded_payload(fields["payload"], max_bytes)
+    return fields
+
+
+class PayloadPatch:
+    """The payload of a schedule that an `encoded_patch` is applied to."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self._is_named = "payload" in fields
+        self._patch = encoded_payload(fields.get("payload"))
+        self._stored: RawPayload | None = None
+        self._is_merged = False
+        self.payload: RawPayload | None = None
+
+    def is_ready(self, current: StoredSchedule) -> bool:
+        """Whether `payload` is what `current` gets. Where it is false, `merge` takes long: run it on a thread, and ask again."""
+        stored = encoded_payload(held_payload(current))
+        if not (self._is_merged and _same(stored, self._stored)):
+            self._stored, self._is_merged = stored, False
+            if self._is_object_patch and _length(stored) + _length(self._patch) > LONG_BYTES:
+                return False
+            self.merge()
+        return True
+
+    def merge(self) -> None:
+        """Into what was stored when `is_ready` was asked."""
+        if not self._is_named:
+            self.payload = self._stored
+        elif self._is_object_patch:
+            before = self._stored.read() if self._stored is not None and _is_object(self._stored) else None
+            assert self._patch is not None
+            self.payload = encoded_payload(merge_patch(before, self._patch.read()))
+        else:
+            self.payload = self._patch
+        self._is_merged = True
+
+    @property
+    def _is_object_patch(self) -> bool:
+        return self._patch is not None and _is_object(self._patch)
+
+
+def _is_object(payload: RawPayload) -> bool:
+    return bytes(memoryview(payload.json)[:1]) == b"{"
+
+
+def _length(payload: RawPayload | None) -> int:
+    return 0 if payload is None else len(payload.json)
+
+
+def _same(one: RawPayload | None, other: RawPayload | None) -> bool:
+    return (None if one is None else bytes(one.json)) == (None if other is None else bytes(other.json))

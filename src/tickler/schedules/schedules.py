@@ -1,0 +1,451 @@
+"""KEEP: the collection of schedules, and the contract of what keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from tickler.clock import Clock
+from tickler.database.pacing import Aside
+from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
+from tickler.fires.fires import KEPT_MS
+from tickler.model.revision import Expected, check_expected, check_version
+from tickler.model.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
+from tickler.model.target import HttpTarget
+from tickler.schedules import write as changes
+from tickler.schedules.merge_patch import patched
+from tickler.schedules.payload_patch import PayloadPatch, encoded_patch
+from tickler.schedules.removed_fields import removed_fields
+from tickler.schedules.write import Change, Removal
+from tickler.webhooks.encryption import Sealer
+
+MOST_LISTED = 1_000
+
+Stored = Mapping[Id, StoredSchedule]
+Decide = Callable[[Stored], Sequence[Change | Removal]]
+
+
+class ScheduleStore(Protocol):
+    """Keeps schedules and their index rows in step.
+
+    Every write is *read, decide, apply* in one transaction: what `decide` is shown cannot change before its answer is
+    applied, and schedule and index row change together or not at all. `decide` does no I/O but look at a clock, which is
+    why it is asked only when all locks are held, and may be asked again after a lost race. What it raises leaves
+    everything as it was. `using` is a connection of the caller's with a transaction open: the write joins it, and is
+    undone alone if it fails.
+    """
+
+    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        """Let `decide` see those of `ids` that exist, and apply what it answers."""
+
+    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
+        """The same, with all schedules of an owner."""
+
+    async def get(self, id: Id) -> StoredSchedule | None: ...
+
+    async def list(
+        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
+    ) -> list[StoredSchedule]:
+        """Schedules after `after`, ordered by owner and key as UTF-8 bytes; with `failing`, those that have a dead fire.
+
+        Those are found by way of the dead fires: what is sound costs nothing.
+        """
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some schedules, and the cursor with which the following ones are asked for; None at the end."""
+
+    items: list[StoredSchedule]
+    next: str | None
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What `declare` did to an owner's schedules, by key."""
+
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+    kept: list[str]
+
+
+class Written(NamedTuple):
+    """A schedule as it is stored now, and as it was before; None where there was none."""
+
+    schedule: StoredSchedule
+    before: StoredSchedule | None
+
+    @property
+    def is_new(self) -> bool:
+        return self.before is None
+
+    @property
+    def is_changed(self) -> bool:
+        """False where what was declared is what was stored already: then nothing was written."""
+        return self.schedule is not self.before
+
+    @property
+    def removed(self) -> list[str]:
+        """The fields that it had before and has no longer, such as "target" or "policy.attempts"; "paused" if it was."""
+        return [] if self.before is None else removed_fields(self.before, self.schedule)
+
+
+def _anything(schedule: Schedule) -> None:
+    """Every schedule may be put."""
+
+
+class Schedules:
+    """What callers use: checks what it is given, knows the time, and decides; the store applies.
+
+    Every write takes `using=`: a connection of your own with a transaction open, which the write joins.
+    """
+
+    def __init__(self, store: ScheduleStore, clock: Clock, *, sealer: Sealer | None = None, kept_ms: int = KEPT_MS) -> None:
+        self._store = store
+        self._clock = clock
+        self._sealer = sealer or Sealer()
+        self._kept_ms = kept_ms  # how long the history keeps what was cancelled
+
+    async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
+        """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
+        return (await self.write(schedule, using=using)).schedule
+
+    async def write(self, schedule: Schedule, *, version: Expected | None = None, using: object = None) -> Written:
+        """Put, or with a `version` update; and say what was there before."""
+        declared = _checked(schedule)
+        if version is not None:
+            check_version(version)
+        before: StoredSchedule | None = None
+
+        def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+            nonlocal before
+            before = current
+            if version is not None:
+                check_expected(str(declared.id), version, None if current is None else current.revision)
+            return self._put(declared, current, now_ms)
+
+        stored = await self._change_one(declared.id, decide, using)
+        return Written(stored, before)
+
+    async def patch(
+        self,
+        owner: str,
+        key: str,
+        fields: Mapping[str, object],
+        *,
+        version: Expected | None = None,
+        check: Callable[[Schedule], None] = _anything,
+        aside: Aside = asyncio.to_thread,
+        using: object = None,
+    ) -> Written:
+        """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
+
+        A patch that changes nothing writes nothing: the version stays, and the outcome is not `is_changed`.
+        `ScheduleNotFound` when there is no such schedule. A patch that moves the target to another host has to name the headers
+        and the secret that are stored with it again, or None for them. `check` sees the outcome, and raises what forbids it.
+        `aside` runs what takes long, such as merging long payloads.
+        """
+        id = checked_id(owner, key)
+        if not isinstance(fields, Mapping):
+            raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with the fields to change")
+        encoded = encoded_patch(fields)
+        payload = PayloadPatch(encoded)
+        before: StoredSchedule | None = None
+        is_ready = False
+
+        def decide(current: StoredSchedule, now_ms: int) -> Change | None:
+            nonlocal before, is_ready
+            before, is_ready = current, payload.is_ready(current)
+            if not is_ready:
+                return None
+            declared = patched(current, encoded, payload.payload, self._sealer)
+            check(declared)
+            return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
+
+        while True:  # again only if somebody else has changed the payload while it was merged
+            stored = await self._change_one(id, _existing(id, decide, version), using)
+            if is_ready:
+                return Written(stored, before)
+            await aside(payload.merge)
+
+    async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
+        """Put them all, or none: everything is checked before the first write, and an error names the position.
+
+        How many were new or differed from what was stored.
+        """
+        declared = _checked_all(schedules)
+        ids = _distinct(declared)
+        written = 0
+
+        def decide(stored: Stored) -> list[Change]:
+            nonlocal written
+            made = [change for change in self._puts(declared, ids, stored) if change is not None]
+            written = len(made)
+            return made
+
+        if declared:
+            await self._store.change(ids, decide, using=using)
+        return written
+
+    async def update(self, schedule: Schedule, *, version: Expected, using: object = None) -> StoredSchedule:
+        """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise.
+
+        A version counts from 1 again when its schedule was deleted and put anew: the `revision` of what was read tells them
+        apart. Of several revisions, one has to be there.
+        """
+        check_version(version)
+        return (await self.write(schedule, version=version, using=using)).schedule
+
+    async def pause(
+        self, owner: str, key: str, *, reason: str | None = None, version: Expected | None = None, using: object = None
+    ) -> StoredSchedule:
+        """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule.
+
+        The `reason` is kept with it until it is resumed or put again. With a `version`, only if that is what is stored:
+        `VersionConflict` otherwise.
+        """
+        pause = partial(changes.pause, reason=reason)
+        id = checked_id(owner, key)
+        return await self._change_one(id, _existing(id, pause, version), using)
+
+    async def resume(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> StoredSchedule:
+        """Fire again, from now: what lay in between was not missed. Nothing happens when it is not paused.
+
+        `NeverFires` when nothing lies ahead any more. With a `version`, only if that is what is stored.
+        """
+        id = checked_id(owner, key)
+        return await self._change_one(id, _existing(id, changes.resume, version), using)
+
+    async def delete(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> bool:
+        """Remove it; whether there was one. With a `version`, only if that is what is stored: `VersionConflict` otherwise."""
+        found = False
+        if version is not None:
+            check_version(version)
+
+        def decide(stored: Stored) -> Sequence[Removal]:
+            nonlocal found
+            found = bool(stored)
+            if version is not None:
+                for each in stored.values():
+                    check_expected(str(each.id), version, each.revision)
+            return self._removals(stored)
+
+        await self._store.change([checked_id(owner, key)], decide, using=using)
+        return found
+
+    async def pause_all(self, owner: str, *, using: object = None) -> int:
+        """Pause every schedule of the owner; how many were not paused before."""
+
+        def decide(stored: Stored) -> list[Change]:
+            now_ms = self._clock.now_ms()
+            return [change for each in stored.values() if (change := changes.pause(each, now_ms))]
+
+        return await self._change_owner(owner, decide, using)
+
+    async def delete_all(self, owner: str, *, using: object = None) -> int:
+        """Delete every schedule of the owner; how many there were."""
+        return await self._change_owner(owner, self._removals, using)
+
+    async def declare(self, owner: str, schedules: Iterable[Schedule], *, using: object = None) -> Declared:
+        """Make the owner's schedules exactly these: for static schedules, declared in code and applied at every start.
+
+        What has not changed is not touched. One whose last instant has passed is kept as finished, not refused: the code
+        that declares it stays the same.
+        """
+        check_name("owner", owner)
+        declared = _checked_all(schedules)
+        ids = _distinct(declared)
+        for position, id in enumerate(ids):
+            if id.owner != owner:
+                raise InvalidSchedule("owner", f"{id.owner!r} is not {owner!r}, whose schedules are declared here", position)
+        wanted = set(ids)
+        report = Declared([], [], [], [])
+
+        def decide(stored: Stored) -> list[Change | Removal]:
+            nonlocal report
+            puts = list(self._puts(declared, ids, stored, finished_is_fine=True))
+            gone = [id for id in stored if id not in wanted]
+            report = Declared(
+                added=[id.key for id in ids if id not in stored],
+                changed=[id.key for id, change in zip(ids, puts, strict=True) if change and id in stored],
+                removed=[id.key for id in gone],
+                kept=[id.key for id, change in zip(ids, puts, strict=True) if change is None],
+            )
+            return [*(change for change in puts if change), *self._removals(gone)]
+
+        await self._store.change_owner(owner, decide, using=using)
+        return report
+
+    async def get(self, owner: str, key: str) -> StoredSchedule | None:
+        return await self._store.get(checked_id(owner, key))
+
+    async def list(
+        self,
+        *,
+        owner: str | None = None,
+        key_prefix: str | None = None,
+        state: State | None = None,
+        failing: bool = False,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`.
+
+        With `key_prefix`, those of the owner whose keys begin so; with `failing`, those that have a dead fire.
+        """
+        if owner is not None:
+            check_name("owner", owner)
+        if state is not None and state not in get_args(State):
+            raise InvalidInput(f"state: {state!r} is not one of {', '.join(get_args(State))}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
+            raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MOST_LISTED}")
+        start = None if after is None else _read_cursor(after)
+        if key_prefix is not None:
+            if owner is None:
+                raise InvalidInput("key_prefix: goes with owner: name whose keys they are")
+            with_prefix = self._failing_with_prefix if failing else self._with_prefix
+            found: Sequence[StoredSchedule] = await with_prefix(checked_id(owner, key_prefix), state, start, limit + 1)
+        else:
+            found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1, failing=failing)
+        items = [*found[:limit]]
+        return Page(items, cursor_after(items[-1].id) if len(found) > limit else None)
+
+    async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
+        """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
+        found = []
+        if after is None and (exact := await self._store.get(prefix)) is not None and state in (None, exact.state):
+            found.append(exact)
+        start = prefix if after is None or after.key < prefix.key else after
+        found += await self._store.list(owner=prefix.owner, state=state, after=start, limit=limit)
+        return [each for each in found[:limit] if each.key.startswith(prefix.key)]
+
+    async def _failing_with_prefix(
+        self, prefix: Id, state: State | None, after: Id | None, limit: int
+    ) -> Sequence[StoredSchedule]:
+        """From all of the owner's that fail, which are few."""
+        found: list[StoredSchedule] = []
+        while len(found) < limit:
+            page = await self._store.list(owner=prefix.owner, state=state, after=after, limit=MOST_LISTED, failing=True)
+            found += [each for each in page if each.key.startswith(prefix.key)]
+            if len(page) < MOST_LISTED:
+                break
+            after = page[-1].id
+        return found[:limit]
+
+    def _put(
+        self,
+        declared: Schedule,
+        current: StoredSchedule | None,
+        now_ms: int,
+        *,
+        finished_is_fine: bool = False,
+        reason: str | None = None,
+    ) -> Change | None:
+        """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
+        if isinstance(declared.target, HttpTarget):
+            before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
+            sealed = self._sealer.seal_target(declared.target, declared.owner, before)
+            declared = declared if sealed is declared.target else replace(declared, target=sealed)
+        return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine, reason=reason)
+
+    def _puts(
+        self, declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, *, finished_is_fine: bool = False
+    ) -> Iterator[Change | None]:
+        now_ms = self._clock.now_ms()
+        position = 0
+        try:
+            for position, schedule in enumerate(declared):
+                yield self._put(schedule, stored.get(ids[position]), now_ms, finished_is_fine=finished_is_fine)
+        except (InvalidSchedule, NeverFires) as error:
+            raise error.at(position) from None
+
+    def _removals(self, ids: Iterable[Id]) -> Sequence[Removal]:
+        now_ms = self._clock.now_ms()
+        return [Removal(id, now_ms, now_ms + self._kept_ms) for id in ids]
+
+    async def _change_one(
+        self, id: Id, decide_one: Callable[[StoredSchedule | None, int], Change | None], using: object
+    ) -> StoredSchedule:
+        result: StoredSchedule | None = None
+
+        def decide(stored: Stored) -> list[Change]:
+            nonlocal result
+            current = stored.get(id)
+            change = decide_one(current, self._clock.now_ms())
+            result = current if change is None else change.stored(current)
+            return [] if change is None else [change]
+
+        await self._store.change([id], decide, using=using)
+        assert result is not None
+        return result
+
+    async def _change_owner(self, owner: str, decide: Decide, using: object) -> int:
+        check_name("owner", owner)
+        count = 0
+
+        def counted(stored: Stored) -> Sequence[Change | Removal]:
+            nonlocal count
+            decided = decide(stored)
+            count = len(decided)
+            return decided
+
+        await self._store.change_owner(owner, counted, using=using)
+        return count
+
+
+def _existing(
+    id: Id, change: Callable[[StoredSchedule, int], Change | None], version: Expected | None
+) -> Callable[[StoredSchedule | None, int], Change | None]:
+    if version is not None:
+        check_version(version)
+
+    def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+        if current is None:
+            raise ScheduleNotFound(*id)
+        if version is not None:
+            check_expected(str(id), version, current.revision)
+        return change(current, now_ms)
+
+    return decide
+
+
+def _checked(schedule: object, position: int | None = None) -> Schedule:
+    if type(schedule) is Schedule:
+        return schedule
+    if isinstance(schedule, StoredSchedule):
+        return schedule.declared()
+    raise InvalidSchedule("schedule", f"is a {type(schedule).__name__}: pass a Schedule", position)
+
+
+def _checked_all(schedules: Iterable[object]) -> list[Schedule]:
+    return [_checked(schedule, position) for position, schedule in enumerate(schedules)]
+
+
+def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
+    ids = [schedule.id for schedule in schedules]
+    if len(set(ids)) < len(ids):
+        first: dict[Id, int] = {}
+        for position, id in enumerate(ids):
+            if first.setdefault(id, position) != position:
+                raise InvalidSchedule("key", f"{id} is also schedule {first[id]}: leave one of them out", position)
+    return ids
+
+
+def cursor_after(id: Id) -> str:
+    """With which `list` goes on behind that place."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(id)).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> Id:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        owner, key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=tuple[str, str])
+        return checked_id(owner, key)
+    except (binascii.Error, msgspec.MsgspecError, ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page") from None

@@ -1,0 +1,61 @@
+"""Who did what, remembered by whatever does it for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from tickler.errors import TicklerError
+from tickler.server.context import Asked, caller, service_of
+
+MOST_OWNERS = 1_000  # that are told of one deed to all of them
+TOGETHER = 50
+
+log = logging.getLogger("tickler.server")
+
+
+class Touched:
+    """How much was done to whose, of the first so many owners."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.more = False
+
+    def add(self, owner: str, count: int = 1) -> None:
+        if owner in self.counts or len(self.counts) < MOST_OWNERS:
+            self.counts[owner] = self.counts.get(owner, 0) + count
+        else:
+            self.more = True
+
+
+async def note(request: Asked, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None) -> None:
+    """After the deed: it was done, which whoever asked has to know, also if it cannot be remembered."""
+    try:
+        await _note(request, did, owner, key, detail)
+    except TicklerError as error:
+        _say_forgotten(request, did, error)
+
+
+async def note_of_many(request: Asked, did: str, touched: Touched, detail: str) -> None:
+    """Of what was done to many owners at once: for all, and for each of them, who sees nothing but their own."""
+    owners = list(touched.counts)
+    try:
+        if len(owners) < 2:
+            await _note(request, did, owners[0] if owners else caller(request).owner, None, detail)
+            return
+        number = f"more than {MOST_OWNERS:,} owners, of whom the first are told" if touched.more else f"{len(owners):,} owners"
+        await _note(request, did, None, None, f"{detail}, of {number}")
+        for start in range(0, len(owners), TOGETHER):
+            some = owners[start : start + TOGETHER]
+            await asyncio.gather(*(_note(request, did, owner, None, f"{touched.counts[owner]:,} of theirs") for owner in some))
+    except TicklerError as error:
+        _say_forgotten(request, did, error)
+
+
+async def _note(request: Asked, did: str, owner: str | None, key: str | None, detail: str | None) -> None:
+    who, audit = caller(request), service_of(request).tickler.audit
+    await audit.note(who.name, did, owner=owner, key=key, detail=detail, token_id=who.token_id)
+
+
+def _say_forgotten(request: Asked, did: str, error: TicklerError) -> None:
+    log.warning("that %s has %s something could not be remembered: %s", caller(request).name, did, error)

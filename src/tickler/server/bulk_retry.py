@@ -1,0 +1,24 @@
+"""Sending dead fires again, together: so many at once, and everybody whose they are is told."""
+
+from __future__ import annotations
+
+from tickler.fires.fires import Retried
+from tickler.server.audit_log import Touched, note, note_of_many
+from tickler.server.context import Asked, caller, service_of
+
+MOST_RETRIED = 1_000  # fires that one request sends again
+
+
+async def retry_dead(request: Asked, owner: str | None, key: str | None = None) -> Retried:
+    """Of a schedule, of an owner or of all; the earliest first."""
+    fires = service_of(request).tickler.fires
+    retried = await fires.retry_many(owner=owner, key=key, by=caller(request).name, most=MOST_RETRIED)
+    detail = f"{retried.count} fires"
+    if owner is not None:
+        await note(request, "retried all", owner=owner, key=key, detail=detail)
+        return retried
+    touched = Touched()
+    for each, count in retried.by_owner.items():
+        touched.add(each, count)
+    await note_of_many(request, "retried all", touched, detail)
+    return retried

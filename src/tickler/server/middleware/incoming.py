@@ -1,0 +1,67 @@
+"""The body of a request as it comes in, bounded in size and time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from litestar.types import Receive
+
+from tickler.server.middleware.byte_limit import HeldBytes
+from tickler.server.problems import Refused
+
+IDLE_S = 10.0  # the longest pause within a stream
+
+
+class BodyLimits(NamedTuple):
+    """`max_bytes` and `body_s` of the whole body; None in a stream, which is as long as it likes while something comes."""
+
+    max_bytes: int | None
+    body_s: float | None
+
+
+class Incoming:
+    """An ASGI `receive` around another. What it hands on counts as held by the caller until the request is done."""
+
+    def __init__(self, receive: Receive, limits: BodyLimits, held: HeldBytes | None, *, announced: int, has_body: bool) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._held = held
+        self._announced = announced
+        self._has_body = has_body
+        self._left_s = limits.body_s
+        self._received = 0
+        self._ended = False
+
+    async def __call__(self) -> Any:
+        if self._ended:
+            return await self._receive()  # until it goes away
+        self._hold()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(IDLE_S if self._left_s is None else max(self._left_s, 0)):
+                message: Any = await self._receive()
+        except TimeoutError:
+            raise Refused(408, "the request did not arrive in time: send it at once") from None
+        if self._left_s is not None:
+            self._left_s -= loop.time() - began
+        if message["type"] != "http.request":
+            if self._has_body:
+                raise Refused(400, "the request ended before its body was there")
+            return message
+        self._ended = not message.get("more_body", False)
+        self._received += len(message.get("body", b""))
+        most = self._limits.max_bytes
+        if most is not None and self._received > most:
+            raise too_long(most)
+        self._hold()
+        return message
+
+    def _hold(self) -> None:
+        if self._held is not None and self._limits.max_bytes is not None:
+            self._held.grow_to(max(self._announced, self._received))
+
+
+def too_long(most: int) -> Refused:
+    return Refused(413, f"the body is longer than {most} bytes: send less, or import it")

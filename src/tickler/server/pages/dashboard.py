@@ -1,0 +1,41 @@
+"""*Now*: what is due, in flight, late, failed, asleep; fires as they happen; clocks and workers. And *Log*: who did what."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+
+from tickler.records.worker_status import MISSING_MS, STOPPED, WorkerReport
+from tickler.server.context import Asked, caller, service_of
+from tickler.server.pages.rendering import page
+from tickler.server.stats import stats
+
+LOG_PAGE = 50
+SHOWN_MS = 3_600_000  # who was not heard of for longer is no news
+STOPPED_MS = 300_000  # and who said goodbye even sooner
+
+
+@get("/", opt={"scope": "read"})
+async def now(request: Asked) -> Response[str]:
+    service, who = service_of(request), caller(request)
+    numbers = await stats(service.tickler, who.owner)
+    first = await service.tickler.schedules.list(owner=who.owner, limit=1)
+    workers = [each for each in numbers.workers if _is_shown(each, numbers.now_ms)]
+    return await page(
+        request, "now", "now",
+        numbers=numbers, workers=workers, is_empty=not first.items,
+        missing_ms=MISSING_MS, shown_ms=SHOWN_MS, stopped_ms=STOPPED_MS,
+    )  # fmt: skip
+
+
+@get("/deeds", opt={"scope": "read"})
+async def deeds(request: Asked) -> Response[str]:
+    after = request.query_params.get("after") or None
+    found = await service_of(request).tickler.audit.list(owner=caller(request).owner, limit=LOG_PAGE, after=after)
+    return await page(request, "deeds", "deeds", deeds=found)
+
+
+HANDLERS = [now, deeds]
+
+
+def _is_shown(worker: WorkerReport, now_ms: int) -> bool:
+    return now_ms - worker.seen_at < (STOPPED_MS if worker.doing == STOPPED else SHOWN_MS)

@@ -1,0 +1,62 @@
+"""The parameters of a request: read strictly, each by what it is."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+from tickler.clock import to_ms
+from tickler.errors import InvalidInput
+from tickler.server.context import Asked
+from tickler.server.problems import Refused
+from tickler.when import read_instant
+
+MOST_LISTED = 1_000  # that a page may be asked for
+
+T = TypeVar("T")
+
+
+class Query:
+    """The parameters of a request, each once, and none that nobody reads."""
+
+    def __init__(self, request: Asked, *known: str) -> None:
+        self._values: dict[str, str] = {}
+        try:
+            pairs = parse_qsl(request.scope["query_string"].decode(), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise Refused(400, "the query is no UTF-8: encode it as UTF-8, then as %XX") from None
+        for name, value in pairs:
+            if name not in known:
+                raise Refused(400, f"nobody reads the parameter {name[:40]!r}: use {', '.join(known) or 'none'}", name[:40])
+            if name in self._values:
+                raise Refused(400, f"{name} comes twice: leave one of them out", name)
+            self._values[name] = value
+
+    def text(self, name: str) -> str | None:
+        return self._values.get(name)
+
+    def number(self, name: str, default: int, most: int) -> int:
+        text = self._values.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
+            raise Refused(400, f"{name} is not a whole number from 1 to {most}", name)
+        return int(text)
+
+    def one_of(self, name: str, allowed: tuple[T, ...]) -> T | None:
+        text = self._values.get(name)
+        if text is not None and text not in allowed:
+            raise Refused(400, f"{name} is not one of {', '.join(map(str, allowed))}", name)
+        found: T | None = text
+        return found
+
+    def instant(self, name: str) -> int | None:
+        """Milliseconds, or ISO 8601 with an offset."""
+        text = self._values.get(name)
+        if text is None:
+            return None
+        try:
+            whole = text.isascii() and text.isdecimal() and len(text) < 16
+            return to_ms(int(text) if whole else read_instant(text, name), name)
+        except InvalidInput as error:
+            raise Refused(422, str(error), name) from None

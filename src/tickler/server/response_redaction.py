@@ -1,0 +1,26 @@
+"""What callers see of what happened: whoever is bound to an owner is not told which machine it was."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tickler.fires.fires import Fire, FirePage, HistoryPage
+from tickler.fires.redaction import nameless_entry, nameless_fire
+from tickler.server.context import Asked, caller
+
+
+def names_workers(request: Asked) -> bool:
+    return caller(request).owner is None
+
+
+def fire_seen(request: Asked, fire: Fire) -> Fire:
+    return fire if names_workers(request) else nameless_fire(fire)
+
+
+def fires_seen(request: Asked, page: FirePage, worker: str | None = None) -> FirePage:
+    """`worker` stands for whoever has one of them."""
+    return page if names_workers(request) else replace(page, items=[nameless_fire(fire, worker) for fire in page.items])
+
+
+def history_seen(request: Asked, page: HistoryPage) -> HistoryPage:
+    return page if names_workers(request) else replace(page, items=[nameless_entry(entry) for entry in page.items])

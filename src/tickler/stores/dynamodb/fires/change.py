@@ -1,0 +1,90 @@
+"""Changes to a fire by whoever has it leased: each one conditional write, on the head or on the fire's own item."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
+from tickler.dynamo.codec import Attribute
+from tickler.fires.fires import Fire
+from tickler.model.schedule import Id
+from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.fires.layout import FOLLOWED, LEASE, OF_FIRE, fire_key, fire_of, head_of, same_lease
+from tickler.stores.dynamodb.layout import text
+from tickler.stores.dynamodb.table import Table, settled
+
+# lost: it is not leased by the caller any more; together: it takes more than one write.
+Result = Literal["done", "lost", "together"]
+
+
+class Change(NamedTuple):
+    """What is to become of a leased fire. It is closed alone only if there is nobody to wake."""
+
+    fire: Fire
+    values: Item
+    removed: Sequence[str] = ()
+    closes: bool = False
+
+
+async def change_leased(table: Table, changes: Sequence[Change]) -> dict[str, Result]:
+    """What came of each, by the fire's id. A fire lies on its head, as a rule, and otherwise in an item of its own."""
+    token = text(layout.new_revision())
+    results: dict[str, Result] = {}
+    apart = await _apart(table, [change.fire for change in changes])
+    first = {change.fire.id: change for change in changes if change.fire.id not in apart}
+    outcomes = settled(await execute_many(table.client, [_on_head(table, change, token) for change in first.values()]))
+    for change, outcome in zip(first.values(), outcomes, strict=True):
+        if outcome.done or _is_own(outcome, token):
+            results[change.fire.id] = "done"
+        elif outcome.item is not None and (result := _if_there(outcome.item, change)) is not None:
+            results[change.fire.id] = result
+        elif outcome.item is None or "spilled" not in outcome.item:
+            results[change.fire.id] = "lost"
+    second = {change.fire.id: change for change in changes if change.fire.id not in results}
+    outcomes = settled(await execute_many(table.client, [_on_item(table, change, token) for change in second.values()]))
+    for change, outcome in zip(second.values(), outcomes, strict=True):
+        done = outcome.done and (outcome.item is not None or not change.closes)  # to delete what is gone succeeds as well
+        if done or _is_own(outcome, token):
+            results[change.fire.id] = "done"
+        else:
+            results[change.fire.id] = (None if outcome.item is None else _if_there(outcome.item, change)) or "lost"
+    return results
+
+
+async def _apart(table: Table, fires: Iterable[Fire]) -> set[str]:
+    """Of fires of the same schedule, those that are not on its head: a batch takes no two statements on one item."""
+    counts = Counter(Id(fire.owner, fire.key) for fire in fires)
+    several = [id for id, count in counts.items() if count > 1]
+    heads = await get_many(table.client, table.name, [layout.head_key(id) for id in several]) if several else []
+    on_heads = {fire.id for fire in map(fire_of, heads) if fire is not None}
+    return {fire.id for fire in fires if counts[Id(fire.owner, fire.key)] > 1 and fire.id not in on_heads}
+
+
+def _on_head(table: Table, change: Change, token: Attribute) -> Statement:
+    condition = dict(same_lease(change.fire))
+    removed = OF_FIRE if change.closes else change.removed
+    if change.closes:
+        condition["spilled"] = None
+    return table.update(head_of(change.fire), {**change.values, LEASE: token}, condition, removed)
+
+
+def _on_item(table: Table, change: Change, token: Attribute) -> Statement:
+    if change.closes:
+        return table.delete(fire_key(change.fire), {**same_lease(change.fire), FOLLOWED: None}, old=True)
+    return table.update(fire_key(change.fire), {**change.values, LEASE: token}, same_lease(change.fire), change.removed)
+
+
+def _if_there(item: Item, change: Change) -> Result | None:
+    """What it means that a fire could not be changed which is on that head or item all the same; None when it is not."""
+    there = fire_of(item)
+    if there is None or there.id != change.fire.id:
+        return None
+    same = (there.holder, there.attempt) == (change.fire.holder, change.fire.attempt)
+    return "together" if same else "lost"
+
+
+def _is_own(outcome: Outcome, token: Attribute) -> bool:
+    """Done by an earlier attempt of the same request, whose answer was lost."""
+    return outcome.lost and outcome.item is not None and outcome.item.get(LEASE) == token

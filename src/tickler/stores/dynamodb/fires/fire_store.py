@@ -1,0 +1,182 @@
+"""Fires and their history in DynamoDB. See `fire_layout.py` for how they lie in the table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Literal
+
+from msgspec.structs import replace
+
+from tickler.dynamo import get_many
+from tickler.dynamo.client import pause
+from tickler.errors import TicklerError
+from tickler.fires.fires import (
+    BY_HAND,
+    MAX_CLAIM_BYTES,
+    Claim,
+    Due,
+    Entry,
+    Extension,
+    Fire,
+    FireState,
+    Health,
+    Settlement,
+    cancelled,
+    retried,
+    sent_again,
+)
+from tickler.model.schedule import Id
+from tickler.stores.dynamodb.fires.claim import FireClaimer
+from tickler.stores.dynamodb.fires.claim_request import Order
+from tickler.stores.dynamodb.fires.history import inserts, read_history
+from tickler.stores.dynamodb.fires.layout import fire_key, unchanged
+from tickler.stores.dynamodb.fires.lease import Leaser
+from tickler.stores.dynamodb.fires.lists import find_fire, health, list_fires, next_at, peek
+from tickler.stores.dynamodb.fires.settle import Settler
+from tickler.stores.dynamodb.fires.transaction import read_owing
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import TRIES, Table
+from tickler.stores.dynamodb.transactions import Delete, write_together
+
+
+class DynamodbFires:
+    def __init__(self, table: Table, records: DynamodbRecords) -> None:
+        self._table = table
+        self.claimer = FireClaimer(table, records)
+        self.leaser = Leaser(table)
+        self._settler = Settler(table)
+
+    async def claim(
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        except_owners: Collection[str] = (),
+        ahead_ms: int = 0,
+        max_bytes: int = MAX_CLAIM_BYTES,
+    ) -> list[Claim]:
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners), max_bytes)
+        work = asyncio.ensure_future(self.claimer.claim(order, limit))
+        try:
+            taken = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            with suppress(TicklerError):  # whoever asked has gone
+                taken = await work
+                await self.claimer.give_back(taken)
+                await self._release([claim for each in taken for claim in each.claims], order)
+            raise
+        return sorted((claim for each in taken for claim in each.claims), key=_order)
+
+    async def lease(
+        self,
+        now_ms: int,
+        limit: int,
+        worker: str,
+        lease_ms: int,
+        *,
+        expires_at: int,
+        expired: bool = True,
+        except_owners: Collection[str] = (),
+        max_bytes: int = MAX_CLAIM_BYTES,
+        head_start_ms: int = 0,
+    ) -> list[Claim]:
+        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
+        work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
+        try:
+            return sorted(await asyncio.shield(work), key=_order)
+        except asyncio.CancelledError:
+            with suppress(TicklerError):
+                await self._release(await work, order)
+            raise
+
+    async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
+        return await self._settler.extend(fires, until_ms)
+
+    async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
+        return await self._settler.settle(settlements, now_ms, expires_at)
+
+    async def open(self, fire: Fire) -> bool:
+        for attempt in range(1, TRIES + 1):
+            owing = await read_owing(self._table, Id(fire.owner, fire.key))
+            if owing is None or (owing.on_head is not None and owing.on_head.id == fire.id):
+                return False
+            if "spilled" in owing.head or "dead" in owing.head:
+                keys = [fire_key(replace(fire, state=state)) for state in ("open", "waiting", "dead")]
+                if await get_many(self._table.client, self._table.name, keys):
+                    return False
+            owing.add(fire)
+            if not await owing.write():
+                return True
+            await pause(attempt)
+        raise self._table.contended(Id(fire.owner, fire.key))
+
+    async def change(
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+    ) -> Fire | None:
+        for attempt in range(1, TRIES + 1):
+            fire = await self.get(fire_id)
+            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+                return None
+            if await self._changed(fire, to, now_ms, expires_at, why):
+                return fire
+            await pause(attempt)
+        raise self._table.contended(fire_id)
+
+    async def get(self, fire_id: str) -> Fire | None:
+        return await find_fire(self._table, fire_id)
+
+    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+        return await read_history(self._table, id, before, limit)
+
+    async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        return await health(self._table, ids)
+
+    async def next_at(self) -> int | None:
+        return await next_at(self._table)
+
+    async def peek(self, due_by: int, limit: int) -> list[Due]:
+        return await peek(self._table, due_by, limit)
+
+    async def prune(self, now_ms: int, limit: int = 1000) -> int:
+        """Nothing: DynamoDB does so by itself, within days of the time to live."""
+        return 0
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        return 0
+
+    async def list(
+        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
+    ) -> list[Fire]:
+        return await list_fires(self._table, state, id, owner, after, limit)
+
+    async def _changed(self, fire: Fire, to: Literal["open", "cancelled"], now_ms: int, expires_at: int, why: str) -> bool:
+        """Whether it was still as it had been found."""
+        owing = await read_owing(self._table, Id(fire.owner, fire.key))
+        entries = [cancelled(fire, now_ms, why) if to == "cancelled" else retried(fire, now_ms, why)]
+        if owing is None:  # only its fire is left
+            return not await write_together(self._table, [Delete(fire_key(fire), unchanged(fire)), *inserts(entries, expires_at)])
+        owing.close(fire, unchanged(fire))
+        owing.remember(entries, expires_at)
+        if to == "open":
+            owing.add(sent_again(fire, now_ms))
+        else:
+            owing.wake(now_ms)
+        return not await owing.write()
+
+    async def _release(self, claims: Sequence[Claim], order: Order) -> None:
+        """Those that were claimed ahead of their time come at their time."""
+        released = [
+            Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(order.now_ms, claim.due_at))
+            for claim in claims
+            if claim.fire is not None
+        ]
+        await self.settle(released, order.now_ms, expires_at=order.expires_at)
+
+
+def _order(claim: Claim) -> tuple[int, int]:
+    return claim.due_at, claim.nominal_at

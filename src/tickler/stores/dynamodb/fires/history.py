@@ -1,0 +1,91 @@
+"""What happened, in DynamoDB: one partition a schedule, which outlives it; DynamoDB itself removes what has expired.
+
+    pk                  sk                              what
+    past#u1⇥digest      001921406400123⇥Zk3…            an entry, with a time to live
+
+The name of an entry is made of all that it says: what is written again, after a call that failed half-way, is there once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
+
+import msgspec
+
+from tickler.dynamo import Item, execute_many
+from tickler.fires.fires import Entry
+from tickler.model.schedule import Id
+from tickler.stores.contents import Remembered
+from tickler.stores.dynamodb.layout import number, text
+from tickler.stores.dynamodb.table import Table, settled
+from tickler.stores.dynamodb.transactions import Insert
+
+PAST = "past#"
+_SEPARATOR = "\t"
+_encode = msgspec.json.Encoder().encode
+
+
+def entry_item(entry: Entry, expires_at: int) -> Item:
+    said = {name: value for name in entry.__struct_fields__ if (value := getattr(entry, name)) is not None}
+    id = Id(said.pop("owner"), said.pop("key"))
+    encoded = _encode(said)
+    name = urlsafe_b64encode(hashlib.blake2b(encoded, digest_size=9, person=b"tickler-past").digest()).decode()
+    return {
+        "pk": text(_partition(id)),
+        "sk": text(_sort(entry.at, name)),
+        "entry": text(encoded.decode()),
+        "ttl": number(-(-expires_at // 1000)),
+    }
+
+
+def inserts(entries: Iterable[Entry], expires_at: int) -> list[Insert]:
+    """To be written together with what they tell of."""
+    return [Insert(entry_item(entry, expires_at), over=True) for entry in entries]
+
+
+async def remember(table: Table, entries: Iterable[Entry], expires_at: int) -> None:
+    """Each for itself; one that is there already is fine."""
+    items = {(item["pk"]["S"], item["sk"]["S"]): item for item in (entry_item(entry, expires_at) for entry in entries)}
+    if items:
+        settled(await execute_many(table.client, [table.insert(item) for item in items.values()]))
+
+
+async def read_history(table: Table, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+    condition, values = "pk = :past", {":past": text(_partition(id))}
+    if before is not None:
+        condition, values = f"{condition} AND sk < :before", {**values, ":before": text(_sort(*before))}
+    request = {
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeValues": values,
+        "ConsistentRead": True,
+        "ScanIndexForward": False,
+        "Limit": limit,
+    }
+    found: list[Item] = []
+    async for page in table.pages(request):
+        found += page["Items"]
+        if len(found) >= limit:
+            break
+    return [_read(item, id) for item in found[:limit]]
+
+
+def read_remembered(item: Item) -> Remembered:
+    """An entry, wherever it lies; until when it is kept is known to the second."""
+    owner, _, key = item["pk"]["S"].removeprefix(PAST).partition(_SEPARATOR)
+    return Remembered(_read(item, Id(owner, key))[1], int(item["ttl"]["N"]) * 1000)
+
+
+def _read(item: Item, id: Id) -> tuple[str, Entry]:
+    said = msgspec.json.decode(item["entry"]["S"])
+    name = item["sk"]["S"].partition(_SEPARATOR)[2]
+    return name, msgspec.convert({**said, "owner": id.owner, "key": id.key}, type=Entry)
+
+
+def _partition(id: Id) -> str:
+    return f"{PAST}{id.owner}{_SEPARATOR}{id.key}"
+
+
+def _sort(at: int, name: str) -> str:
+    return f"{at:015}{_SEPARATOR}{name}"

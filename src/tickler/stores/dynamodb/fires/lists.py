@@ -1,0 +1,217 @@
+"""Looking at fires: by id, in lists, and when the next one is due. For people; costs what is open, waiting or dead."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tickler.dynamo import Item, get_many
+from tickler.dynamo.batches import gathered, in_turns
+from tickler.fires.fires import Due, Fire, FireState, Health
+from tickler.model.schedule import Id
+from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.fires import layout as fire_layout
+from tickler.stores.dynamodb.fires.history import read_history
+from tickler.stores.dynamodb.fires.layout import fire_of, place_of, schedule_of, which
+from tickler.stores.dynamodb.fires.transaction import own_fires
+from tickler.stores.dynamodb.index.due_query import SparseIndex
+from tickler.stores.dynamodb.layout import number, place, text
+from tickler.stores.dynamodb.schedules.reads import owners_heads
+from tickler.stores.dynamodb.table import Table, all_of
+
+SOME = 25  # read of a shard at a time, to find the first that has a target
+
+Place = tuple[int, str]  # nominal instant and id
+
+
+class Listed(NamedTuple):
+    """A fire as an index has it."""
+
+    place: Place
+    owner: str
+    key: Item
+
+
+async def find_fire(table: Table, fire_id: str) -> Fire | None:
+    """By its id alone: goes through all that are open, and through one part of the lists."""
+
+    async def walk(entries: AsyncIterator[Listed]) -> list[Item]:
+        return [each.key async for each in entries if each.place[1] == fire_id]
+
+    walks = [_open_in(table, shard) for shard in await table.shards()]
+    walks += [_listed_in(table, state, fire_layout.listed_in(state, fire_id), None) for state in ("waiting", "dead")]
+    keys = [key for found in all_of(await gathered(map(walk, walks))) for key in found]
+    return next((fire for fire in await _read(table, keys) if fire.id == fire_id), None)
+
+
+async def list_fires(
+    table: Table, state: FireState, id: Id | None, owner: str | None, after: Place | None, limit: int
+) -> list[Fire]:
+    """Of one schedule: as it is. Otherwise by way of an index, which may be behind by a moment."""
+    if id is not None:
+        return await _of_schedule(table, id, state, after, limit)
+    found: list[Fire] = []
+    while True:
+        entries = await _entries(table, state, owner, after, limit)
+        fires = {fire.id: fire for fire in await _read(table, [each.key for each in entries]) if fire.state == state}
+        found += [fires[each.place[1]] for each in entries if each.place[1] in fires]
+        if len(entries) < limit or len(found) >= limit:
+            return found[:limit]
+        after = entries[-1].place
+
+
+async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: int) -> AsyncIterator[Sequence[Id]]:
+    """Ids after `after` of schedules with a dead fire, in order, up to `limit` at a time.
+
+    Of one owner: reads its heads, and looks where a fire has died some time. Of all: reads the keys of all that are dead, once.
+    """
+    if owner is not None:
+        async for page in owners_heads(table, owner, after):
+            died = [layout.id_of(head) for head in page if "dead" in head]
+            for some in _in_parts(died, limit):
+                dead = all_of(await in_turns(some, lambda id: own_fires(table, id, "dead", limit=1)))
+                yield [id for id, fires in zip(some, dead, strict=True) if fires]
+        return
+
+    async def walk(partition: str) -> set[Id]:
+        return {schedule_of(each.key) async for each in _listed_in(table, "dead", partition, None)}
+
+    parts = all_of(await gathered(map(walk, fire_layout.listed_partitions("dead"))))
+    for some in _in_parts(sorted(id for id in set().union(*parts) if after is None or id > after), limit):
+        yield some
+
+
+def _in_parts(ids: Sequence[Id], size: int) -> Iterator[Sequence[Id]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:
+    """One query a schedule; two, where its head tells that a fire of its has died some time."""
+    known = [id for id in ids if layout.can_exist(id)]
+    heads = await get_many(table.client, table.name, [layout.head_key(id) for id in known])
+    died = {layout.id_of(head) for head in heads if "dead" in head}
+
+    async def look(id: Id) -> Health:
+        past = await read_history(table, id, None, 1)
+        dead = await own_fires(table, id, "dead", limit=1) if id in died else []
+        return Health(past[0][1] if past else None, bool(dead))
+
+    found = all_of(await in_turns(known, look))
+    return dict.fromkeys(ids, Health()) | dict(zip(known, found, strict=True))
+
+
+async def next_at(table: Table) -> int | None:
+    """The earliest instant at which something with a target is due, or an open fire."""
+
+    async def earliest_open(shard: str) -> int | None:
+        page = await table.client.call("Query", {**_partition(table.open, shard), "Limit": 1})
+        return next((int(item["deliver_after"]["N"]) for item in page["Items"]), None)
+
+    async def earliest_due(shard: str) -> int | None:
+        request = {**_partition(table.due, shard), "Limit": SOME}
+        while True:
+            page = await table.client.call("Query", request)
+            for item in page["Items"]:
+                if "has_target" in item:
+                    return int(item["next_fire_at"]["N"])
+            if "LastEvaluatedKey" not in page:
+                return None
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            request.pop("Limit", None)
+
+    shards = await table.shards()
+    found = all_of(await gathered([*map(earliest_open, shards), *map(earliest_due, shards)]))
+    return min((at for at in found if at is not None), default=None)
+
+
+async def peek(table: Table, due_by: int, limit: int) -> list[Due]:
+    """The earliest of what is due and has a target, and of what is open; reads some of each shard."""
+
+    async def some(index: SparseIndex, shard: str, due: Callable[[Item], Due | None]) -> list[Due]:
+        request = _partition(index, shard)
+        request["KeyConditionExpression"] += f" AND {index.sort_key} <= :until"
+        request["ExpressionAttributeValues"][":until"] = number(due_by)
+        found: list[Due] = []
+        async for page in table.pages({**request, "Limit": limit}):
+            found += filter(None, map(due, page["Items"]))
+            if len(found) >= limit:
+                break
+        return found
+
+    shards = await table.shards()
+    rows = [some(table.due, shard, _due_row) for shard in shards]
+    parts = all_of(await gathered([*rows, *(some(table.open, shard, _due_fire) for shard in shards)]))
+    return sorted((due for part in parts for due in part), key=lambda due: due.at)[:limit]
+
+
+def _due_row(item: Item) -> Due | None:
+    return Due(*layout.id_of(item), int(item["next_fire_at"]["N"]), None) if "has_target" in item else None
+
+
+def _due_fire(item: Item) -> Due | None:
+    return Due(*schedule_of(item), int(item["deliver_after"]["N"]), which(item))
+
+
+async def _of_schedule(table: Table, id: Id, state: FireState, after: Place | None, limit: int) -> list[Fire]:
+    if not layout.can_exist(id):
+        return []
+    fires = await own_fires(table, id, state, after=after, limit=limit)
+    if state == "open":
+        on_head = filter(None, map(fire_of, await get_many(table.client, table.name, [layout.head_key(id)])))
+        fires += [fire for fire in on_head if after is None or (fire.nominal_at, fire.id) > after]
+    return sorted(fires, key=lambda fire: (fire.nominal_at, fire.id))[:limit]
+
+
+async def _entries(table: Table, state: FireState, owner: str | None, after: Place | None, limit: int) -> list[Listed]:
+    """The first of an owner or all, after a place."""
+
+    async def some(entries: AsyncIterator[Listed], most: int | None) -> list[Listed]:
+        found: list[Listed] = []
+        async for each in entries:
+            if owner in (None, each.owner) and (after is None or each.place > after):
+                found.append(each)
+                if most is not None and len(found) >= most:
+                    break
+        return found
+
+    if state == "open":  # in the order of delivery, and so all of them have to be looked at
+        parts = [some(_open_in(table, shard), None) for shard in await table.shards()]
+    else:
+        parts = [some(_listed_in(table, state, each, after), limit) for each in fire_layout.listed_partitions(state)]
+    found = {each.place: each for part in all_of(await gathered(parts)) for each in part}
+    return sorted(found.values(), key=lambda each: each.place)[:limit]
+
+
+async def _open_in(table: Table, shard: str) -> AsyncIterator[Listed]:
+    async for page in table.pages(_partition(table.open, shard)):
+        for item in page["Items"]:
+            yield Listed((int(item["fire_nominal"]["N"]), which(item)), schedule_of(item).owner, _key(item))
+
+
+async def _listed_in(table: Table, state: FireState, partition: str, after: Place | None) -> AsyncIterator[Listed]:
+    low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
+    request = _partition(table.listed, partition)
+    request["KeyConditionExpression"] += " AND sk BETWEEN :low AND :high"
+    request["ExpressionAttributeValues"] |= {":low": text(low), ":high": text(high)}
+    async for page in table.pages(request):
+        for item in page["Items"]:
+            yield Listed(place_of(item), schedule_of(item).owner, _key(item))
+
+
+async def _read(table: Table, keys: Sequence[Item]) -> list[Fire]:
+    distinct = {place(key): key for key in keys}
+    items = await get_many(table.client, table.name, list(distinct.values()))
+    return [fire for fire in map(fire_of, items) if fire is not None]
+
+
+def _partition(index: SparseIndex, partition: str) -> dict[str, Any]:
+    return {
+        "TableName": index.table,
+        "IndexName": index.name,
+        "KeyConditionExpression": f"{index.partition_key} = :partition",
+        "ExpressionAttributeValues": {":partition": text(partition)},
+    }
+
+
+def _key(item: Item) -> Item:
+    return {"pk": item["pk"], "sk": item["sk"]}

@@ -1,0 +1,1 @@
+"""The schedule index in DynamoDB: a sharded sparse GSI."""

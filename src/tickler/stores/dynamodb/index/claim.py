@@ -1,0 +1,123 @@
+"""A claim: conditional updates of the items themselves, each on what was seen of it. Who loses one just does not get it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from tickler.dynamo import Outcome, Statement, execute_many
+from tickler.dynamo.codec import Attribute
+from tickler.errors import StoreUnavailable, TicklerError
+from tickler.index.advance import Advance, Problem, advance
+from tickler.index.index import IndexRow
+from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.stores.dynamodb.index.claim_writes import DueReader, Steps, check_zones, report_outdated, seen, won
+from tickler.stores.dynamodb.index.due_query import Route, Search
+from tickler.stores.dynamodb.layout import DueRow, number
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import Table
+
+log = logging.getLogger("tickler.index.index")
+
+
+class Claimed(NamedTuple):
+    row: IndexRow
+    undo: Statement
+
+
+class Claimer:
+    def __init__(self, table: Table, records: DynamodbRecords) -> None:
+        self._table = table
+        self._records = records
+        self._route = Route()
+        self._outdated = OutdatedReport()
+        self.races_lost = 0
+
+    async def claim(self, now_ms: int, limit: int) -> list[IndexRow]:
+        work = asyncio.ensure_future(self._claim(now_ms, limit))
+        try:
+            claimed = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            with suppress(TicklerError):  # whoever asked has gone: what it would have claimed stays due, if that can be said
+                await self._give_back(await work)
+            raise
+        rows = [each.row for each in claimed]
+        rows.sort(key=lambda row: row.next_fire_at)
+        return rows
+
+    async def _claim(self, now_ms: int, limit: int) -> list[Claimed]:
+        shards = await self._table.shards()
+        reader = DueReader(self._table.label)
+        search = Search(
+            self._table.client, self._table.due, number(now_ms), reader.read, identity=lambda row: (row.owner, row.key)
+        )
+        search.over(self._route.order(shards), self._route.width(shards, limit))
+        claimed: list[Claimed] = []
+        try:
+            while len(claimed) < limit and (due := await search.take(self._route.step(limit - len(claimed)))):
+                before = len(claimed)
+                await self._try(due, now_ms, claimed)
+                if self._route.met_others(len(due), len(claimed) - before):
+                    search.go_elsewhere()
+            if reader.newer_is_due:
+                await report_outdated(self._outdated, self._records, now_ms)
+        except Exception as error:
+            if not claimed:
+                raise
+            log.warning("a claim got %d of %d rows and then failed: %s", len(claimed), limit, error)  # they are ours: not lost
+        self._route.learn(full=len(claimed) == limit)
+        return claimed
+
+    async def _try(self, due: Sequence[DueRow], now_ms: int, claimed: list[Claimed]) -> None:
+        """Claim these rows, as far as nobody else does; add what was won."""
+        result = advance(due, now_ms)
+        await check_zones(self._records, result)
+        settings = await self._table.settings.get()
+        steps = Steps(self._table, result, settings.write_shards, now_ms)
+        statements, undos = [], []
+        for row in due:
+            step = steps.of(row)
+            statements.append(self._table.update(row.handle[0], step.values, seen(row), step.removed))
+            undos.append(steps.undo(row, step))
+        outcomes = await execute_many(self._table.client, statements)
+        self._sort_out(due, undos, outcomes, steps.token, result, claimed)
+
+    def _sort_out(
+        self,
+        due: Sequence[DueRow],
+        undos: Sequence[Statement],
+        outcomes: Sequence[Outcome | Exception],
+        token: Attribute,
+        result: Advance,
+        claimed: list[Claimed],
+    ) -> None:
+        rows = {(row.owner, row.key): row for row in result.claimed}
+        failure: Exception | None = None
+        for row, undo, outcome in zip(due, undos, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                failure = outcome
+            elif won(outcome, token):
+                if (row.owner, row.key) in rows:
+                    claimed.append(Claimed(rows[row.owner, row.key], undo))
+            elif outcome.lost:
+                self.races_lost += 1
+            else:
+                failure = StoreUnavailable(f"{self._table.label}: {row.owner}/{row.key} could not be claimed: {outcome.code}")
+        say_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if won(outcome, token)])
+        if failure is not None:
+            raise failure
+
+    async def _give_back(self, claimed: Sequence[Claimed]) -> None:
+        await execute_many(self._table.client, [each.undo for each in claimed])
+
+
+def _with(
+    problems: Sequence[Problem], due: Sequence[DueRow], outcomes: Sequence[Outcome | Exception]
+) -> list[tuple[Problem, Outcome | Exception]]:
+    by_row: Mapping[tuple[str, str], Outcome | Exception] = {
+        (row.owner, row.key): outcome for row, outcome in zip(due, outcomes, strict=True)
+    }
+    return [(problem, by_row[problem.row.owner, problem.row.key]) for problem in problems]

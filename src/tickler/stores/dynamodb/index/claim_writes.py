@@ -1,0 +1,135 @@
+"""What a claim does to a row: shared by claims from the index and claims that open fires."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tickler.dynamo import Condition, Item, Outcome, Statement
+from tickler.dynamo.codec import Attribute
+from tickler.errors import WorkerUnfit
+from tickler.index.advance import ROW_FORMAT, Advance, Problem, lacking_zones
+from tickler.index.row_reports import KIND, OutdatedReport
+from tickler.model.schedule import Id
+from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.layout import DueRow, number, text
+from tickler.stores.dynamodb.records import DynamodbRecords
+from tickler.stores.dynamodb.table import Table
+
+LEFTOVER_MS = 24 * 3_600_000  # a row that is finished is kept so long, out of the index, for its claimer to recognise
+
+_IN_INDEX = ("next_fire_at", "due_shard")
+
+log = logging.getLogger("tickler.index.index")
+
+
+class DueReader:
+    """Reads rows as `due` has them, for one claim, and notices those that it has to leave alone."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self.newer_is_due = False
+
+    def read(self, item: Item) -> DueRow | None:
+        try:
+            if layout.format_of(item) <= ROW_FORMAT:
+                return layout.due_row(item)
+        except (KeyError, ValueError):
+            log.warning("%s: an item that only a foreign hand can have made is due, and left alone: %s", self._label, item)
+            return None
+        self.newer_is_due = True
+        return None
+
+
+class Step(NamedTuple):
+    """What a claim writes on a row, and what it takes away."""
+
+    values: Item
+    removed: list[str]
+
+
+class Steps:
+    """The step of each row of a claim, as `advance` says, and the way back."""
+
+    def __init__(self, table: Table, result: Advance, shards: int, now_ms: int) -> None:
+        self.token = text(layout.new_revision())  # tells the writes of this claim from all others
+        self._table = table
+        self._shards = shards
+        self._now_ms = now_ms
+        self._moved_to = {handle[0]["sk"]["S"]: at for handle, at in zip(result.moved, result.moved_to, strict=True)}
+        self._problems = {problem.row.handle[0]["sk"]["S"]: problem for problem in result.problems}
+
+    def of(self, row: DueRow) -> Step:
+        sort = row.handle[0]["sk"]["S"]
+        if sort in self._moved_to:
+            return self.to(row, self._moved_to[sort])
+        values = _set_aside(row, self._problems[sort]) if sort in self._problems else _finish(row, self._now_ms)
+        return Step({**values, "claim": self.token}, list(_IN_INDEX))
+
+    def to(self, row: DueRow, next_fire_at: int) -> Step:
+        return Step({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
+
+    def aside(self, problem: Problem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
+        """Set a row aside of which it turned out only now that it does not read."""
+        row: DueRow = problem.row
+        values = {**_set_aside(row, problem), "claim": self.token}
+        return self._table.update(row.handle[0], values, condition, [*_IN_INDEX, *gone])
+
+    def own(self, row: DueRow) -> Condition:
+        """The condition that this claim has won it, and nobody has touched it since."""
+        return {"claim": self.token, "revision": text(row.handle[2])}
+
+    def undo(self, row: DueRow, step: Step) -> Statement:
+        """As it was before the claim, unless somebody has touched it since."""
+        values = {"next_fire_at": number(row.next_fire_at), "due_shard": self._shard(row)}
+        if row.managed and "listed" in step.values:
+            values["listed"] = text(layout.listed_in("active", Id(row.owner, row.key)))
+        gone = [name for name in step.values if name not in (*_IN_INDEX, "listed")]
+        return self._table.update(row.handle[0], values, self.own(row), gone)
+
+    def _shard(self, row: DueRow) -> Attribute:
+        return text(layout.due_shard(Id(row.owner, row.key), self._table.home, self._shards))
+
+
+async def check_zones(records: DynamodbRecords, result: Advance) -> None:
+    """`WorkerUnfit` when a row has a zone that this machine lacks and others have."""
+    lacking = await records.known_zones(lacking_zones(result.problems))
+    if lacking:
+        raise WorkerUnfit(lacking)
+
+
+async def report_outdated(outdated: OutdatedReport, records: DynamodbRecords, now_ms: int) -> None:
+    report = outdated.make(now_ms)
+    if report is not None:
+        value, expires_at = report
+        await records.put(KIND, outdated.name, value, now_ms=now_ms, expires_at=expires_at)
+
+
+def seen(row: DueRow) -> Condition:
+    """The condition that nobody has claimed or changed it since."""
+    _, next_fire_at, revision = row.handle
+    return {"next_fire_at": number(next_fire_at), "revision": text(revision)}
+
+
+def won(outcome: Outcome | Exception, token: Attribute) -> bool:
+    """Done; or done by an earlier attempt of the same request, whose answer was lost."""
+    if isinstance(outcome, Exception):
+        return False
+    return outcome.done or (outcome.lost and outcome.item is not None and outcome.item.get("claim") == token)
+
+
+def _set_aside(row: DueRow, problem: Problem) -> Item:
+    return {
+        "aside": text("unreadable"),
+        "reason": text(problem.reason[:200]),
+        "was_due_at": number(row.next_fire_at),
+        "listed": text(layout.listed_in("unreadable", Id(row.owner, row.key))),
+    }
+
+
+def _finish(row: DueRow, now_ms: int) -> Item:
+    """A schedule is remembered as finished; a row of the index alone goes, by its time to live."""
+    if row.managed:
+        return {"aside": text("finished"), "listed": text(layout.listed_in("finished", Id(row.owner, row.key)))}
+    return {"ttl": number((now_ms + LEFTOVER_MS) // 1000)}

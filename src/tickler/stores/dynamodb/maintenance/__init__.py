@@ -1,0 +1,1 @@
+"""Operators' tools for a DynamoDB table: templates, resharding, copies, and checks."""

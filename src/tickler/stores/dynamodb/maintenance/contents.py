@@ -1,0 +1,228 @@
+"""All that the table holds, as it lies there. Each part is found by reading the whole table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from tickler.dynamo import Item, execute_many, get_many
+from tickler.dynamo.batches import in_turns, write_many
+from tickler.dynamo.client import pause
+from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
+from tickler.fires.fires import Fire
+from tickler.index.index import walk_cursor, walk_place
+from tickler.model.schedule import Id
+from tickler.records.records import Record
+from tickler.stores.contents import Contents, RawSchedule, Remembered
+from tickler.stores.dynamodb import layout, records
+from tickler.stores.dynamodb.fires import history
+from tickler.stores.dynamodb.fires import layout as fire_layout
+from tickler.stores.dynamodb.fires.layout import fire_key, fire_of
+from tickler.stores.dynamodb.fires.transaction import Owing, read_owing
+from tickler.stores.dynamodb.layout import text
+from tickler.stores.dynamodb.maintenance.raw_layout import OF_FIRES, raw_items, read_raw
+from tickler.stores.dynamodb.schedules.cancellation import unchanged
+from tickler.stores.dynamodb.schedules.reads import Known, read
+from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
+from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, write_all
+
+T = TypeVar("T")
+
+MOST_PAGES = 20  # that are looked at before somebody hears of it, where little is found
+FIRES_TOGETHER = 90  # of one schedule, beside its head
+
+Place = dict[str, dict[str, str]]  # the last item that was looked at
+
+
+class _Kind(NamedTuple, Generic[T]):
+    """How one kind of thing is found among all items, read and written."""
+
+    filter: str
+    values: Item
+    read: Callable[[Table, list[Item]], Awaitable[list[T]]]
+    put: Callable[[Table, Sequence[T]], Awaitable[None]]
+
+
+class DynamodbPart(Generic[T]):
+    def __init__(self, table: Table, kind: _Kind[T]) -> None:
+        self._table = table
+        self._kind = kind
+
+    async def count(self) -> int | None:
+        return None
+
+    async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
+        kind = self._kind
+        request: dict[str, Any] = {"ConsistentRead": True, "FilterExpression": kind.filter}
+        if kind.values:
+            request["ExpressionAttributeValues"] = kind.values
+        if cursor is not None:
+            request["ExclusiveStartKey"] = walk_place(cursor, Place)
+        found: list[Item] = []
+        last: Item | None = None
+        looked_at = 0
+        async for page in self._table.pages(request):
+            found += page["Items"]
+            last = page.get("LastEvaluatedKey")
+            looked_at += 1
+            if len(found) >= limit or looked_at == MOST_PAGES:
+                break
+        return await kind.read(self._table, found), None if last is None else walk_cursor(last)
+
+    async def restore(self, things: Sequence[T]) -> None:
+        await self._kind.put(self._table, things)
+
+
+def contents(table: Table) -> Contents:
+    return Contents(
+        records=DynamodbPart(table, _RECORDS),
+        schedules=DynamodbPart(table, _SCHEDULES),
+        rows=DynamodbPart(table, _ROWS),
+        fires=DynamodbPart(table, _FIRES),
+        history=DynamodbPart(table, _HISTORY),
+    )
+
+
+# Records.
+
+
+async def _read_records(table: Table, items: list[Item]) -> list[Record]:
+    return [records.read_record(item) for item in items]
+
+
+async def _put_records(table: Table, things: Sequence[Record]) -> None:
+    items = [records.record_item(record) for record in things]
+    await write_many(table.client, table.name, [{"PutRequest": {"Item": item}} for item in items])
+
+
+# Schedules, and rows of the index alone.
+
+
+async def _read_schedules(table: Table, items: list[Item]) -> list[RawSchedule]:
+    """Those whose body lies apart are read again with it: in between one may have got another."""
+    known = {id: (each.head, each.body) for id, each in (await read(table, map(layout.id_of, filter(_apart, items)))).items()}
+    known |= {layout.id_of(item): (item, layout.whole_body(item, None)) for item in items if not _apart(item)}
+    found = (read_raw(head, body) for head, body in known.values())
+    return [raw for raw in found if raw is not None]
+
+
+async def _put_schedules(table: Table, schedules: Sequence[RawSchedule]) -> None:
+    """On condition that nobody has changed what is there; what is owed stays with it."""
+    left = {raw.id: raw for raw in schedules}
+    shards = (await table.settings.get()).write_shards
+    for attempt in range(1, TRIES + 1):
+        known = await read(table, left)
+        for id, raw in left.items():
+            if not raw.managed and id in known and known[id].stored is not None:
+                raise ManagedRow(*id)
+        new = [(_items(raw, table.home, shards), known.get(id)) for id, raw in left.items()]
+        bodies = [body for (_, body), before in new if body is not None and before is None]
+        await write_many(table.client, table.name, [{"PutRequest": {"Item": body}} for body in bodies])
+        outcomes = settled(await write_all(table, [_plan(head, body, before) for (head, body), before in new]))
+        left = {id: raw for (id, raw), outcome in zip(left.items(), outcomes, strict=True) if not outcome.done}
+        if not left:
+            return
+        await pause(attempt)
+    raise table.contended(next(iter(left)))
+
+
+def _apart(head: Item) -> bool:
+    return "body_revision" in head
+
+
+def _items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]:
+    try:
+        return raw_items(raw, home, shards)
+    except InvalidSchedule as error:
+        raise InvalidInput(f"{raw.id}: {error}") from None
+
+
+def _plan(head: Item, body: Item | None, before: Known | None) -> list[Write]:
+    """A body that is new was written before: nobody knows of it as long as its head is not there."""
+    if before is None:
+        return [Insert(head)]
+    key, id = {"pk": head["pk"], "sk": head["sk"]}, layout.id_of(head)
+    values = {name: value for name, value in head.items() if name not in key}
+    gone = [name for name in before.head if name not in head and name not in OF_FIRES]
+    writes: list[Write] = [Update(key, values, unchanged(before.head), gone)]
+    apart = before.head.get("body_revision")
+    if apart == head.get("body_revision"):
+        return writes
+    if apart is not None:
+        writes.append(Delete(layout.body_key(id, apart), {}))
+    return writes if body is None else [*writes, Insert(body, over=True)]
+
+
+# Fires, and what happened to them.
+
+
+async def _read_fires(table: Table, items: list[Item]) -> list[Fire]:
+    return [fire for fire in map(fire_of, items) if fire is not None]
+
+
+async def _put_fires(table: Table, fires: Sequence[Fire]) -> None:
+    owed: defaultdict[Id, list[Fire]] = defaultdict(list)
+    for fire in fires:
+        owed[Id(fire.owner, fire.key)].append(fire)
+    all_of(await in_turns(list(owed.items()), lambda each: _put_owed(table, *each)))
+
+
+async def _put_owed(table: Table, id: Id, fires: Sequence[Fire]) -> None:
+    for start in range(0, len(fires), FIRES_TOGETHER):
+        await _put_some(table, id, fires[start : start + FIRES_TOGETHER])
+
+
+async def _put_some(table: Table, id: Id, fires: Sequence[Fire]) -> None:
+    for attempt in range(1, TRIES + 1):
+        owing = await read_owing(table, id)
+        new = await _not_there(table, fires, owing)
+        if not new or await _written(table, owing, new):
+            return
+        await pause(attempt)
+    raise table.contended(id)
+
+
+async def _not_there(table: Table, fires: Sequence[Fire], owing: Owing | None) -> list[Fire]:
+    there: set[str] = set()
+    if owing is not None and owing.on_head is not None:
+        there.add(owing.on_head.id)
+    if owing is None or "spilled" in owing.head or "dead" in owing.head:  # then there are others, beside the head
+        keys = [fire_key(replace(fire, state=state)) for fire in fires for state in ("open", "waiting", "dead")]
+        there |= {fire.id for fire in map(fire_of, await get_many(table.client, table.name, keys)) if fire is not None}
+    return [fire for fire in fires if fire.id not in there]
+
+
+async def _written(table: Table, owing: Owing | None, fires: Sequence[Fire]) -> bool:
+    """Those whose schedule is gone lie by themselves, until whoever leases them notices it."""
+    if owing is None:
+        shards = (await table.settings.get()).write_shards
+        inserts = [table.insert(fire_layout.own_item(fire, table.home, shards)) for fire in fires]
+        settled(await execute_many(table.client, inserts))
+        return True
+    for fire in fires:
+        owing.add(fire)
+    return not await owing.write()
+
+
+async def _read_history(table: Table, items: list[Item]) -> list[Remembered]:
+    return [history.read_remembered(item) for item in items]
+
+
+async def _put_history(table: Table, things: Sequence[Remembered]) -> None:
+    """An entry is named after what it says."""
+    items = [history.entry_item(entry, expires_at) for entry, expires_at in things]
+    once = {layout.place(item): item for item in reversed(items)}
+    settled(await execute_many(table.client, [table.insert(item) for item in once.values()]))
+
+
+_HEADS = "begins_with(pk, :owner) AND begins_with(sk, :head)"
+_OF_HEADS = {":owner": text("owner#"), ":head": text(layout.ALL_HEADS)}
+
+_RECORDS = _Kind("begins_with(pk, :record)", {":record": text("record#")}, _read_records, _put_records)
+_SCHEDULES = _Kind(f"{_HEADS} AND attribute_exists(version)", _OF_HEADS, _read_schedules, _put_schedules)
+_ROWS = _Kind(f"{_HEADS} AND attribute_not_exists(version)", _OF_HEADS, _read_schedules, _put_schedules)
+_FIRES = _Kind("attribute_exists(fire_nominal)", {}, _read_fires, _put_fires)
+_HISTORY = _Kind("begins_with(pk, :past)", {":past": text(history.PAST)}, _read_history, _put_history)

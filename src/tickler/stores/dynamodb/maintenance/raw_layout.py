@@ -1,0 +1,122 @@
+"""How a schedule lies in the table, from and to `RawSchedule`: not as it was declared, but as it lay elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+
+import msgspec
+
+from tickler.dynamo.codec import Attribute, Item, size_of
+from tickler.stores.contents import RawSchedule, Standing, raw_schedule
+from tickler.stores.dynamodb import layout
+from tickler.stores.dynamodb.fires.layout import LEASE, OF_FIRE, OWED
+from tickler.stores.dynamodb.layout import number, text
+
+OF_FIRES = frozenset({*OF_FIRE, *OWED, LEASE})  # what a head has of what is owed, which stays
+LONGEST_REASON = 200
+
+
+def read_raw(head: Mapping[str, Attribute], body: bytes) -> RawSchedule | None:
+    """None for what is left of a row that was claimed for the last time."""
+    standing = _standing(head)
+    if standing == "absent" and "version" not in head:
+        return None
+    place = head["was_due_at" if standing == "unreadable" else "next_fire_at"] if standing in ("indexed", "unreadable") else None
+    return raw_schedule(
+        *layout.id_of(head),
+        head["when_text"]["S"],
+        head["tz"]["S"],
+        _number(head, "version"),
+        _number(head, "created_at"),
+        _number(head, "updated_at"),
+        "enabled" not in head or head["enabled"]["BOOL"],
+        body.decode() if "version" in head else "{}",
+        standing,
+        None if place is None else int(place["N"]),
+        _number(head, "ends_at") if "ends_at" in head else None,
+        _number(head, "offset_ms"),
+        layout.format_of(head),
+        head["reason"]["S"] if "reason" in head else None,
+    )
+
+
+def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]:
+    """Its head, and a body item if the body does not fit into it, named after what it says: it can be written before, and again.
+
+    `InvalidSchedule` when the head is more than a claim may write.
+    """
+    head: Item = {
+        **layout.head_key(raw.id),
+        "when_text": text(raw.when_text),
+        "tz": text(raw.tz),
+        "format": number(raw.format),
+        "revision": text(layout.new_revision()),
+        "home": text(home),
+        **_stands(raw, home, shards),
+    }
+    if not raw.managed:
+        layout.check_head(head, layout.CLAIM_BYTES)
+        return head, None
+    for name in ("version", "created_at", "updated_at"):
+        head[name] = number(getattr(raw, name))
+    head["enabled"] = {"BOOL": raw.enabled}
+    if raw.has_target:
+        head["has_target"] = number(len(raw.body.encode()))
+    body = _put_body(head, raw)
+    layout.check_head(head, layout.CLAIM_BYTES + layout.FIRE_BYTES if raw.has_target else layout.CLAIM_BYTES)
+    return head, body
+
+
+def _standing(head: Mapping[str, Attribute]) -> Standing:
+    if "next_fire_at" in head:
+        return "indexed"
+    aside: Standing = head["aside"]["S"] if "aside" in head else "absent"
+    return aside
+
+
+def _stands(raw: RawSchedule, home: str, shards: int) -> Item:
+    """Where it stands in the index and in the lists; a row of the index alone is listed only if it was set aside."""
+    attributes: Item = {}
+    listed_as = "active" if raw.enabled else "paused"
+    if raw.standing == "indexed":
+        attributes |= {
+            "next_fire_at": number(raw.next_fire_at or 0),
+            "due_shard": text(layout.due_shard(raw.id, home, shards)),
+        }
+    elif raw.standing in ("unreadable", "finished"):
+        listed_as = raw.standing
+        attributes["aside"] = text(raw.standing)
+    if raw.standing == "unreadable":
+        attributes |= {"was_due_at": number(raw.next_fire_at or 0), "reason": text((raw.reason or "")[:LONGEST_REASON])}
+    if raw.ends_at is not None:
+        attributes["ends_at"] = number(raw.ends_at)
+    if raw.offset_ms:
+        attributes["offset_ms"] = number(raw.offset_ms)
+    if raw.managed or raw.standing == "unreadable":
+        attributes["listed"] = text(layout.listed_in(listed_as, raw.id))
+    return attributes
+
+
+def _put_body(head: Item, raw: RawSchedule) -> Item | None:
+    """Onto the head, as far as there is room. One that does not read stays in one piece."""
+    try:
+        on_head, rest = layout.divided(raw.body.encode())
+    except msgspec.DecodeError:
+        on_head, rest = {}, raw.body.encode()
+    head |= on_head
+    if rest == b"{}":
+        return None
+    if size_of(head) + len("body") + len(rest) <= layout.INLINE_BYTES:
+        head["body"] = text(rest.decode())
+        return None
+    revision = text(urlsafe_b64encode(hashlib.blake2b(rest, digest_size=9, person=b"tickler-body").digest()).decode())
+    head["body_revision"] = revision
+    body: Item = {**layout.body_key(raw.id, revision), "body": text(rest.decode())}
+    layout.check_body(body)
+    return body
+
+
+def _number(head: Mapping[str, Attribute], name: str) -> int:
+    return int(head[name]["N"]) if name in head else 0

@@ -1,0 +1,45 @@
+"""What a schedule owes when it is deleted: its fires are cancelled with it, and the history says so."""
+
+from __future__ import annotations
+
+from tickler.dynamo import Condition, Item
+from tickler.fires.fires import Fire, cancelled
+from tickler.fires.lease import SCHEDULE_GONE
+from tickler.schedules.write import Removal
+from tickler.stores.dynamodb.fires.history import inserts
+from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire
+from tickler.stores.dynamodb.fires.transaction import own_fires
+from tickler.stores.dynamodb.table import Table
+from tickler.stores.dynamodb.transactions import MOST_TOGETHER, Delete, Write, write_together
+
+MOST_WITH_HEAD = (MOST_TOGETHER - 3) // 2  # beside the head, its body and the fire on it; each takes two writes
+
+
+def unchanged(head: Item) -> Condition:
+    """The condition that a head is as it was read: not written, not claimed, not set aside."""
+    return {"revision": head["revision"], "next_fire_at": head.get("next_fire_at")}
+
+
+def deletable(head: Item) -> Condition:
+    """The condition that it also owes what it owed."""
+    return {**unchanged(head), **{name: head.get(name) for name in OWED}}
+
+
+async def cancellations(table: Table, removal: Removal, head: Item) -> list[Write]:
+    """What is to be written with the deletion of a schedule. Of very many fires, most are cancelled at once."""
+    on_head = fire_of(head)
+    entries = [] if on_head is None else [cancelled(on_head, removal.at, SCHEDULE_GONE)]
+    writes: list[Write] = list(inserts(entries, removal.expires_at))
+    if "spilled" not in head and "dead" not in head:
+        return writes
+    fires = await own_fires(table, removal.id, None)
+    while len(fires) > MOST_WITH_HEAD:
+        some, fires = fires[:MOST_WITH_HEAD], fires[MOST_WITH_HEAD:]
+        if await write_together(table, _cancelled(some, removal)):
+            fires = await own_fires(table, removal.id, None)  # one of them was settled meanwhile
+    return [*writes, *_cancelled(fires, removal)]
+
+
+def _cancelled(fires: list[Fire], removal: Removal) -> list[Write]:
+    entries = [cancelled(fire, removal.at, SCHEDULE_GONE) for fire in fires]
+    return [*(Delete(fire_key(fire), same_fire(fire)) for fire in fires), *inserts(entries, removal.expires_at)]

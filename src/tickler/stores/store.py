@@ -1,0 +1,211 @@
+"""The contract of a store: what a backend brings, as one object. Implementations are in `stores/`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from tickler.errors import InvalidInput
+from tickler.fires.fires import FireStore
+from tickler.index.index import ScheduleIndex
+from tickler.records.records import RecordStore
+from tickler.schedules.schedules import ScheduleStore
+from tickler.stores.contents import Contents
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """How backends differ, declared: nothing above a store asks which one it is."""
+
+    shared: bool  # other processes can open the same store
+    joins_transactions: bool  # writes take `using=`
+    order: Literal["total", "within-call"]  # earliest first over all calls, or only within one
+    atomic: Literal["call", "each"] = "call"  # a write of many schedules is all or none, or each is for itself
+    makes_tables: bool = True  # opening makes what is missing unless it is told not to
+    longest_name_bytes: int = 512  # owners and keys of this length always fit
+    clock_ms: int = 1  # how exactly it tells the time
+    prunes_itself: bool = False  # the history loses what has expired without being asked, some time after
+    poll_ms: int = 1000  # how often a runner with nothing to do asks whether others put something that is due sooner
+
+
+class StoreUrl(msgspec.Struct, frozen=True):
+    """A store's address, taken apart: `scheme://location?parameters`. `text` is what people may be shown: no password."""
+
+    text: str
+    scheme: str
+    location: str
+    parameters: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"StoreUrl({self.text!r})"
+
+    def refuse_unknown(self, *known: str) -> None:
+        for name in self.parameters:
+            if name not in known:
+                raise InvalidInput(f"{self.text}: nobody reads the parameter {name!r}: use {', '.join(known) or 'none'}")
+
+    def seconds(self, name: str, default: float) -> float:
+        text = self.parameters.get(name)
+        try:
+            seconds = default if text is None else float(text)
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= 3600:
+            raise InvalidInput(f"{self.text}: {name}={text!r} is not a number of seconds from 0 to 3600")
+        return seconds
+
+    def whole(self, name: str, least: int, most: int) -> int | None:
+        """None where the URL does not say."""
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+        if not least <= number <= most:
+            raise InvalidInput(f"{self.text}: {name}={text!r} is not a whole number from {least} to {most}")
+        return number
+
+
+Form = Literal["sql", "cloudformation", "terraform", "iam"]
+
+
+Say = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """For those who do not want to hear it."""
+
+
+Tell = Callable[[int, int], None]  # how much is done, and of how much
+
+
+def untold(done: int, total: int) -> None:
+    """For those who do not want to know."""
+
+
+class Moves(msgspec.Struct, frozen=True, kw_only=True):
+    """What `migrate` may be asked for beyond the schema, of stores that are spread out."""
+
+    shards: int | None = None  # spread rows over so many
+    home: str | None = None  # let this region claim what others did
+    come_from: str | None = None  # only what was at home there
+
+    def refuse(self, store: str) -> None:
+        """For stores that have neither."""
+        if self != Moves():
+            raise InvalidInput(f"{store} has no shards and no regions: leave --shards and --home out")
+
+
+NO_MOVES = Moves()
+
+
+# unfound: left out of an index without a word. set-aside: taken out of it, as it does not read. not-sparse: of an index, not of
+# an item, since it holds most of what there is.
+Fault = Literal["unfound", "set-aside", "not-sparse"]
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """Something stored that no index finds, by the name of the item, the attribute at fault, why, and what mends it.
+
+    Where the fault is that of many, the item is one of `count`.
+    """
+
+    item: str
+    attribute: str
+    reason: str
+    remedy: str = "write it anew"
+    fault: Fault = "unfound"
+    count: int = 1
+
+
+def no_file(store: str, remedy: str) -> InvalidInput:
+    """For stores whose engine has better tools for that."""
+    return InvalidInput(f"{store} is not backed up into a file: {remedy}, or copy it with `tickler copy FROM TO`")
+
+
+def no_such_form(store: str, form: Form, known: str) -> InvalidInput:
+    return InvalidInput(f"{store} cannot be defined in {form}: use --print-{known}")
+
+
+class Store(Protocol):
+    """A backend. Made without I/O; `open` before anything else, `close` after.
+
+    Opening makes the schema where it is missing and `create` says so; it never migrates. `SchemaMissing`, `SchemaOutdated`
+    or `SchemaTooNew` when what is there does not fit.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def schedules(self) -> ScheduleStore: ...
+
+    @property
+    def index(self) -> ScheduleIndex: ...
+
+    @property
+    def records(self) -> RecordStore: ...
+
+    @property
+    def fires(self) -> FireStore: ...
+
+    @property
+    def contents(self) -> Contents: ...
+
+    async def open(self, *, create: bool) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def now_ms(self) -> int | None:
+        """The time on the store's own machine; None when that is this machine."""
+
+    async def watch(self, wake: Callable[[], None]) -> bool:
+        """Call `wake` when somebody, here or elsewhere, writes a schedule that is due soon: until the connection ends.
+
+        False, and at once, when this store has no way to tell.
+        """
+
+    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+        """On a store that is not open: bring the schema up to this version, and do what is wanted, telling of progress.
+
+        The names of the migrations that ran.
+        """
+
+    def misfits(self) -> AsyncIterator[Misfit]:
+        """On a store that is not open: read all of it and name what no index finds. Slow, and usually nothing."""
+
+    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        """Write all of it into a file, open or not and while others work: as it is at one instant, whole, or no file at all.
+
+        What is there under that name is replaced. How much of what it holds. `InvalidInput`, with the tool to use, where the
+        engine has one of its own.
+        """
+
+    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+        """On a store that is not open: make it what such a file holds, all of it or nothing. How much of what that is."""
+
+    def definition(self, form: Form) -> str:
+        """All of the schema in that form, for those who apply it out of band. `InvalidInput` when it has no such form."""
+
+
+class StorageProblem(msgspec.Struct, frozen=True):
+    """What is wrong with the medium a store lies on, and what mends it."""
+
+    says: str
+    example: str
+    remedy: str
+
+
+@runtime_checkable
+class ChecksStorage(Protocol):
+    """Optional: a store that can tell whether the medium it lies on is well."""
+
+    async def storage_problem(self) -> StorageProblem | None: ...
+
+
+async def no_misfits() -> AsyncIterator[Misfit]:
+    """For stores whose columns have types: there are none."""
+    nothing: tuple[Misfit, ...] = ()
+    for misfit in nothing:
+        yield misfit

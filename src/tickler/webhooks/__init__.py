@@ -1,0 +1,1 @@
+"""Signed webhooks: signatures, envelopes, secrets and encryption, for senders and receivers."""

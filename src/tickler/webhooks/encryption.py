@@ -1,0 +1,224 @@
+"""Encryption at rest: what of a target nobody may see, and signing secrets, as text that only a holder of the key can read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tickler.errors import InvalidInput, InvalidSchedule
+from tickler.model.target import REDACTED, HttpTarget
+from tickler.webhooks.signature import check_secret
+
+MOST_REMEMBERED = 1_000  # targets that stay unsealed in memory: each delivery asks
+
+_TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
+_PORT = re.compile(r":[0-9]*\Z")
+_PORTS = {"http": 80, "https": 443}
+_NEW_KEY = """set TICKLER_KEY to what `python -c "import tickler; print(tickler.new_key())"` prints"""
+_OTHER_KEY = "no key in TICKLER_KEY opens it: add the one it was sealed with, after a comma, or pass"
+
+
+class _Parts(msgspec.Struct, frozen=True, array_like=True, tag="target"):
+    """What is sealed of a target, and whom it may be unsealed for."""
+
+    owner: str
+    origin: str
+    headers: dict[str, str]
+    secret: str | None
+
+
+class _Text(msgspec.Struct, frozen=True, array_like=True, tag="text"):
+    purpose: str
+    text: str
+
+
+T = TypeVar("T", _Parts, _Text)
+
+
+class _Cipher(NamedTuple):
+    encrypt: Callable[[bytes], bytes]
+    decrypt: Callable[[str], bytes | None]  # None when no key fits
+    decrypt_by_first: Callable[[str], bytes | None]
+
+
+def new_key() -> str:
+    """A new key for TICKLER_KEY. Keep it outside the database: whoever has both can read what is sealed."""
+    return base64.urlsafe_b64encode(os.urandom(32)).decode()
+
+
+class Sealer:
+    """Seals with the first of its keys and unseals with any, so that keys can be rotated. Without a key it refuses both.
+
+    What is sealed is bound to what it was sealed for. A target's headers go to the same owner and the same scheme, host and
+    port, or nowhere: otherwise whoever can read a stored schedule could have its headers sent to a host of their own.
+    """
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        for number, key in enumerate(keys, 1):
+            if not _is_key(key):
+                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is no key: {_NEW_KEY}")
+        self._keys = tuple(keys)
+        self._made: _Cipher | None = None
+        self._remembered = lru_cache(MOST_REMEMBERED)(self._unsealed)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Sealer:
+        """With the keys in TICKLER_KEY, separated by commas."""
+        return cls([key.strip() for key in environ.get("TICKLER_KEY", "").split(",") if key.strip()])
+
+    def __repr__(self) -> str:
+        return f"<Sealer with {len(self._keys)} keys>"
+
+    def seal_target(self, target: HttpTarget, owner: str, before: HttpTarget | None = None) -> HttpTarget:
+        """The target as it may be stored. Where `before`, the stored one, has the same in it, its text is kept; but what was
+        sealed with another key than the first is sealed anew, so that a key that is rotated comes out of use.
+        """
+        if target.sealed is not None:
+            return self._read_back(target, target.sealed, owner, before)
+        if not target.has_secrets:
+            return target
+        if not self._keys:
+            field = "target.headers" if target.headers else "target.secret"
+            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
+        _check_secret(target.secret)
+        parts = _Parts(owner, origin_of(target.url), dict(target.headers or {}), target.secret)
+        return self._stored(target, parts, None if before is None else before.sealed)
+
+    def unseal_target(self, target: HttpTarget, owner: str) -> HttpTarget:
+        """With headers and secret as they are sent; `InvalidSchedule` where no key opens them, or they are not for this owner."""
+        if target.sealed is None:
+            return target
+        return self._remembered(target.url, target.body, target.sealed, owner)
+
+    def seal_text(self, text: str, purpose: str) -> str:
+        """`purpose` says what it is and whose; it is needed to unseal it."""
+        if not self._keys:
+            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
+        return self._seal(_Text(purpose, text))
+
+    def unseal_text(self, sealed: str, purpose: str) -> str:
+        """`InvalidInput` where no key opens it, or it was sealed for another purpose."""
+        if not self._keys:
+            raise InvalidInput(f"{purpose}: there is no key here: set TICKLER_KEY to the one it was sealed with")
+        opened = self._open(sealed, _Text)
+        if opened is None or opened.purpose != purpose:
+            raise InvalidInput(f"{purpose}: {_OTHER_KEY} the secret again")
+        return opened.text
+
+    def _stored(self, target: HttpTarget, parts: _Parts, *known: str | None) -> HttpTarget:
+        """With the first of the known texts that has the same in it and was sealed with the first key; else sealed anew."""
+        for text in known:
+            inside = None if text is None else self._open(text, _Parts, first_key=True)
+            if inside == parts:
+                return _redacted(target, inside, text)
+        return _redacted(target, parts, self._seal(parts))
+
+    def _read_back(self, target: HttpTarget, sealed: str, owner: str, before: HttpTarget | None) -> HttpTarget:
+        """A target as it was read from a stored schedule, put again: with a key it is looked into, without one it is taken."""
+        if not {target.secret, *(target.headers or {}).values()} <= {REDACTED, None}:
+            raise InvalidSchedule(
+                "target.headers", "have values beside `sealed`: pass all values without `sealed`, or all as they were read"
+            )
+        if not _TOKEN.fullmatch(sealed):
+            raise InvalidSchedule("target.sealed", "is not what a schedule was read with: pass the headers and the secret again")
+        if not self._keys:
+            return target
+        parts = self._bound(sealed, target.url, owner)
+        whole = self._stored(target, parts, sealed, None if before is None else before.sealed)
+        if (target.headers or None, target.secret) not in ((None, None), (whole.headers, whole.secret)):
+            raise InvalidSchedule(
+                "target.headers", "are not those in `sealed`: pass the values of all that shall be sent, without `sealed`"
+            )
+        return whole
+
+    def _unsealed(self, url: str, body: Literal["json", "raw"], sealed: str, owner: str) -> HttpTarget:
+        parts = self._bound(sealed, url, owner)
+        return HttpTarget(url, body, parts.headers or None, parts.secret)
+
+    def _bound(self, sealed: str, url: str, owner: str) -> _Parts:
+        parts = self._parts(sealed)
+        if (parts.owner, parts.origin) != (owner, origin_of(url)):
+            raise InvalidSchedule("target.sealed", "was sealed for another owner or host: pass the headers and the secret again")
+        return parts
+
+    def _parts(self, sealed: str) -> _Parts:
+        if not self._keys:
+            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one it was sealed with")
+        parts = self._open(sealed, _Parts)
+        if parts is None:
+            raise InvalidSchedule("target.sealed", f"{_OTHER_KEY} the headers and the secret again")
+        return parts
+
+    def _seal(self, content: _Parts | _Text) -> str:
+        return self._cipher().encrypt(msgspec.json.encode(content)).decode()
+
+    def _open(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
+        """None when no key fits, or the first does not where it must, or when it was sealed as another kind."""
+        if not _TOKEN.fullmatch(sealed):
+            return None
+        cipher = self._cipher()
+        opened = cipher.decrypt_by_first(sealed) if first_key else cipher.decrypt(sealed)
+        try:
+            return None if opened is None else msgspec.json.decode(opened, type=kind)
+        except msgspec.MsgspecError:
+            return None
+
+    def _cipher(self) -> _Cipher:
+        if self._made is None:
+            self._made = _cipher_of(self._keys)
+        return self._made
+
+
+def _cipher_of(keys: Sequence[str]) -> _Cipher:
+    """Needs `cryptography`, which is imported once there is something to seal: the core does without it."""
+    try:
+        from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+    except ImportError:
+        raise InvalidInput("encryption needs the package cryptography: pip install 'tickler[http]'") from None
+    first, *_ = each = [Fernet(key) for key in keys]
+    every = MultiFernet(each)
+
+    def decrypt(by: Fernet | MultiFernet, sealed: str) -> bytes | None:
+        try:
+            return by.decrypt(sealed)
+        except InvalidToken:
+            return None
+
+    return _Cipher(first.encrypt, partial(decrypt, every), partial(decrypt, first))
+
+
+def _is_key(key: object) -> bool:
+    try:
+        return isinstance(key, str) and len(base64.b64decode(key, altchars=b"-_", validate=True)) == 32
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _check_secret(secret: str | None) -> None:
+    if secret is not None:
+        try:
+            check_secret(secret)
+        except InvalidInput as error:
+            raise InvalidSchedule("target.secret", str(error).removeprefix("secret: ")) from None
+
+
+def _redacted(target: HttpTarget, parts: _Parts, sealed: str | None) -> HttpTarget:
+    """As stored, with the headers in the order in which they were sealed: another order is no change."""
+    return HttpTarget(target.url, target.body, parts.headers or None, parts.secret).redacted(sealed)
+
+
+def origin_of(url: str) -> str:
+    """Two URLs have the same only if they lead to the same host. That cannot be said of names that differ in case and are not
+    ASCII: `urlsplit` makes one letter of two that DNS tells apart (a Greek sigma within a word and at its end).
+    """
+    parts = urlsplit(url)
+    host = parts.hostname if parts.netloc.isascii() else _PORT.sub("", parts.netloc)
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"

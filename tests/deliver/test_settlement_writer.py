@@ -1,0 +1,266 @@
+"""Settlements on their way to the store: many at a time, in order, and none forgotten while the store is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tickler import Cron, Schedule, StoreUnavailable
+from tickler.deliver.settlement_writer import LINGER_S, LONGEST_PAUSE_S, MOST_AT_ONCE, Acknowledgements
+from tickler.errors import InvalidInput
+from tickler.fires.fires import Claim, Entry, Settlement
+from tickler.model.schedule import Id
+
+from .at_work import Bench
+from .virtual_time import START_MS, in_virtual_time
+
+KEPT_MS = 3_600_000
+
+
+class Written:
+    """Acknowledgements to the store of a bench. Batches are told apart by when they were asked for."""
+
+    def __init__(self) -> None:
+        self.bench = Bench()
+        self.faults = self.bench.faults
+        self.acknowledgements = Acknowledgements(self.bench.store.store().fires, self.bench.clock, KEPT_MS)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.acknowledgements.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def put(self, *numbers: int) -> None:
+        for number in numbers:
+            self.acknowledgements.put(noted(number))
+
+    @property
+    def order(self) -> list[int]:
+        """Which were written, in the order in which they were."""
+        return [settlement.entry.nominal_at - START_MS for settlement in self.faults.settled if settlement.entry is not None]
+
+    @property
+    def batches(self) -> int:
+        return self.faults.asked["fires.settle"]
+
+
+def noted(number: int) -> Settlement:
+    """Of what is delivered at most once."""
+    entry = Entry(owner="u1", key="digest", nominal_at=START_MS + number, at=START_MS + number, happened="delivered", attempt=1)
+    return Settlement(Id("u1", "digest"), None, "done", entry)
+
+
+def done(claim: Claim) -> Settlement:
+    fire = claim.fire
+    assert fire is not None
+    entry = Entry(owner=fire.owner, key=fire.key, nominal_at=fire.nominal_at, at=START_MS, happened="delivered", fire_id=fire.id)
+    return Settlement(claim.schedule.id, fire, "done", entry)
+
+
+async def claimed(bench: Bench, number: int, lease_ms: int = 60_000) -> list[Claim]:
+    """Fires of one worker, that are due."""
+    await bench.put(
+        *(Schedule(owner="u1", key=f"k{n}", when=Cron("* * * * *"), target="https://h.example") for n in range(number))
+    )
+    await asyncio.sleep(60)
+    return await bench.claimed_by_a_ghost(lease_ms)
+
+
+# Many at a time.
+
+
+@in_virtual_time
+async def test_what_comes_within_a_moment_is_written_together_and_in_order() -> None:
+    written = Written()
+    async with written.running():
+        written.put(1, 2)
+        await asyncio.sleep(LINGER_S / 2)
+        written.put(3)
+        await written.acknowledgements.all_written(10)
+    assert (written.order, written.batches, written.acknowledgements.written) == ([1, 2, 3], 1, 3)
+    assert len(written.acknowledgements) == 0
+
+
+@in_virtual_time
+async def test_more_than_a_batch_holds_is_written_in_several_without_a_pause_between_full_ones() -> None:
+    written = Written()
+    number = 2 * MOST_AT_ONCE + 7
+    written.put(*range(number))
+    began = written.bench.clock.now_ms()
+    async with written.running():
+        await written.acknowledgements.all_written(10)
+    assert (written.order, written.batches) == (list(range(number)), 3)
+    assert written.bench.clock.now_ms() - began == round(LINGER_S * 1000), "it lingered for the last alone, which was not full"
+
+
+@in_virtual_time
+async def test_what_comes_while_a_batch_is_written_goes_with_the_next() -> None:
+    written = Written()
+    written.faults.held["fires.settle"] = asyncio.Event()
+    async with written.running():
+        written.put(1)
+        await written.faults.until_asked("fires.settle")
+        written.put(2, 3)
+        assert len(written.acknowledgements) == 3, "what is not known to be written is not counted as such"
+        written.faults.held.pop("fires.settle").set()
+        await written.acknowledgements.all_written(10)
+    assert (written.order, written.batches) == ([1, 2, 3], 2)
+
+
+@in_virtual_time
+async def test_nothing_is_asked_of_the_store_while_there_is_nothing_to_write() -> None:
+    written = Written()
+    async with written.running():
+        await asyncio.sleep(3_600)
+        written.put(1)
+        await written.acknowledgements.all_written(1)
+        await asyncio.sleep(3_600)
+    assert written.batches == 1
+
+
+@in_virtual_time
+async def test_entries_are_kept_for_as_long_as_was_said_from_when_they_are_written() -> None:
+    written = Written()
+    async with written.running():
+        await asyncio.sleep(30)
+        written.put(1)
+        await written.acknowledgements.all_written(1)
+    (kept,) = written.bench.store.real.records._tables.history
+    assert kept.expires_at == START_MS + 30_000 + round(LINGER_S * 1000) + KEPT_MS
+
+
+# While the store is away.
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), InvalidInput("no")], ids=lambda error: type(error).__name__)
+@in_virtual_time
+async def test_while_the_store_is_away_outcomes_wait_in_order_and_are_all_written_when_it_is_back(
+    caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    written = Written()
+    written.faults.failing["fires.settle"] = error
+    async with written.running():
+        for number in range(20):
+            written.put(number)
+            await asyncio.sleep(1)
+        assert (written.order, len(written.acknowledgements), written.acknowledgements.written) == ([], 20, 0)
+        written.faults.back()
+        await written.acknowledgements.all_written(LONGEST_PAUSE_S + 1)
+        assert written.order == list(range(20))
+        written.put(20)
+        await written.acknowledgements.all_written(1)  # at once: what failed before is forgotten
+    assert written.order == list(range(21))
+    assert written.acknowledgements.written == 21
+    assert f"outcomes wait to be recorded: {error}" in caplog.text
+
+
+@in_virtual_time
+async def test_a_store_that_is_away_for_long_is_asked_less_and_less_often_and_again_soon_after_it_was_back() -> None:
+    written = Written()
+    written.faults.away("fires.settle")
+    async with written.running():
+        written.put(1)
+        await asyncio.sleep(1)
+        assert 3 <= written.batches <= 5
+        before = written.batches
+        await asyncio.sleep(600)
+        assert 600 / (LONGEST_PAUSE_S + LINGER_S) - 5 <= written.batches - before <= 600 / LONGEST_PAUSE_S + 5
+        written.faults.back()
+        await written.acknowledgements.all_written(LONGEST_PAUSE_S + 1)
+        written.faults.failing_once["fires.settle"] = [StoreUnavailable("for a moment")]
+        written.put(2)
+        await written.acknowledgements.all_written(0.5)
+    assert written.order == [1, 2]
+
+
+@in_virtual_time
+async def test_a_batch_that_fails_between_others_holds_up_what_comes_after_it_and_loses_nothing() -> None:
+    written = Written()
+    written.faults.failing_once["fires.settle"] = [None, StoreUnavailable("a moment"), StoreUnavailable("another"), None]
+    number = 3 * MOST_AT_ONCE
+    written.put(*range(number))
+    async with written.running():
+        await written.acknowledgements.all_written(10)
+    assert written.order == list(range(number))
+    assert written.batches == 5
+
+
+# Waiting for it.
+
+
+@in_virtual_time
+async def test_who_waits_until_all_is_written_waits_no_longer_than_that() -> None:
+    written = Written()
+    written.faults.away("fires.settle")
+    async with written.running():
+        written.put(1)
+        before = written.bench.clock.now_ms()
+        await written.acknowledgements.all_written(7.5)
+        assert written.bench.clock.now_ms() - before == 7_500
+        await written.acknowledgements.all_written(0)
+        await written.acknowledgements.all_written(-3)
+        assert written.bench.clock.now_ms() - before == 7_500
+    assert written.order == []
+
+
+@in_virtual_time
+async def test_nobody_waits_where_nothing_is_to_be_written() -> None:
+    """Not even where nobody writes."""
+    written = Written()
+    before = written.bench.clock.now_ms()
+    await written.acknowledgements.all_written(60)
+    assert written.bench.clock.now_ms() == before
+
+
+@in_virtual_time
+async def test_what_is_put_while_somebody_waits_is_waited_for_too() -> None:
+    written = Written()
+    written.faults.held["fires.settle"] = asyncio.Event()
+    async with written.running():
+        written.put(1)
+        waiting = asyncio.create_task(written.acknowledgements.all_written(60))
+        await written.faults.until_asked("fires.settle")
+        written.put(2)
+        written.faults.held.pop("fires.settle").set()
+        await waiting
+        assert written.order == [1, 2]
+
+
+# Leases that were lost.
+
+
+@in_virtual_time
+async def test_those_whose_lease_had_gone_to_another_are_counted_and_the_others_are_settled() -> None:
+    written = Written()
+    claims = await claimed(written.bench, 3, lease_ms=1_000)
+    await asyncio.sleep(2)
+    taken = await written.bench.tickler.fires.lease(written.bench.clock.now_ms(), 1, worker="another")
+    async with written.running():
+        for claim in claims:
+            written.acknowledgements.put(done(claim))
+        await written.acknowledgements.all_written(5)
+    assert (written.acknowledgements.lost, written.acknowledgements.written) == (1, 3)
+    assert [fire.id for fire in await written.bench.fires()] == [each.fire.id for each in taken if each.fire is not None]
+
+
+@in_virtual_time
+async def test_an_answer_that_was_lost_makes_it_written_again_and_changes_no_fire_twice() -> None:
+    """It comes as a lost lease then: the store had done it, and nobody knew."""
+    written = Written()
+    (claim,) = await claimed(written.bench, 1)
+    written.faults.losing_answers.add("fires.settle")
+    async with written.running():
+        written.acknowledgements.put(done(claim))
+        await written.faults.until_asked("fires.settle", 2)
+        assert len(written.acknowledgements) == 1
+        written.faults.losing_answers.clear()
+        await written.acknowledgements.all_written(5)
+    assert (await written.bench.fires(), written.acknowledgements.lost, written.acknowledgements.written) == ([], 1, 1)
+    assert set(await written.bench.happened("k0")) == {"delivered"}
