@@ -21,9 +21,9 @@ from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, co
 from tickler.cli.gc_tuning import spare_the_collector
 from tickler.database.postgres.pool import BEGIN_CLAIM
 from tickler.database.sqlite.connection import PRAGMAS
-from tickler.fires.fires import MAX_CLAIM_BYTES, fire_id
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.delivery import Delivery
+from tickler.model.fire import MAX_CLAIM_BYTES, fire_id
 from tickler.stores.postgres import fires as postgres_fires
 from tickler.stores.postgres import index as postgres_index
 from tickler.stores.sqlite import fires as sqlite_fires

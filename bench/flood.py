@@ -20,7 +20,7 @@ from postgres import bench_server
 from sink import SinkProcess
 from tickler import At, ManualClock, RunOptions, Schedule, connect
 from tickler.clock import to_datetime
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 from workload import NOW_MS
 
 FIRES = 50_000

@@ -27,7 +27,7 @@ from tickler import (
     connect,
 )
 from tickler.clock import ManualClock
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 
 MINUTELY = Cron("* * * * *")
 PATIENCE_S = 20.0

@@ -20,8 +20,8 @@ from tickler.client import Tickler
 from tickler.clock import ManualClock, SystemClock
 from tickler.connect import BACKENDS, connect, connect_sync, parse_url, store_for_url
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable, TicklerError
-from tickler.index.index import IndexRow
 from tickler.model.delivery import Delivery
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Schedule
 from tickler.model.target import PythonTarget
 from tickler.when import Cron, tzdata_version

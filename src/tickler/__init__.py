@@ -29,17 +29,18 @@ from tickler.errors import (
     VersionConflict,
     WorkerUnfit,
 )
-from tickler.fires.fires import Claim, Entry, Fire, FirePage, HistoryPage, Settlement
-from tickler.index.index import IndexRow, SetAside
+from tickler.fires.fires import FirePage, HistoryPage
 from tickler.model.delivery import Deliverer, Delivery, Outcome
+from tickler.model.fire import Claim, Entry, Fire, Settlement
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.policy import Policy
+from tickler.model.record import Record
 from tickler.model.revision import Revision
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
-from tickler.records.records import Record
 from tickler.schedules.schedules import Declared, Page
 from tickler.version import VERSION
 from tickler.webhooks.encryption import new_key

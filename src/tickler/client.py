@@ -21,9 +21,10 @@ from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
-from tickler.fires.fires import KEPT_MS, Fire, Fires, fire_id
+from tickler.fires.fires import Fires
 from tickler.index.index import Index
 from tickler.model.delivery import Deliverer, Listener
+from tickler.model.fire import KEPT_MS, Fire, fire_id
 from tickler.model.schedule import Id, State, StoredSchedule, checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.observe.diagnosis import Diagnosis, OnProgress, unheard
@@ -33,7 +34,8 @@ from tickler.observe.forecast_cache import Forecasts
 from tickler.observe.why import Why, why
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
-from tickler.schedules.schedules import Decide, Schedules, ScheduleStore
+from tickler.schedules.contract import Decide, ScheduleStore
+from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Capabilities, Store
 from tickler.webhooks.encryption import Sealer
 from tickler.webhooks.signing_secrets import Secrets

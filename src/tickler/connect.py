@@ -19,10 +19,11 @@ import msgspec
 from tickler.client import Settings, Tickler
 from tickler.clock import Clock, SystemClock
 from tickler.database.blocking import Blocking
+from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
-from tickler.fires.fires import KEPT_MS
+from tickler.model.fire import KEPT_MS
 from tickler.model.policy import Duration
-from tickler.stores.store import Store, StoreUrl
+from tickler.stores.store import Store
 
 LONGEST_KEPT = timedelta(days=3_660)
 

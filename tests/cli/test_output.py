@@ -12,7 +12,7 @@ from tickler import Cron
 from tickler.cli.output import show_table, visible
 from tickler.cli.progress import doing, progress
 from tickler.cli.rendering import show_fires, show_schedules
-from tickler.fires.fires import Entry, Fire, Health
+from tickler.model.fire import Entry, Fire, Health
 from tickler.model.schedule import StoredSchedule
 
 ROWS = [["u1", "digest", "active", "2035-01-01 09:00:00"], ["日本", "x" * 60, "paused", ""]]

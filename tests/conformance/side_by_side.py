@@ -21,7 +21,7 @@ from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
 from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
-from tickler.fires.fires import Claim, Due, Entry, Fire, FireState, Settlement
+from tickler.model.fire import Claim, Due, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
 from tickler.stores.store import Store

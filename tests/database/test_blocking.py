@@ -29,7 +29,8 @@ from tickler.errors import (
     TicklerError,
     VersionConflict,
 )
-from tickler.index.index import Index, IndexRow
+from tickler.index.index import Index
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.records.records import Records
 from tickler.schedules.schedules import Schedules

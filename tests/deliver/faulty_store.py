@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import Settlement
+from tickler.model.fire import Settlement
 from tickler.stores.memory import MemoryStore
 from tickler.stores.store import Store
 

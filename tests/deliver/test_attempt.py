@@ -14,8 +14,8 @@ from tickler import At, Cron, Delivery, Fire, HttpTarget, Outcome, Policy, Pytho
 from tickler.clock import ManualClock
 from tickler.deliver.attempt import LONGEST_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
 from tickler.deliver.targets.python import Handlers
-from tickler.fires.fires import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.model.delivery import Verdict
+from tickler.model.fire import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.model.policy import DEFAULT_POLICY
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.when import When

@@ -29,8 +29,8 @@ from tickler.deliver.targets.aws_http import AllowedArns
 from tickler.deliver.targets.aws_lambda import LambdaDeliverer
 from tickler.deliver.targets.sqs import LARGEST_MESSAGE_BYTES, SqsDeliverer
 from tickler.errors import InvalidInput
-from tickler.fires.fires import fire_id
 from tickler.model.delivery import Deliverer, Delivery, Outcome
+from tickler.model.fire import fire_id
 from tickler.model.target import LambdaTarget, SqsTarget
 from tickler.webhooks.envelope import envelope
 

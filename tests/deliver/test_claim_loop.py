@@ -11,7 +11,7 @@ import pytest
 
 from tickler import Cron, Delivery, Fire, GiveUp, Outcome, Policy, RunOptions
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import Extension
+from tickler.model.fire import Extension
 from tickler.model.schedule import Id
 
 from .at_work import AT_MOST_ONCE, Bench, after, many, schedule

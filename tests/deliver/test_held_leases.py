@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickler.deliver.held_leases import HeldLeases
-from tickler.fires.fires import Extension, Fire
+from tickler.model.fire import Extension, Fire
 
 NOW_MS = 1_921_406_400_000
 LEASE_MS = 9_000

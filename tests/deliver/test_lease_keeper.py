@@ -18,7 +18,7 @@ from tickler import At, Delivery, ManualClock, PythonTarget, RunOptions, Schedul
 from tickler.clock import to_datetime
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import Extension, Fire
+from tickler.model.fire import Extension, Fire
 from tickler.stores.store import Store
 
 PATIENCE_S = 30.0

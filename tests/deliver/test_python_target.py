@@ -12,7 +12,7 @@ import pytest
 
 from tickler import Delivery, GiveUp, InvalidInput, Outcome, Policy, PythonTarget, RunOptions, Schedule
 from tickler.deliver.targets.python import Handler, Handlers
-from tickler.fires.fires import LONGEST_ANSWER_BYTES
+from tickler.model.fire import LONGEST_ANSWER_BYTES
 
 from .at_work import Bench, soon
 from .virtual_time import START_MS, in_virtual_time

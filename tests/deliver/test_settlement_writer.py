@@ -11,7 +11,7 @@ import pytest
 from tickler import Cron, Schedule, StoreUnavailable
 from tickler.deliver.settlement_writer import LINGER_S, LONGEST_PAUSE_S, MOST_AT_ONCE, Acknowledgements
 from tickler.errors import InvalidInput
-from tickler.fires.fires import Claim, Entry, Settlement
+from tickler.model.fire import Claim, Entry, Settlement
 from tickler.model.schedule import Id
 
 from .at_work import Bench

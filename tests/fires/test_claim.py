@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tickler.fires import claim as module
 from tickler.fires.claim import Batch, Opened
-from tickler.fires.fires import Entry, Fire, fire_id
 from tickler.fires.missed import Occurrences, occurrences
+from tickler.model.fire import Entry, Fire, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id, Schedule
 from tickler.model.schedule_json import encode_body

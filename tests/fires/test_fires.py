@@ -10,8 +10,9 @@ from typing import get_args
 import pytest
 
 from tickler import Entry, Fire, FireNotFound, InvalidInput, InvalidSchedule, ManualClock, Policy, Schedule, Tickler, connect
-from tickler.fires.fires import Claim, FireState, Retried, Settlement, fire_id
-from tickler.index.index import MOST_CLAIMED
+from tickler.fires.fires import Retried
+from tickler.model.fire import Claim, FireState, Settlement, fire_id
+from tickler.model.limits import MOST_CLAIMED
 from tickler.model.schedule import Id
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tickler.fires.fires import Fire
 from tickler.fires.lease import SCHEDULE_GONE, lease
+from tickler.model.fire import Fire
 from tickler.model.policy import Policy
 from tickler.model.schedule import StoredSchedule
 from tickler.model.target import PythonTarget

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tickler.index import advance as module
 from tickler.index.advance import Problem, advance, lacking_zones, reads
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.when import At, Cron, Every, Weekly, When, read_when
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z, a Wednesday

@@ -12,7 +12,8 @@ from tickler.client import Tickler
 from tickler.clock import ManualClock, to_datetime
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
-from tickler.index.index import MOST_CLAIMED, IndexRow
+from tickler.model.index_row import IndexRow
+from tickler.model.limits import MOST_CLAIMED
 from tickler.model.schedule import Schedule
 from tickler.when import Cron, Unreadable
 

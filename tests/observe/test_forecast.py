@@ -16,7 +16,7 @@ from when.strategies import changing_times, everys, instants, moments, plain_exp
 from tickler import At, Cron, Every, InvalidInput, ManualClock, Policy, Schedule, StoreUnavailable, Tickler, Weekly, connect
 from tickler.clock import to_datetime
 from tickler.index.advance import advance
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.observe import forecast as module
 from tickler.observe.forecast import Forecast, Tally, forecast
 from tickler.observe.forecast_cache import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, Forecasts

@@ -29,7 +29,7 @@ from tickler import (
 )
 from tickler.clock import to_datetime
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import Claim, Settlement
+from tickler.model.fire import Claim, Settlement
 from tickler.observe import metrics as module
 from tickler.observe.metrics import OUTCOMES, Metrics
 from tickler.records.worker_status import KIND, WorkerReport

@@ -17,7 +17,7 @@ import pytest
 import tickler
 from receivers.programs import served, write_program
 from tickler import Entry, HttpTarget, Policy, Schedule, Tickler
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 from tickler.webhooks.signature import sign
 
 SERVERS = {"flask": "werkzeug", "django": "wsgiref", "fastapi": "uvicorn"}

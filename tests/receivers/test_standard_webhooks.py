@@ -21,7 +21,7 @@ import tickler
 from npm_packages import node_modules
 from receivers.programs import GUIDES
 from tickler import HttpTarget, InvalidSignature, Schedule, Tickler
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 
 JAVASCRIPT_PACKAGE = "standardwebhooks@1.1.1"
 PAYLOAD = {"text": "naïve 🦥 \u2028 \u0000", "number": 12345678901234567, "nested": [[], {}, None, 1.5]}

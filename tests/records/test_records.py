@@ -11,7 +11,8 @@ from tickler.client import Tickler
 from tickler.clock import ManualClock
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, VersionConflict
-from tickler.records.records import LARGEST_VALUE_BYTES, Record
+from tickler.model.record import Record
+from tickler.records.records import LARGEST_VALUE_BYTES
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 NOW = datetime(2030, 11, 20, 12, tzinfo=UTC)

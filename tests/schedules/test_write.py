@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires
 from tickler.index.advance import advance
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import encode_body

@@ -17,7 +17,7 @@ from tickler import At, IndexRow, ManualClock, Schedule
 from tickler.dynamo import Item, get_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
-from tickler.fires.fires import Claim, Entry, Fire, Settlement, fire_id
+from tickler.model.fire import Claim, Entry, Fire, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules

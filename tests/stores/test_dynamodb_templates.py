@@ -13,8 +13,8 @@ import yaml
 
 from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, Schedule, Tickler, connect
 from tickler.dynamo import Address, Client
-from tickler.fires.fires import Settlement
 from tickler.index.advance import ROW_FORMAT
+from tickler.model.fire import Settlement
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore

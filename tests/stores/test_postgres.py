@@ -27,7 +27,7 @@ from tickler import (
 )
 from tickler.connect import parse_url
 from tickler.database.postgres.pool import BEGIN_CLAIM
-from tickler.fires.fires import Extension
+from tickler.model.fire import Extension
 from tickler.stores.postgres.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000

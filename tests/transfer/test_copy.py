@@ -39,9 +39,10 @@ from tickler import (
 )
 from tickler.clock import to_datetime
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import Happened, fire_id
+from tickler.model.fire import Happened, fire_id
+from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.records.records import OWN_KINDS, Record
+from tickler.records.kinds import OWN_KINDS
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.contents import RawSchedule, Remembered
 from tickler.stores.sqlite import SqliteStore

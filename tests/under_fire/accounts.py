@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tickler import Entry, Tickler
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 from under_fire.sink import Arrival
 from under_fire.summary import PREFIX
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from tickler import Entry, Schedule
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 from tickler.model.schedule import StoredSchedule
 from under_fire.sink import Arrival
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tickler import At, Entry, Every, Policy, Schedule
 from tickler.clock import to_datetime
-from tickler.fires.fires import Happened, fire_id
+from tickler.model.fire import Happened, fire_id
 from under_fire.sink import Arrival
 from under_fire.target_windows import Declared, Run, check_windows, declared, faults, instants
 

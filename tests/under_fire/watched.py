@@ -9,7 +9,8 @@ from typing import Any, cast
 from tickler import Claim, Clock, Fire, Tickler
 from tickler.client import Settings
 from tickler.connect import store_for_url
-from tickler.fires.fires import Extension, FireStore
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Extension
 from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
 

@@ -20,7 +20,8 @@ from tickler import Claim, Delivery, Fire, Outcome, RunOptions, Settlement, Tick
 from tickler.client import Settings
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
-from tickler.fires.fires import Extension, FireStore, fire_id
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Extension, fire_id
 from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
 

@@ -12,10 +12,12 @@ import pytest
 from tickler.clock import ManualClock
 from tickler.connect import store_for_url
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidSignature, StoreUnavailable, VersionConflict
-from tickler.fires.fires import fire_id
 from tickler.model.delivery import Delivery
+from tickler.model.fire import fire_id
+from tickler.model.record import Record
 from tickler.model.target import HttpTarget
-from tickler.records.records import Record, Records, RecordStore
+from tickler.records.contract import RecordStore
+from tickler.records.records import Records
 from tickler.stores.store import Store
 from tickler.webhooks.encryption import Sealer, new_key
 from tickler.webhooks.envelope import envelope

@@ -17,8 +17,8 @@ from multidict import CIMultiDict
 
 from tickler.clock import ManualClock
 from tickler.errors import InvalidInput, InvalidSignature
-from tickler.fires.fires import fire_id
 from tickler.model.delivery import Delivery
+from tickler.model.fire import fire_id
 from tickler.webhooks.envelope import envelope
 from tickler.webhooks.signature import new_secret, sign
 from tickler.webhooks.verify import Received, verify

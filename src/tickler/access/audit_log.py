@@ -13,10 +13,11 @@ import msgspec
 
 from tickler.clock import Clock
 from tickler.errors import InvalidInput
-from tickler.fires.fires import KEPT_MS
-from tickler.index.index import check_limit
+from tickler.model.fire import KEPT_MS
+from tickler.model.limits import check_limit
+from tickler.model.record import value_of
 from tickler.model.schedule import check_name
-from tickler.records.records import RecordStore, value_of
+from tickler.records.contract import RecordStore
 
 KIND = "audit"
 MAX_DETAIL_CHARACTERS = 500

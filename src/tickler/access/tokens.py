@@ -18,8 +18,9 @@ import msgspec
 
 from tickler.clock import Clock, to_ms
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
+from tickler.model.record import Record, value_of
 from tickler.model.schedule import check_name
-from tickler.records.records import Record, RecordStore, value_of
+from tickler.records.contract import RecordStore
 
 Scope = Literal["read", "write", "operate"]  # look; change schedules and fires; tick, repair and what concerns all owners
 

@@ -12,7 +12,7 @@ from tickler.cli.output import answer, remark, say
 from tickler.cli.store_session import on_store
 from tickler.client import Tickler
 from tickler.errors import FireNotFound
-from tickler.fires.fires import Fire
+from tickler.model.fire import Fire
 
 
 class Deed(NamedTuple):

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tickler.cli.output import say, show_table, visible
 from tickler.cli.time_format import show_upcoming, utc
-from tickler.fires.fires import Entry, Fire, Health
+from tickler.model.fire import Entry, Fire, Health
 from tickler.model.policy import policy_to_json
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget, Target

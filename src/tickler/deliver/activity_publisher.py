@@ -8,10 +8,10 @@ from collections import deque
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError
-from tickler.fires.fires import Claim, Settlement
 from tickler.model.delivery import Outcome
+from tickler.model.fire import Claim, Settlement
 from tickler.records.activity import MOST_TOLD, Event, event_of, is_watched, tell
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 
 LOOK_S = 3.0  # how often an unwatched worker asks whether somebody watches
 TELL_S = 0.7

@@ -20,8 +20,8 @@ from tickler.deliver.abandoned import STUCK, Abandoned
 from tickler.deliver.listeners import Listeners
 from tickler.deliver.missing_targets import lacking
 from tickler.deliver.targets.python import Handlers
-from tickler.fires.fires import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.model.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
+from tickler.model.fire import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.model.payload import fresh_payload
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 

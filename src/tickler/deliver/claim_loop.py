@@ -25,7 +25,7 @@ from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.settlement_writer import Acknowledgements
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.fires.fires import MAX_CLAIM_BYTES, Claim, Due, Fire, is_at_most_once
+from tickler.model.fire import MAX_CLAIM_BYTES, Claim, Due, Fire, is_at_most_once
 from tickler.records.worker_status import workers
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store

@@ -19,8 +19,8 @@ from tickler.deliver.payload_memory import MAX_HELD_BYTES, PayloadMemory, Queued
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.settlement_writer import Acknowledgements
 from tickler.deliver.shortage import Shortage
-from tickler.fires.fires import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
 from tickler.model.delivery import Delivery, Outcome
+from tickler.model.fire import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
 from tickler.model.target import label_of
 
 LEAST_FLUSH_S = 5.0

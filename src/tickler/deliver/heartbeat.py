@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
 from tickler.deliver.claim_loop import Runner
 from tickler.errors import TicklerError
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 from tickler.records.worker_status import EVERY_S, STOPPED, WORKING, WorkerReport, report, report_tick
 
 log = logging.getLogger("tickler.deliver")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tickler.fires.fires import Extension, Fire
+from tickler.model.fire import Extension, Fire
 
 SLACK_MS = 1_000
 SKIPPED_PAUSE_MS = 200  # before a lease is tried again whose fire was locked

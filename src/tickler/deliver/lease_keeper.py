@@ -17,7 +17,7 @@ import msgspec
 from tickler.clock import Clock
 from tickler.deliver.held_leases import HeldLeases
 from tickler.errors import TicklerError
-from tickler.fires.fires import Fire
+from tickler.model.fire import Fire
 from tickler.stores.store import Store
 
 MAX_BATCH = 500

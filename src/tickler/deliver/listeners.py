@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from tickler.fires.fires import Claim, Settlement
 from tickler.model.delivery import Listener, Outcome
+from tickler.model.fire import Claim, Settlement
 
 log = logging.getLogger("tickler.deliver")
 

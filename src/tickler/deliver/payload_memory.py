@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from tickler.deliver.decoding_limit import DecodingLimit
 from tickler.deliver.fair_queue import Lane
-from tickler.fires.fires import Claim
 from tickler.model.delivery import Delivery
+from tickler.model.fire import Claim
 from tickler.model.payload import RawPayload, held_payload
 from tickler.model.schedule import StoredSchedule
 from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget

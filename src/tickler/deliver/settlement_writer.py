@@ -13,8 +13,9 @@ from contextlib import suppress
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError
-from tickler.fires.fires import Fire, FireStore, Settlement, cancelled
+from tickler.fires.contract import FireStore
 from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.fire import Fire, Settlement, cancelled
 
 MOST_AT_ONCE = 500
 FIRST_PAUSE_S = 0.1

@@ -12,7 +12,7 @@ from tickler.clock import Clock
 from tickler.deliver.missing_targets import EXTRAS
 from tickler.model.delivery import Deliverer
 from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget, Target
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 from tickler.webhooks.encryption import Sealer
 from tickler.webhooks.signing_secrets import SecretCache, configured_secrets
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tickler.errors import InvalidSchedule
-from tickler.fires.fires import Claim, Entry, Fire, fire_id
 from tickler.fires.missed import Occurrences, Skip, occurrences
 from tickler.index.advance import Advance, Problem, advance
-from tickler.index.index import IndexRow
+from tickler.model.fire import Claim, Entry, Fire, fire_id
+from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import ReadBody, active_schedule, read_body

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tickler.fires.fires import Claim, Entry, Fire, cancelled, expired
+from tickler.model.fire import Claim, Entry, Fire, cancelled, expired
 from tickler.model.schedule import StoredSchedule
 
 SCHEDULE_GONE = "its schedule is gone"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tickler.fires.fires import Rule
+from tickler.model.fire import Rule
 from tickler.model.policy import Policy
 from tickler.when import Every, When
 

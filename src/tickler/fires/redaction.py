@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from tickler.fires.fires import Entry, Fire
+from tickler.model.fire import Entry, Fire
 
 SOMEBODY = "a worker"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tickler.errors import InvalidWhen, UnknownTimezone
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.when import When, read_when
 
 # Bumped when rows are written in a way that earlier workers would misread. They leave such rows alone.

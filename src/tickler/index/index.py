@@ -2,116 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from tickler.clock import to_any_ms, to_ms
 from tickler.errors import InvalidInput
-from tickler.model.schedule import Id, check_name, checked_id
-from tickler.when import KINDS, When
+from tickler.index.contract import ScheduleIndex
+from tickler.model.cursor import not_a_cursor
+from tickler.model.index_row import IndexRow, SetAside
+from tickler.model.limits import check_limit
+from tickler.model.schedule import check_name
+from tickler.when import KINDS
 
-MOST_CLAIMED = 100_000
 LONGEST_OFFSET_MS = 366 * 86_400_000
-
-P = TypeVar("P")
-
-
-class IndexRow(msgspec.Struct, frozen=True, gc=False):
-    """One active schedule. `next_fire_at` is when it is due: the nominal instant, plus the offset of its spread."""
-
-    owner: str
-    key: str
-    when: When
-    next_fire_at: int
-    ends_at: int | None = None  # no nominal instant after this one
-    offset_ms: int = 0
-    managed: bool = False  # a schedule of `schedules` stands behind it
-
-    @property
-    def timezone(self) -> str:
-        return self.when.tz
-
-    @property
-    def nominal_at(self) -> int:
-        return self.next_fire_at - self.offset_ms
-
-
-class SetAside(msgspec.Struct, frozen=True):
-    """A row that was moved out of the index because its `when` does not read, with all it had."""
-
-    owner: str
-    key: str
-    when_text: str
-    tz: str
-    next_fire_at: int
-    reason: str
-    managed: bool
-
-
-class ScheduleIndex(Protocol):
-    """Finds what is due without looking at what is not.
-
-    One row per active schedule. A paused, finished or deleted schedule has no row: absence, not a flag. `now_ms` is the
-    caller's; an index never looks at a clock. `using` is a connection of the caller's own with a transaction open, which
-    the write then joins; what it may be is the store's to say.
-    """
-
-    async def upsert_many(self, rows: Sequence[IndexRow], *, using: object = None) -> None:
-        """Insert or replace rows by owner and key, all or none. `ManagedRow` where a schedule stands behind one."""
-
-    async def remove(self, owner: str, key: str, *, using: object = None) -> None:
-        """Remove the row, from the index and from what was set aside; nothing when it is absent."""
-
-    async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
-        """Take up to `limit` rows with next_fire_at <= now_ms, earliest first, and advance them from now_ms.
-
-        Atomic: no other caller, at this instant or later, gets the same occurrence. Rows come back as they were before
-        the advance. At most once: whoever loses them after this returns has lost them.
-
-        A row with no instant left leaves the index. A row that does not read is set aside, does not count towards
-        `limit`, and blocks nothing. A row of a newer format is left where it is, and this worker reported as outdated.
-        `WorkerUnfit`, and nothing claimed, when a row's zone is known to others and not to this machine.
-        """
-
-    async def next_due(self) -> int | None:
-        """The earliest next_fire_at, or None."""
-
-    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
-        """How many rows there are, or are due by an instant. Counts no further than `most`, and reads no more than it counts."""
-
-    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
-        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
-
-    async def set_aside(self, limit: int = 100) -> list[SetAside]:
-        """Rows that do not read, by owner and key."""
-
-    async def count_set_aside(self) -> int:
-        """How many rows do not read; 0 is what it should be."""
-
-    async def restore(self) -> int:
-        """Move rows that were set aside and can be read now back into the index, as they were; how many."""
-
-    async def orphans(self, limit: int) -> list[Id]:
-        """Rows, in the index or set aside, behind which a schedule should stand and none does; by owner and key.
-
-        There are none, unless somebody has changed the store behind its back.
-        """
-
-    async def drop_orphans(self, limit: int) -> int:
-        """Remove up to `limit` of them; how many. The row of a schedule that is being put right now stays."""
-
-    async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
-        """Every row once, page by page: up to `limit` of them, and the cursor of the following page, None at the end.
-
-        No order is promised. Each page is a bounded read by key, and holds nobody up: rows that come and go meanwhile may or
-        may not be met, a row that stays is. Rows that this worker cannot read, and those of a newer format, are left out, so
-        that a page may be short or empty before the end. A store whose key is when a row is due says what becomes of one that
-        moves. `InvalidInput` for a cursor that this store did not give.
-        """
 
 
 class Index:
@@ -171,37 +76,6 @@ class Index:
         if cursor is not None and not isinstance(cursor, str):
             raise not_a_cursor(cursor)
         return await self._store.walk(cursor, check_limit(limit))
-
-
-def walk_cursor(place: object) -> str:
-    """Where a walk stands, as text."""
-    return msgspec.json.encode(place).decode()
-
-
-def walk_place(cursor: str, kind: type[P]) -> P:
-    """Where a walk stood. `InvalidInput` for what `walk_cursor` has not made of a place of that kind."""
-    try:
-        return msgspec.json.decode(cursor, type=kind)
-    except (msgspec.MsgspecError, UnicodeError):
-        raise not_a_cursor(cursor) from None
-
-
-def walk_id(cursor: str) -> Id:
-    """Where a walk by owner and key stood."""
-    try:
-        return checked_id(*walk_place(cursor, Id))
-    except InvalidInput:
-        raise not_a_cursor(cursor) from None
-
-
-def not_a_cursor(cursor: object) -> InvalidInput:
-    return InvalidInput(f"cursor: {ascii(cursor)[:40]} is not one that `walk` gave here: begin with None")
-
-
-def check_limit(limit: object) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_CLAIMED:
-        raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MOST_CLAIMED}")
-    return limit
 
 
 def _ms(instant: int | datetime, name: str, any_instant: bool) -> int:

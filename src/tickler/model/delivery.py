@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 
 from tickler.clock import to_datetime
-from tickler.fires.fires import Claim, Settlement
+from tickler.model.fire import Claim, Settlement
 from tickler.model.payload import decode_on_access
 from tickler.model.target import Target
 

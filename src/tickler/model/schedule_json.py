@@ -13,7 +13,7 @@ import msgspec
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.payload import RawPayload, encodable_payload, is_untouched
 from tickler.model.policy import DEFAULT_POLICY, Policy, policy_from_json, policy_to_json
 from tickler.model.schedule import Schedule, State, StoredSchedule

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.observe.forecast_peaks import AtOnce, Peak, peaks
 from tickler.observe.instant_series import HOUR, Expansion, Progression, Series, Shifted
 from tickler.when import At, Every, When

@@ -10,7 +10,7 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.observe.forecast import PAGE, Forecast, Walked, forecast
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 
 KIND = "forecast"
 NAME = "all"

@@ -11,8 +11,8 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tickler.errors import TicklerError
-from tickler.fires.fires import Claim, Settlement
 from tickler.model.delivery import Listener, Outcome
+from tickler.model.fire import Claim, Settlement
 from tickler.observe.forecast_cache import Forecasts
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.stores.store import Store

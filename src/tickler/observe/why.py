@@ -9,15 +9,16 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from tickler.fires.fires import GIVEN_BACK, Entry, Fire, FireState, FireStore, fire_id
+from tickler.fires.contract import FireStore
 from tickler.fires.redaction import SOMEBODY, nameless_entry, nameless_fire
+from tickler.model.fire import GIVEN_BACK, Entry, Fire, FireState, fire_id
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import label_of
 from tickler.observe.checks.abilities import needed
 from tickler.observe.human_format import count, instant, some, span
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 from tickler.records.worker_status import STOPPED, WORKING, WorkerReport, workers
-from tickler.schedules.schedules import ScheduleStore
+from tickler.schedules.contract import ScheduleStore
 from tickler.when import When
 
 PAGE = 200  # entries of the history that are read together

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.fires.fires import Entry, Happened
-from tickler.records.records import RecordStore, value_of
+from tickler.model.fire import Entry, Happened
+from tickler.model.record import value_of
+from tickler.records.contract import RecordStore
 
 KIND = "recent"
 WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers

@@ -6,65 +6,18 @@ Workers, tokens, idempotency keys, settings and facts about the store itself liv
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol, TypeVar
 
 import msgspec
 
 from tickler.clock import Clock, to_ms
 from tickler.errors import InvalidInput
-from tickler.index.index import check_limit
+from tickler.model.limits import check_limit
+from tickler.model.record import Record
 from tickler.model.schedule import check_name
+from tickler.records.contract import RecordStore
+from tickler.records.kinds import OWN_KINDS
 
 LARGEST_VALUE_BYTES = 64 * 1024
-OWN_KINDS = (
-    "store",
-    "zone",
-    "outdated",
-    "secret",
-    "worker",
-    "token",
-    "audit",
-    "server",
-    "idempotency",
-    "recent",
-    "forecast",
-    "copy",
-)
-
-T = TypeVar("T")
-
-
-class Record(msgspec.Struct, frozen=True):
-    """A named value. `version` counts its writes from 1; after `expires_at` it is absent."""
-
-    kind: str
-    name: str
-    value: object
-    version: int
-    expires_at: int | None = None
-
-
-class RecordStore(Protocol):
-    """Keeps JSON values by kind and name. An expired record is absent in every answer, pruned or not."""
-
-    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None: ...
-
-    async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
-    ) -> int:
-        """Write encoded JSON; the new version.
-
-        With `expected`, only if that is the version there, 0 meaning that there must be none; `VersionConflict` otherwise.
-        """
-
-    async def delete(self, kind: str, name: str) -> bool:
-        """Whether there was one."""
-
-    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
-        """Records of a kind whose name is greater than `after`, by name."""
-
-    async def prune(self, now_ms: int, limit: int = 1000) -> int:
-        """Remove up to `limit` records that expired by then; how many."""
 
 
 class Records:
@@ -104,14 +57,6 @@ class Records:
 
     async def prune(self) -> int:
         return await self._store.prune(self._clock.now_ms())
-
-
-def value_of(record: Record, kind: type[T]) -> T | None:
-    """Its value; None where that is none of this kind, as what a newer version wrote may be: that must not hide the others."""
-    try:
-        return msgspec.convert(record.value, kind)
-    except msgspec.ValidationError:
-        return None
 
 
 def _check(kind: str, name: str) -> None:

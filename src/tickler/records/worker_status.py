@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.errors import VersionConflict
-from tickler.records.records import RecordStore, value_of
+from tickler.model.record import value_of
+from tickler.records.contract import RecordStore
 
 KIND = "worker"
 EVERY_S = 20.0

@@ -7,7 +7,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from tickler.clock import Clock
 from tickler.database.pacing import Aside
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
-from tickler.fires.fires import KEPT_MS
+from tickler.model.fire import KEPT_MS
 from tickler.model.revision import Expected, check_expected, check_version
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
 from tickler.model.target import HttpTarget
 from tickler.schedules import write as changes
+from tickler.schedules.contract import Decide, ScheduleStore, Stored
 from tickler.schedules.merge_patch import patched
 from tickler.schedules.payload_patch import PayloadPatch, encoded_patch
 from tickler.schedules.removed_fields import removed_fields
@@ -27,36 +28,6 @@ from tickler.schedules.write import Change, Removal
 from tickler.webhooks.encryption import Sealer
 
 MOST_LISTED = 1_000
-
-Stored = Mapping[Id, StoredSchedule]
-Decide = Callable[[Stored], Sequence[Change | Removal]]
-
-
-class ScheduleStore(Protocol):
-    """Keeps schedules and their index rows in step.
-
-    Every write is *read, decide, apply* in one transaction: what `decide` is shown cannot change before its answer is
-    applied, and schedule and index row change together or not at all. `decide` does no I/O but look at a clock, which is
-    why it is asked only when all locks are held, and may be asked again after a lost race. What it raises leaves
-    everything as it was. `using` is a connection of the caller's with a transaction open: the write joins it, and is
-    undone alone if it fails.
-    """
-
-    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        """Let `decide` see those of `ids` that exist, and apply what it answers."""
-
-    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        """The same, with all schedules of an owner."""
-
-    async def get(self, id: Id) -> StoredSchedule | None: ...
-
-    async def list(
-        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
-    ) -> list[StoredSchedule]:
-        """Schedules after `after`, ordered by owner and key as UTF-8 bytes; with `failing`, those that have a dead fire.
-
-        Those are found by way of the dead fires: what is sound costs nothing.
-        """
 
 
 class Page(msgspec.Struct, frozen=True):

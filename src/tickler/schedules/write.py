@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.errors import InvalidSchedule, NeverFires
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, declared_fields
 from tickler.model.schedule_json import encode_body
 from tickler.when import At, Cron, Every, Unreadable, When, iso_utc

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from tickler.errors import InvalidInput
-from tickler.fires.fires import Health, health_to_json
+from tickler.model.fire import Health, health_to_json
 from tickler.model.revision import Expected, Revision
 from tickler.model.schedule import StoredSchedule
 from tickler.server.context import Asked

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError
-from tickler.fires.fires import Claim, Settlement
 from tickler.model.delivery import Outcome
+from tickler.model.fire import Claim, Settlement
 from tickler.records.activity import Event, event_of, told, watch
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 
 MOST_WAITING = 200  # events that a slow watcher may lag behind
 MOST_RECENT = 50

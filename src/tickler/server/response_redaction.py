@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tickler.fires.fires import Fire, FirePage, HistoryPage
+from tickler.fires.fires import FirePage, HistoryPage
 from tickler.fires.redaction import nameless_entry, nameless_fire
+from tickler.model.fire import Fire
 from tickler.server.context import Asked, caller
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tickler.client import Tickler
-from tickler.fires.fires import FireState
+from tickler.model.fire import FireState
 from tickler.records.worker_status import WorkerReport
 
 MOST_COUNTED = 10_000

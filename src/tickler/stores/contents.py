@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from tickler.fires.fires import Entry, Fire
 from tickler.index.advance import ROW_FORMAT
+from tickler.model.fire import Entry, Fire
+from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.records.records import Record
 
 T = TypeVar("T")
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.storage import StorageProblem
 from tickler.errors import InvalidInput
-from tickler.fires.fires import FireStore
-from tickler.index.index import ScheduleIndex
-from tickler.records.records import RecordStore
-from tickler.schedules.schedules import ScheduleStore
+from tickler.fires.contract import FireStore
+from tickler.index.contract import ScheduleIndex
+from tickler.records.contract import RecordStore
+from tickler.schedules.contract import ScheduleStore
 from tickler.stores.contents import Contents
 
 
@@ -30,58 +32,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     poll_ms: int = 1000  # how often a runner with nothing to do asks whether others put something that is due sooner
 
 
-class StoreUrl(msgspec.Struct, frozen=True):
-    """A store's address, taken apart: `scheme://location?parameters`. `text` is what people may be shown: no password."""
-
-    text: str
-    scheme: str
-    location: str
-    parameters: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return f"StoreUrl({self.text!r})"
-
-    def refuse_unknown(self, *known: str) -> None:
-        for name in self.parameters:
-            if name not in known:
-                raise InvalidInput(f"{self.text}: nobody reads the parameter {name!r}: use {', '.join(known) or 'none'}")
-
-    def seconds(self, name: str, default: float) -> float:
-        text = self.parameters.get(name)
-        try:
-            seconds = default if text is None else float(text)
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds <= 3600:
-            raise InvalidInput(f"{self.text}: {name}={text!r} is not a number of seconds from 0 to 3600")
-        return seconds
-
-    def whole(self, name: str, least: int, most: int) -> int | None:
-        """None where the URL does not say."""
-        text = self.parameters.get(name)
-        if text is None:
-            return None
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-        if not least <= number <= most:
-            raise InvalidInput(f"{self.text}: {name}={text!r} is not a whole number from {least} to {most}")
-        return number
-
-
 Form = Literal["sql", "cloudformation", "terraform", "iam"]
-
-
-Say = Callable[[str], None]
-
-
-def silent(line: str) -> None:
-    """For those who do not want to hear it."""
-
-
-Tell = Callable[[int, int], None]  # how much is done, and of how much
-
-
-def untold(done: int, total: int) -> None:
-    """For those who do not want to know."""
 
 
 class Moves(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,14 +138,6 @@ class Store(Protocol):
 
     def definition(self, form: Form) -> str:
         """All of the schema in that form, for those who apply it out of band. `InvalidInput` when it has no such form."""
-
-
-class StorageProblem(msgspec.Struct, frozen=True):
-    """What is wrong with the medium a store lies on, and what mends it."""
-
-    says: str
-    example: str
-    remedy: str
 
 
 @runtime_checkable

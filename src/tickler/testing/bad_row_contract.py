@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tickler.errors import WorkerUnfit
-from tickler.fires.fires import FireStore
+from tickler.fires.contract import FireStore
 from tickler.index.advance import ROW_FORMAT
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tickler.fires.fires import FireStore, fire_id
+from tickler.fires.contract import FireStore
+from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (

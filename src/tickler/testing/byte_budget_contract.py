@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 from msgspec.structs import replace
 
-from tickler.fires.fires import Claim
+from tickler.model.fire import Claim
 from tickler.model.payload import RawPayload, held_payload, payload_bytes
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires.fires import Fire, FireStore, fire_id
-from tickler.index.index import IndexRow
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Fire, fire_id
+from tickler.model.index_row import IndexRow
 from tickler.model.policy import Missed, Policy
 from tickler.model.schedule import Schedule
 from tickler.model.target import HttpTarget, PythonTarget

@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, ManagedRow
-from tickler.fires.fires import Entry, Fire, FireStore, fire_id
+from tickler.fires.contract import FireStore
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow
+from tickler.model.fire import Entry, Fire, fire_id
+from tickler.model.index_row import IndexRow
+from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.records.records import Record
 from tickler.schedules.schedules import Schedules
 from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
 from tickler.stores.store import Store

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.fires.fires import MAX_CLAIM_BYTES, Claim, Entry, Fire, FireStore, Happened, Rule, Settlement, fire_id
+from tickler.fires.contract import FireStore
+from tickler.model.fire import MAX_CLAIM_BYTES, Claim, Entry, Fire, Happened, Rule, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id, Schedule, StoredSchedule
 from tickler.schedules.schedules import Schedules

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tickler.fires.fires import Fire, FireStore, Settlement, fire_id, unbegun_fire
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Fire, Settlement, fire_id, unbegun_fire
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tickler.fires.fires import FireStore, Health
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Health
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import KEPT_UNTIL, FireFixtures, Worker, dead, done, entries, hour, owed, retry, schedule

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.fires.fires import Due, Entry, Fire, FireStore, Settlement, fire_id
-from tickler.index.index import IndexRow
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Due, Entry, Fire, Settlement, fire_id
+from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules

@@ -10,7 +10,8 @@ import pytest
 from tickler.clock import ManualClock
 from tickler.errors import InvalidInput, ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow, ScheduleIndex
+from tickler.index.contract import ScheduleIndex
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, Schedule
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tickler.fires.fires import FireStore, Settlement, fire_id
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules

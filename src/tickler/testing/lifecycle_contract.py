@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tickler.fires.fires import FireStore
+from tickler.fires.contract import FireStore
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (

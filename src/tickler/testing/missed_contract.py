@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from tickler.fires.fires import Entry, FireStore, fire_id
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Entry, fire_id
 from tickler.model.policy import Missed, Overlap, Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (

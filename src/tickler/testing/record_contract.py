@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from tickler.errors import VersionConflict
-from tickler.records.records import Record, RecordStore
+from tickler.model.record import Record
+from tickler.records.contract import RecordStore
 from tickler.stores.store import Store
 from tickler.testing.store_contract import NOW_MS, StoreContract
 

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, NeverFires, ScheduleNotFound, VersionConflict
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.revision import Revision
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget
-from tickler.schedules.schedules import Schedules, Stored
+from tickler.schedules.contract import Stored
+from tickler.schedules.schedules import Schedules
 from tickler.schedules.write import Change, Removal
 from tickler.stores.store import Store
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires.fires import Entry, FireStore, Settlement
+from tickler.fires.contract import FireStore
+from tickler.model.fire import Entry, Settlement
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from tickler.access.audit_log import KIND as AUDIT
 from tickler.access.audit_log import Deed
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
-from tickler.fires.fires import Entry, Fire
+from tickler.model.fire import Entry, Fire
+from tickler.model.record import Record, value_of
 from tickler.model.schedule import Id
 from tickler.observe.human_format import some
-from tickler.records.records import Record, RecordStore, value_of
+from tickler.records.contract import RecordStore
 from tickler.records.worker_status import KEPT_MS, workers
 from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
 from tickler.stores.store import Store

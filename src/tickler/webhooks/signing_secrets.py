@@ -14,9 +14,10 @@ from tickler.clock import Clock
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery
 from tickler.model.policy import LONGEST, Duration
+from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
-from tickler.records.records import Record, RecordStore
+from tickler.records.contract import RecordStore
 from tickler.webhooks.encryption import Sealer
 from tickler.webhooks.signature import check_secret, new_secret
 

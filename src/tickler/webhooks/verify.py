@@ -12,7 +12,7 @@ import msgspec
 
 from tickler.clock import Clock, SystemClock, datetime_ms, to_datetime
 from tickler.errors import InvalidInput, InvalidSignature
-from tickler.fires.fires import fire_id
+from tickler.model.fire import fire_id
 from tickler.webhooks.signature import check_secret, is_signed
 from tickler.when import read_instant
 

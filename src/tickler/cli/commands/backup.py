@@ -16,10 +16,11 @@ from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
 from tickler.cli.output import answer, say
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url, store_for_url
+from tickler.database.progress import Tell
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
 from tickler.observe.human_format import some
 from tickler.records.worker_status import workers
-from tickler.stores.store import Store, Tell
+from tickler.stores.store import Store
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, or, with --restore, to read.")]
 Force = Annotated[

@@ -23,7 +23,8 @@ from tickler.cli.options import (
 from tickler.cli.output import agreed, answer, remark
 from tickler.cli.rendering import show_fires, show_history
 from tickler.cli.store_session import on_store
-from tickler.fires.fires import FireState, HistoryPage
+from tickler.fires.fires import HistoryPage
+from tickler.model.fire import FireState
 from tickler.observe.human_format import count
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="With --cancel: which.")]

@@ -11,7 +11,7 @@ from tickler.cli.output import answer, remark
 from tickler.cli.rendering import show_schedules
 from tickler.cli.store_session import on_store
 from tickler.client import Tickler
-from tickler.fires.fires import Health, health_to_json
+from tickler.model.fire import Health, health_to_json
 from tickler.model.schedule import Id, State
 from tickler.model.schedule_json import stored_to_json
 from tickler.schedules.schedules import Page

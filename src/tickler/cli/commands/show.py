@@ -14,7 +14,7 @@ from tickler.cli.store_session import on_store
 from tickler.cli.time_format import upcoming_json
 from tickler.client import Tickler
 from tickler.errors import ScheduleNotFound
-from tickler.fires.fires import Entry, Fire, FireState, Health, health_to_json
+from tickler.model.fire import Entry, Fire, FireState, Health, health_to_json
 from tickler.model.schedule import StoredSchedule
 from tickler.model.schedule_json import stored_to_json
 from tickler.when import in_words

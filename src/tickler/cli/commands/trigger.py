@@ -6,7 +6,7 @@ from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument
 from tickler.cli.output import answer, say
 from tickler.cli.store_session import on_store
 from tickler.client import Tickler
-from tickler.fires.fires import Fire
+from tickler.model.fire import Fire
 
 
 def command(

@@ -8,7 +8,7 @@ import sqlite3
 
 import msgspec
 
-from tickler.stores.store import StorageProblem
+from tickler.database.storage import StorageProblem
 
 MB = 1024 * 1024
 CACHE_MB = 256

@@ -22,8 +22,8 @@ from tickler.deliver.retry_after import read_retry_after
 from tickler.dynamo.client import CONNECT_TIMEOUT_S
 from tickler.dynamo.failures import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS, THROTTLED, plain_code
 from tickler.errors import InvalidInput, StoreUnavailable
-from tickler.fires.fires import LONGEST_ANSWER_BYTES
 from tickler.model.delivery import Delivery, Outcome
+from tickler.model.fire import LONGEST_ANSWER_BYTES
 from tickler.model.target import LambdaTarget, SqsTarget
 
 VARIABLE = "TICKLER_ALLOW_ARNS"

@@ -26,8 +26,8 @@ from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.retry_after import read_retry_after
 from tickler.deliver.targets.bounded_connector import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
 from tickler.errors import StoreUnavailable
-from tickler.fires.fires import LONGEST_ANSWER_BYTES
 from tickler.model.delivery import Delivery, Obstacle, Outcome, Verdict
+from tickler.model.fire import LONGEST_ANSWER_BYTES
 from tickler.model.payload import encodable_payload
 from tickler.model.target import REDACTED, HttpTarget
 from tickler.version import VERSION

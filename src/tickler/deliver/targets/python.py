@@ -15,8 +15,8 @@ from tickler.deliver.exhaustion import NoThread
 from tickler.deliver.handler_thread import on_own_thread
 from tickler.deliver.missing_targets import lacking
 from tickler.errors import GiveUp, InvalidInput
-from tickler.fires.fires import LONGEST_ANSWER_BYTES
 from tickler.model.delivery import Delivery, Outcome
+from tickler.model.fire import LONGEST_ANSWER_BYTES
 from tickler.model.target import PythonTarget
 
 Handler = Callable[[Delivery], Awaitable[object] | object]

@@ -11,7 +11,7 @@ from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe.diagnosis import Finding, OnProgress
 from tickler.observe.human_format import some
 from tickler.schedules import write as changes
-from tickler.schedules.schedules import Stored
+from tickler.schedules.contract import Stored
 from tickler.schedules.write import Change
 from tickler.stores.store import Store
 

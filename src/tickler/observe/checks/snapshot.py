@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import msgspec
 
 from tickler.clock import Clock, SystemClock
-from tickler.fires.fires import Due, Fire
-from tickler.index.index import SetAside
+from tickler.database.storage import StorageProblem
 from tickler.index.row_reports import KIND as OUTDATED
-from tickler.records.records import RecordStore
+from tickler.model.fire import Due, Fire
+from tickler.model.index_row import SetAside
+from tickler.records.contract import RecordStore
 from tickler.records.worker_status import WORKING, WorkerReport, workers
-from tickler.stores.store import ChecksStorage, StorageProblem, Store
+from tickler.stores.store import ChecksStorage, Store
 from tickler.when import tzdata_version
 
 MOST_COUNTED = 500

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound, InvalidInput
-from tickler.fires.fires import Fire, FireState
+from tickler.model.fire import Fire, FireState
 from tickler.server.audit_log import note
 from tickler.server.authorization import Nothing, visible_owner
 from tickler.server.bulk_retry import retry_dead

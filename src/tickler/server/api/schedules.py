@@ -10,7 +10,7 @@ from litestar import Response, delete, get, patch, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
-from tickler.fires.fires import health_to_json
+from tickler.model.fire import health_to_json
 from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules.payload_patch import encoded_patch

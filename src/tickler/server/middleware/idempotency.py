@@ -15,7 +15,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
-from tickler.records.records import RecordStore, value_of
+from tickler.model.record import value_of
+from tickler.records.contract import RecordStore
 from tickler.server.middleware.caller import ADMITTED, NOBODY, who_of
 from tickler.server.problems import Refused
 

@@ -17,7 +17,7 @@ import msgspec
 
 from tickler.clock import Clock
 from tickler.errors import VersionConflict
-from tickler.records.records import RecordStore
+from tickler.records.contract import RecordStore
 from tickler.server.settings import ServerSettings
 
 COOKIE = "tickler_session"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
-from tickler.fires.fires import LONGEST_FIRE_ID, FireState
+from tickler.fires.fires import LONGEST_FIRE_ID
+from tickler.model.fire import FireState
 from tickler.model.policy import default_fields
 from tickler.model.schedule import State
 from tickler.server.json_body import JSON, MERGE_PATCH

@@ -8,7 +8,8 @@ import msgspec
 
 from tickler.access.audit_log import DeedPage
 from tickler.deliver.claim_loop import Summary
-from tickler.fires.fires import Fire, FirePage, HistoryPage
+from tickler.fires.fires import FirePage, HistoryPage
+from tickler.model.fire import Fire
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why

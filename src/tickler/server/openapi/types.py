@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tickler.clock import EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS
-from tickler.fires.fires import Happened
+from tickler.model.fire import Happened
 from tickler.model.policy import LONGEST, MOST_ATTEMPTS, MOST_CATCHUP, MOST_DELAYS, Delivery, Missed, Overlap
 from tickler.model.schedule import State
 from tickler.model.target import HEADER_NAME, LAMBDA_ARN, LONGEST_HANDLER, LONGEST_URL, MOST_HEADERS, SQS_ARN

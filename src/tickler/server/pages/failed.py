@@ -8,8 +8,8 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.errors import FireNotFound
-from tickler.fires.fires import Fire
 from tickler.fires.redaction import SOMEBODY
+from tickler.model.fire import Fire
 from tickler.server.audit_log import note
 from tickler.server.bulk_retry import MOST_RETRIED, retry_dead
 from tickler.server.context import Asked, caller, service_of

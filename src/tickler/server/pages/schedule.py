@@ -8,8 +8,8 @@ from litestar import Response, get, post
 
 from tickler.clock import datetime_ms
 from tickler.errors import ScheduleNotFound
-from tickler.fires.fires import Health
 from tickler.fires.redaction import SOMEBODY
+from tickler.model.fire import Health
 from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import note
 from tickler.server.authorization import place

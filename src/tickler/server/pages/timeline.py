@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tickler.clock import to_datetime
-from tickler.fires.fires import Entry, Fire
+from tickler.model.fire import Entry, Fire
 
 LEFT, RIGHT = 130, 985
 LANES = {"delivered": 26, "late": 26, "failed": 62, "skipped": 98, "other": 98}

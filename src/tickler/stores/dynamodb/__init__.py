@@ -7,6 +7,8 @@ import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import schema
@@ -22,7 +24,7 @@ from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.schedule_store import DynamodbSchedules
 from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, Say, StoreUrl, Tell, no_file, silent, untold
+from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_file
 
 __all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
 

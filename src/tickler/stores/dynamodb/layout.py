@@ -22,7 +22,7 @@ import msgspec
 from tickler.dynamo.codec import Attribute, Item, size_of
 from tickler.errors import InvalidSchedule
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow, SetAside
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.write import Change

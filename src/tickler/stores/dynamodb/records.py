@@ -9,7 +9,7 @@ import msgspec
 from tickler.dynamo import Condition, Item, execute_many, get_many
 from tickler.dynamo.client import pause
 from tickler.errors import VersionConflict
-from tickler.records.records import Record
+from tickler.model.record import Record
 from tickler.stores.dynamodb.layout import DUE, EXPIRES, new_revision, number, record_key, text
 from tickler.stores.dynamodb.table import TRIES, Table, settled
 

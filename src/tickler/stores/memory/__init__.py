@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.store_url import StoreUrl
 from tickler.stores.memory.contents import contents
 from tickler.stores.memory.fires import MemoryFires
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.records import MemoryRecords
 from tickler.stores.memory.schedules import MemorySchedules
 from tickler.stores.memory.tables import Tables
-from tickler.stores.store import (
-    NO_MOVES,
-    Capabilities,
-    Form,
-    Misfit,
-    Moves,
-    Say,
-    StoreUrl,
-    Tell,
-    no_file,
-    no_misfits,
-    silent,
-    untold,
-)
+from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_file, no_misfits
 
 
 class MemoryStore:

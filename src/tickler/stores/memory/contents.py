@@ -9,10 +9,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tickler.errors import ManagedRow
-from tickler.fires.fires import Fire
-from tickler.index.index import walk_cursor, walk_place
+from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.fire import Fire
+from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.records.records import Record
 from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, ScheduleEntry, Tables
 

@@ -9,7 +9,10 @@ from msgspec.structs import replace
 
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import Batch
-from tickler.fires.fires import (
+from tickler.fires.lease import lease
+from tickler.index.row_reports import say_set_aside
+from tickler.model.cursor import entry_number
+from tickler.model.fire import (
     BY_HAND,
     MAX_CLAIM_BYTES,
     Claim,
@@ -21,12 +24,9 @@ from tickler.fires.fires import (
     Health,
     Settlement,
     cancelled,
-    entry_number,
     retried,
     sent_again,
 )
-from tickler.fires.lease import lease
-from tickler.index.row_reports import say_set_aside
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.memory.index import MemoryIndex, columns
 from tickler.stores.memory.schedules import MemorySchedules

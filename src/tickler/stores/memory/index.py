@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads, unreadable
-from tickler.index.index import IndexRow, SetAside, walk_cursor, walk_id
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.cursor import walk_cursor, walk_id
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
 from tickler.stores.memory.tables import IndexEntry, RecordEntry, Tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tickler.errors import VersionConflict
-from tickler.records.records import Record
+from tickler.model.record import Record
 from tickler.stores.memory.tables import RecordEntry, Tables
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickler.errors import InvalidInput
-from tickler.fires.fires import cancelled
 from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.fire import cancelled
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
-from tickler.schedules.schedules import Decide
+from tickler.schedules.contract import Decide
 from tickler.schedules.write import Change, Removal
 from tickler.stores.memory.tables import ScheduleEntry, Tables
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tickler.fires.fires import Entry, Fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow
+from tickler.model.fire import Entry, Fire
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, State
 
 

@@ -11,6 +11,8 @@ import asyncpg
 
 from tickler.database.migrations import check_version, script
 from tickler.database.postgres.pool import Database
+from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
 from tickler.stores.postgres import schema
 from tickler.stores.postgres.contents import contents
@@ -18,21 +20,7 @@ from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
-from tickler.stores.store import (
-    NO_MOVES,
-    Capabilities,
-    Form,
-    Misfit,
-    Moves,
-    Say,
-    StoreUrl,
-    Tell,
-    no_file,
-    no_misfits,
-    no_such_form,
-    silent,
-    untold,
-)
+from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_file, no_misfits, no_such_form
 
 log = logging.getLogger("tickler")
 

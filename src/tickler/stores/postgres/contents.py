@@ -9,9 +9,9 @@ import msgspec
 
 from tickler.database.postgres.pool import Connection, Database
 from tickler.errors import ManagedRow
-from tickler.fires.fires import Entry, Fire, fire_columns, fire_of
-from tickler.index.index import walk_cursor, walk_place
-from tickler.records.records import Record
+from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.fire import Entry, Fire, fire_columns, fire_of
+from tickler.model.record import Record
 from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.postgres import rows
 from tickler.stores.postgres.fire_rows import FIRE

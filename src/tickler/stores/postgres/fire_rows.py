@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from tickler.database.postgres.pool import Connection, Database
-from tickler.fires.fires import Entry, cancelled, fire_of
 from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.fire import Entry, cancelled, fire_of
 from tickler.schedules.write import Removal
 from tickler.stores.postgres.rows import transposed
 

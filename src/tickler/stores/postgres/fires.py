@@ -11,7 +11,10 @@ import msgspec
 from tickler.database.postgres.pool import Connection, Database
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import Batch, Opened
-from tickler.fires.fires import (
+from tickler.fires.lease import Leased, lease
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.cursor import entry_number
+from tickler.model.fire import (
     BY_HAND,
     GIVEN_BACK,
     MAX_CLAIM_BYTES,
@@ -24,13 +27,10 @@ from tickler.fires.fires import (
     Health,
     Settlement,
     cancelled,
-    entry_number,
     fire_columns,
     fire_of,
     retried,
 )
-from tickler.fires.lease import Leased, lease
-from tickler.index.advance import ROW_FORMAT
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.fire_rows import FIRE, remember

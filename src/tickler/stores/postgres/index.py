@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tickler.database.postgres.pool import Connection, Database
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
-from tickler.index.index import IndexRow, SetAside, walk_cursor, walk_id
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.cursor import walk_cursor, walk_id
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
 from tickler.stores.postgres import records, rows

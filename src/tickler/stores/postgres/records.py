@@ -11,7 +11,7 @@ import msgspec
 from tickler.database.postgres.pool import Connection, Database
 from tickler.database.postgres.request_batcher import Gathering
 from tickler.errors import VersionConflict
-from tickler.records.records import Record
+from tickler.model.record import Record
 from tickler.stores.postgres.rows import transposed
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"

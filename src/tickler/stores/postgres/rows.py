@@ -8,7 +8,7 @@ import asyncpg
 
 from tickler.database.postgres.pool import Connection, Database, LostRace
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
 COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint

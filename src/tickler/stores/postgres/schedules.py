@@ -17,7 +17,7 @@ from tickler.database.postgres.request_batcher import Gathering
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
-from tickler.schedules.schedules import Decide, Stored
+from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import Change, Removal
 from tickler.stores.postgres import fire_rows, rows
 

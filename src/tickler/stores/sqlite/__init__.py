@@ -8,8 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tickler.database.migrations import check_version, script
+from tickler.database.progress import Say, Tell, silent, untold
 from tickler.database.sqlite import space
 from tickler.database.sqlite.connection import Connection
+from tickler.database.storage import StorageProblem
+from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
 from tickler.stores.sqlite import backup, schema
 from tickler.stores.sqlite.contents import contents
@@ -17,21 +20,7 @@ from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
-from tickler.stores.store import (
-    NO_MOVES,
-    Capabilities,
-    Form,
-    Misfit,
-    Moves,
-    Say,
-    StorageProblem,
-    StoreUrl,
-    Tell,
-    no_misfits,
-    no_such_form,
-    silent,
-    untold,
-)
+from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_misfits, no_such_form
 
 BUSY_TIMEOUT_S = 5.0
 MAX_MB = 65_536

@@ -13,10 +13,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tickler.database.migrations import pending
+from tickler.database.progress import Tell
 from tickler.database.sqlite.connection import Connection, use_wal
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.stores.sqlite import schema
-from tickler.stores.store import Tell, no_file
+from tickler.stores.store import no_file
 
 PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
 COUNTED = ("schedules", "index", "fires", "history", "records")

@@ -10,9 +10,9 @@ import msgspec
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow
-from tickler.fires.fires import Entry, Fire, fire_columns, fire_of
-from tickler.index.index import walk_cursor, walk_place
-from tickler.records.records import Record
+from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.fire import Entry, Fire, fire_columns, fire_of
+from tickler.model.record import Record
 from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
 from tickler.stores.sqlite import rows
 from tickler.stores.sqlite.fire_rows import FIRE

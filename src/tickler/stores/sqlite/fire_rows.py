@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from tickler.fires.fires import Entry, cancelled, fire_of
 from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.fire import Entry, cancelled, fire_of
 from tickler.model.schedule import Id
 from tickler.stores.sqlite import rows
 

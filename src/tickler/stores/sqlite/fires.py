@@ -13,7 +13,10 @@ import msgspec
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import Batch
-from tickler.fires.fires import (
+from tickler.fires.lease import Leased, lease
+from tickler.index.advance import ROW_FORMAT
+from tickler.model.cursor import entry_number
+from tickler.model.fire import (
     BY_HAND,
     GIVEN_BACK,
     MAX_CLAIM_BYTES,
@@ -26,13 +29,10 @@ from tickler.fires.fires import (
     Health,
     Settlement,
     cancelled,
-    entry_number,
     fire_columns,
     fire_of,
     retried,
 )
-from tickler.fires.lease import Leased, lease
-from tickler.index.advance import ROW_FORMAT
 from tickler.model.schedule import Id
 from tickler.stores.sqlite import rows, schedules
 from tickler.stores.sqlite.fire_rows import FIRE, remember

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
-from tickler.index.index import IndexRow, SetAside, not_a_cursor, walk_cursor, walk_place
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
 from tickler.stores.sqlite import records, rows

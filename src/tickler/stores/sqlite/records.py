@@ -8,7 +8,7 @@ import msgspec
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import VersionConflict
-from tickler.records.records import Record
+from tickler.model.record import Record
 
 _SELECT = """
     SELECT kind, name, value, version, expires_at FROM tickler_records

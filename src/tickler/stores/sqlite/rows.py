@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tickler.index.advance import ROW_FORMAT
-from tickler.index.index import IndexRow
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
 _INSERT = """

@@ -11,7 +11,7 @@ from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
-from tickler.schedules.schedules import Decide, Stored
+from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import Change, Removal
 from tickler.stores.sqlite import fire_rows, rows
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
 from tickler.dynamo.codec import Attribute
-from tickler.fires.fires import Fire
+from tickler.model.fire import Fire
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import FOLLOWED, LEASE, OF_FIRE, fire_key, fire_of, head_of, same_lease

@@ -15,9 +15,9 @@ from tickler.dynamo.batches import in_turns
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import Batch, Opened, Owed
-from tickler.fires.fires import Claim, Fire
 from tickler.index.advance import Problem
 from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import active_schedule, read_body
 from tickler.stores.dynamodb import layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tickler.fires.fires import MAX_CLAIM_BYTES
+from tickler.model.fire import MAX_CLAIM_BYTES
 
 
 class Order(NamedTuple):

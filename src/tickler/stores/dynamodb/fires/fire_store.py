@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires.fires import (
+from tickler.model.fire import (
     BY_HAND,
     MAX_CLAIM_BYTES,
     Claim,

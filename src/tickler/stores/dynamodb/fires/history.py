@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tickler.dynamo import Item, execute_many
-from tickler.fires.fires import Entry
+from tickler.model.fire import Entry
 from tickler.model.schedule import Id
 from tickler.stores.contents import Remembered
 from tickler.stores.dynamodb.layout import number, text

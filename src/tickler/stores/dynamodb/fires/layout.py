@@ -20,7 +20,7 @@ from typing import get_args
 
 from tickler.dynamo import Condition
 from tickler.dynamo.codec import Attribute, Item
-from tickler.fires.fires import Fire, FireState, fire_id, read_holder
+from tickler.model.fire import Fire, FireState, fire_id, read_holder
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.layout import due_shard, head_key, id_of, number, shard_name, text
 from tickler.stores.dynamodb.shards import hash_of, shard_of

@@ -12,8 +12,8 @@ from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.fires import Claim, Entry, Fire
 from tickler.fires.lease import lease
+from tickler.model.fire import Claim, Entry, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout

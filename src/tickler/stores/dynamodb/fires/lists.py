@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import gathered, in_turns
-from tickler.fires.fires import Due, Fire, FireState, Health
+from tickler.model.fire import Due, Fire, FireState, Health
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout

@@ -10,7 +10,7 @@ from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires.claim import Batch, Opened, Owed
-from tickler.fires.fires import Claim, Fire
+from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import read_body
 from tickler.stores.dynamodb.fires.claim_request import Order

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
-from tickler.fires.fires import Extension, Fire, Settlement
+from tickler.model.fire import Extension, Fire, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tickler.dynamo import Condition, Item, get_many
 from tickler.dynamo.batches import gathered
-from tickler.fires.fires import Entry, Fire, FireState
+from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout

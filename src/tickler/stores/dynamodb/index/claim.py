@@ -12,8 +12,8 @@ from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.dynamo.codec import Attribute
 from tickler.errors import StoreUnavailable, TicklerError
 from tickler.index.advance import Advance, Problem, advance
-from tickler.index.index import IndexRow
 from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.model.index_row import IndexRow
 from tickler.stores.dynamodb.index.claim_writes import DueReader, Steps, check_zones, report_outdated, seen, won
 from tickler.stores.dynamodb.index.due_query import Route, Search
 from tickler.stores.dynamodb.layout import DueRow, number

@@ -12,7 +12,8 @@ from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, ManagedRow, StoreUnavailable
 from tickler.index.advance import readable, reads
-from tickler.index.index import IndexRow, SetAside, walk_cursor, walk_place
+from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.index.claim import Claimer

@@ -36,7 +36,7 @@ from tickler.errors import (
     StoreUnavailable,
     TicklerError,
 )
-from tickler.index.index import check_limit
+from tickler.model.limits import check_limit
 from tickler.stores.dynamodb.index.due_query import Route, Search, SparseIndex
 from tickler.stores.dynamodb.index.user_table_units import MS_PER, Unit, UnitCheck
 from tickler.stores.dynamodb.maintenance.sparsity import Sparsity, sparsity_of

@@ -12,10 +12,10 @@ from tickler.dynamo import Item, execute_many, get_many
 from tickler.dynamo.batches import in_turns, write_many
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
-from tickler.fires.fires import Fire
-from tickler.index.index import walk_cursor, walk_place
+from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.fire import Fire
+from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.records.records import Record
 from tickler.stores.contents import Contents, RawSchedule, Remembered
 from tickler.stores.dynamodb import layout, records
 from tickler.stores.dynamodb.fires import history

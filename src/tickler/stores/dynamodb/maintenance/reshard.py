@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tickler.database.progress import Say
 from tickler.dynamo import Item, Statement, execute_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed
@@ -14,7 +15,6 @@ from tickler.stores.dynamodb.layout import SETTINGS_KEY, number, text
 from tickler.stores.dynamodb.schema import MOST_SHARDS
 from tickler.stores.dynamodb.settings import Settings, read_settings
 from tickler.stores.dynamodb.table import Table, settled
-from tickler.stores.store import Say
 
 
 async def raise_shards(table: Table, shards: int, say: Say) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tickler.dynamo import Condition, Item
-from tickler.fires.fires import Fire, cancelled
 from tickler.fires.lease import SCHEDULE_GONE
+from tickler.model.fire import Fire, cancelled
 from tickler.schedules.write import Removal
 from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.schedules.schedules import Decide
+from tickler.schedules.contract import Decide
 from tickler.stores.dynamodb.fires.lists import failing_ids
 from tickler.stores.dynamodb.index.index_store import refuse_using
 from tickler.stores.dynamodb.records import DynamodbRecords

@@ -10,7 +10,7 @@ from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id
-from tickler.schedules.schedules import Decide
+from tickler.schedules.contract import Decide
 from tickler.schedules.write import Change, Removal
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.records import DynamodbRecords
