@@ -18,7 +18,7 @@ from tickler import Cron, ManualClock, PythonTarget, Schedule, connect
 from workload import NOW_MS
 
 FIRES = 1_000
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 done = 0  # handlers that have run
 all_done = asyncio.Event()
@@ -65,7 +65,7 @@ async def _timed(work: Callable[[PostgresServer], Awaitable[float]], server: Pos
     global done
     done = 0
     all_done.clear()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return await work(server)
 
 

@@ -23,7 +23,7 @@ BatchOfTable = list[object] | dict[str, Any]
 ERROR_TYPES = "com.amazonaws.dynamodb.v20120810#"
 THROTTLED_STATEMENT = {"Error": {"Code": "ThrottlingError", "Message": "the proxy throttled this statement"}}
 OF_ONE_CONNECTION = ("Connection", "Keep-Alive", "Transfer-Encoding", "Content-Length")
-LARGEST_REQUEST = 32 * 1024 * 1024
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
 UPPER_BOUND = re.compile(r"(?:<=?|BETWEEN\s+:\w+\s+AND)\s*(:\w+)", re.IGNORECASE)
 
 
@@ -80,7 +80,7 @@ class FaultProxy:
         # The engine closes a connection that was idle for 30 seconds; one that is shorter never meets that.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=10)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
-        application = web.Application(client_max_size=LARGEST_REQUEST)
+        application = web.Application(client_max_size=MAX_REQUEST_BYTES)
         application.router.add_post("/{path:.*}", self._handle)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()

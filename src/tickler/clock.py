@@ -16,7 +16,7 @@ LATEST_PLAUSIBLE_MS = 100_000_000_000_000
 FIRST_MS, LAST_MS = -62_104_060_800_000, 253_370_764_800_000  # the years 2 to 9998: in every zone, datetime has a name for them
 
 WARN_OFFSET_MS = 2_000
-MOST_OFFSET_MS = 30_000  # a worker whose machine is further off does not claim
+MAX_OFFSET_MS = 30_000  # a worker whose machine is further off does not claim
 
 log = logging.getLogger("tickler.clock")
 

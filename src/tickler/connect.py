@@ -21,11 +21,11 @@ from tickler.clock import Clock, SystemClock
 from tickler.database.blocking import Blocking
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
-from tickler.model.fire import KEPT_MS
+from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.policy import Duration
 from tickler.stores.store import Store
 
-LONGEST_KEPT = timedelta(days=3_660)
+MAX_HISTORY_RETENTION = timedelta(days=3_660)
 
 OpenStore = Callable[[StoreUrl], Store]
 
@@ -48,7 +48,7 @@ def connect(
     create: bool | None = None,
     clock: Clock | None = None,
     allow_networks: Sequence[str] = (),
-    keep_history: Duration = timedelta(milliseconds=KEPT_MS),
+    keep_history: Duration = timedelta(milliseconds=HISTORY_RETENTION_MS),
 ) -> Tickler:
     """A Tickler on the store that `url` names; nothing is opened before `async with`.
 
@@ -87,7 +87,7 @@ def connect_sync(
     create: bool | None = None,
     clock: Clock | None = None,
     allow_networks: Sequence[str] = (),
-    keep_history: Duration = timedelta(milliseconds=KEPT_MS),
+    keep_history: Duration = timedelta(milliseconds=HISTORY_RETENTION_MS),
 ) -> Blocking:
     """The same object without `await`, for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
     return Blocking(connect(url, create=create, clock=clock, allow_networks=allow_networks, keep_history=keep_history))
@@ -144,9 +144,9 @@ def _networks(given: Sequence[str]) -> tuple[str, ...]:
 
 def _kept(given: object) -> timedelta:
     kept = timedelta(seconds=given) if isinstance(given, int | float) and not isinstance(given, bool) else given
-    if not isinstance(kept, timedelta) or not timedelta(0) < kept <= LONGEST_KEPT:
+    if not isinstance(kept, timedelta) or not timedelta(0) < kept <= MAX_HISTORY_RETENTION:
         raise InvalidInput(
-            f"keep_history: {given!r} is not a duration of up to {LONGEST_KEPT.days} days: pass seconds or a timedelta"
+            f"keep_history: {given!r} is not a duration of up to {MAX_HISTORY_RETENTION.days} days: pass seconds or a timedelta"
         )
     return kept
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 ADDRESS = re.compile(r"open  (http://\S+:\d+)/")
 TROUBLE = re.compile(r"^.*(?: ERROR | CRITICAL |Traceback).*$", re.MULTILINE)
 FAILING = {"type": "python", "handler": "failing"}
@@ -80,9 +80,9 @@ def path(owner: str, key: str) -> str:
 
 async def until(what: str, found: Callable[[], Awaitable[T]]) -> T:
     """Look often, until there is something to see."""
-    ends_at = time.monotonic() + PATIENCE_S
+    ends_at = time.monotonic() + TIMEOUT_S
     while not (seen := await found()):
-        assert time.monotonic() < ends_at, f"not so within {PATIENCE_S:g} s: {what}"
+        assert time.monotonic() < ends_at, f"not so within {TIMEOUT_S:g} s: {what}"
         await asyncio.sleep(0.1)
     return seen
 
@@ -132,7 +132,7 @@ def _running(command: str, store: str, folder: Path, *arguments: str, **environ:
         try:
             yield _Process(popen, log)
             popen.send_signal(signal.SIGTERM)
-            assert popen.wait(PATIENCE_S) == 0, log.read_text()
+            assert popen.wait(TIMEOUT_S) == 0, log.read_text()
             assert TROUBLE.findall(log.read_text()) == []
         finally:
             popen.kill()

@@ -46,8 +46,8 @@ PAGES = (
 
 OF_AN_OWNER = ("/", "/schedules", "/schedules?state=paused", "/schedules/ada/busy", "/failed", "/failed/retry-all", "/deeds")
 VIEWS = [*((path, "olga") for path in PAGES), *((path, "ada") for path in OF_AN_OWNER)]  # by whoever operates it, and by an owner
-MOST_STATEMENTS = 16
-MOST_WORK = 3_000  # times 100 instructions: up to 10,000 rows are counted, three times
+MAX_STATEMENTS = 16
+MAX_WORK = 3_000  # times 100 instructions: up to 10,000 rows are counted, three times
 SLACK = 5
 
 pytestmark = pytest.mark.xdist_group("bounded")  # what they look at is made once, in one process
@@ -158,15 +158,15 @@ async def costs(tmp_path_factory: pytest.TempPathFactory) -> Costs:
 async def test_a_page_takes_as_many_statements_however_many_schedules_there_are(costs: Costs) -> None:
     for view in VIEWS:
         few, more, many = (among[view].statements for among in (costs.few, costs.more, costs.many))
-        assert few == more == many <= MOST_STATEMENTS, view
+        assert few == more == many <= MAX_STATEMENTS, view
 
 
 async def test_a_page_takes_no_more_work_once_counts_have_reached_their_end(costs: Costs) -> None:
     for view in VIEWS:
-        assert costs.many[view].work <= costs.more[view].work + SLACK <= MOST_WORK, (view, costs.more[view], costs.many[view])
+        assert costs.many[view].work <= costs.more[view].work + SLACK <= MAX_WORK, (view, costs.more[view], costs.many[view])
 
 
 async def test_a_page_is_bounded_too_when_all_are_late_and_no_forecast_is_fresh(costs: Costs) -> None:
     for view in VIEWS:
         late = costs.late[view]
-        assert (late.statements <= MOST_STATEMENTS, late.work <= MOST_WORK) == (True, True), (view, late)
+        assert (late.statements <= MAX_STATEMENTS, late.work <= MAX_WORK) == (True, True), (view, late)

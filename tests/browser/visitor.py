@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
 TELEPHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1440, "height": 900}
-PATIENCE_MS = 15_000
+TIMEOUT_MS = 15_000
 ROWS = "table.list tbody tr"
 CHOICES = ("state", "kind", "delivery", "missed", "overlap")  # fields that are chosen from a list
 
@@ -51,7 +51,7 @@ class Visitor:
         self.may_be_cut_off = False
         self.faults: list[str] = []
         self._url = url
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.faults.append(f"a script failed: {error}"))
 

@@ -27,7 +27,7 @@ from .preloaded import run_tickler
 REGION = "eu-west-1"
 INDEX = "scheduleStatus-nextRunAt-index"
 NOW_MS = 1_921_406_400_000
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 KEYED = [{"AttributeName": "scheduleStatus", "KeyType": "HASH"}, {"AttributeName": "nextRunAt", "KeyType": "RANGE"}]
 TYPES = [
@@ -68,7 +68,7 @@ class OldTable:
         self.boto.update_table(TableName=self.name, AttributeDefinitions=TYPES, GlobalSecondaryIndexUpdates=[{"Create": index}])
 
     def wait_for_index(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self._index_status() != "ACTIVE":
             assert time.monotonic() < deadline, "the index was not filled in time"
             time.sleep(0.05)

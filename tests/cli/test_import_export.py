@@ -115,7 +115,7 @@ def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here
 
 
 def test_an_import_answers_in_json(here: Here, file_url: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.cli.commands.import_.MOST_REPORTED", 1)
+    monkeypatch.setattr("tickler.cli.commands.import_.MAX_REPORTED", 1)
     file.write_text("\n".join([line("a"), line("b", "at(2001-01-01)"), "{", "["]))
     done = here("import", str(file), "--json")
     assert done.code == 1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from under_fire.processes import PATIENCE_S, end, ended, start
+from under_fire.processes import TIMEOUT_S, end, ended, start
 
 import tickler
 from tickler import Delivery, InvalidInput
@@ -171,7 +171,7 @@ LOGGING_TO_STDOUT = ("-c", "import sys; sys.stderr = sys.stdout; from tickler.cl
 async def line_with(process: Process, said: bytes) -> bytes:
     """The next line that has this in it; those before it are skipped."""
     assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         async for line in process.stdout:
             if said in line:
                 return line

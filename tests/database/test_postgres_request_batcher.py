@@ -11,7 +11,7 @@ import pytest
 from postgres_server import PostgresServer
 from tickler import Cron, ManualClock, Schedule, Tickler, connect
 from tickler.connect import parse_url
-from tickler.database.postgres.request_batcher import MOST_TOGETHER, Gathering
+from tickler.database.postgres.request_batcher import MAX_BATCH, Gathering
 
 NOW_MS = 1_921_406_400_000
 
@@ -90,8 +90,8 @@ async def test_so_many_are_answered_at_once_and_no_more() -> None:
     answering = Answering()
     answering.go.set()
     gathering = Gathering(answering)
-    await asyncio.gather(*(gathering.ask(14 + n) for n in range(MOST_TOGETHER + 5)))
-    assert [len(batch) for batch in answering.batches] == [MOST_TOGETHER, 5]
+    await asyncio.gather(*(gathering.ask(14 + n) for n in range(MAX_BATCH + 5)))
+    assert [len(batch) for batch in answering.batches] == [MAX_BATCH, 5]
 
 
 # On the server.

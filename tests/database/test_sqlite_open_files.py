@@ -204,7 +204,7 @@ async def test_the_service_answers_503_and_says_why(t: Tickler, path: Path, capl
 async def test_a_worker_claims_nothing_says_why_and_goes_on_when_the_file_is_back(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.deliver.claim_loop.LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr("tickler.deliver.claim_loop.MAX_PAUSE_S", 0.2)
     clock, got = ManualClock(NOW_MS), list[str]()
     away = path.with_name("away.db")
     async with connect(f"sqlite:///{path}", clock=clock) as t:

@@ -12,10 +12,10 @@ import pytest
 
 from tickler import At, Cron, Delivery, Fire, HttpTarget, Outcome, Policy, PythonTarget, Target
 from tickler.clock import ManualClock
-from tickler.deliver.attempt import LONGEST_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
+from tickler.deliver.attempt import MAX_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
 from tickler.deliver.targets.python import Handlers
 from tickler.model.delivery import Verdict
-from tickler.model.fire import KEPT_MS, LONGEST_ANSWER_BYTES, Claim, Settlement, fire_id
+from tickler.model.fire import HISTORY_RETENTION_MS, MAX_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.model.policy import DEFAULT_POLICY
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.when import When
@@ -77,7 +77,7 @@ def answering(answer: object, seconds: float = 0) -> Behave:
 
 
 def attempts(behave: Behave = fine, *listeners: OnDispatch, bounded: bool = False) -> Attempts:
-    return Attempts({Pigeon: Dovecote(behave, bounded=bounded)}, LoopClock(), "w1", KEPT_MS, listeners)
+    return Attempts({Pigeon: Dovecote(behave, bounded=bounded)}, LoopClock(), "w1", HISTORY_RETENTION_MS, listeners)
 
 
 def claim(
@@ -198,7 +198,7 @@ async def test_a_clock_that_is_set_back_meanwhile_makes_no_negative_duration() -
         clock.advance(-60)
         return OK
 
-    _, outcome = await Attempts({Pigeon: Dovecote(sets_it_back)}, clock, "w1", KEPT_MS).make(claim())
+    _, outcome = await Attempts({Pigeon: Dovecote(sets_it_back)}, clock, "w1", HISTORY_RETENTION_MS).make(claim())
     assert outcome.duration_ms == 0
 
 
@@ -520,7 +520,7 @@ async def test_what_went_wrong_is_kept_without_nulls_and_half_characters_up_to_i
     settlement, _ = await made(answering(Outcome(verdict="retry", detail=said)))
     assert settlement.entry is not None
     assert settlement.entry.detail == kept
-    assert len(kept.encode()) <= LONGEST_DETAIL_BYTES
+    assert len(kept.encode()) <= MAX_DETAIL_BYTES
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ async def test_of_an_answer_the_first_2_kb_are_kept(said: str | None, kept: str 
     settlement, outcome = await made(answering(Outcome(verdict="delivered", answer=said)))
     assert settlement.entry is not None
     assert settlement.entry.answer == kept
-    assert len((kept or "").encode()) <= LONGEST_ANSWER_BYTES
+    assert len((kept or "").encode()) <= MAX_ANSWER_BYTES
     assert outcome.answer == said, "whoever listens gets all of it"
 
 
@@ -647,7 +647,7 @@ async def test_an_attempt_that_was_cut_off_is_a_failure_with_the_reason(policy: 
 async def opened(*deliverers: Dovecote, shared: Sequence[type[Target]] = ()) -> Attempts:
     kinds: list[type[Target]] = [Pigeon, PythonTarget, HttpTarget]
     by_kind = dict(zip(kinds, deliverers, strict=False)) | dict.fromkeys(shared, deliverers[0])
-    making = Attempts(by_kind, LoopClock(), "w1", KEPT_MS)
+    making = Attempts(by_kind, LoopClock(), "w1", HISTORY_RETENTION_MS)
     await making.open()
     return making
 

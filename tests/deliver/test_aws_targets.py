@@ -27,7 +27,7 @@ from dynamo.scripted_service import Answer, ScriptedService, refusal
 from dynamodb_server import AwsServer
 from tickler.deliver.targets.aws_http import AllowedArns
 from tickler.deliver.targets.aws_lambda import LambdaDeliverer
-from tickler.deliver.targets.sqs import LARGEST_MESSAGE_BYTES, SqsDeliverer
+from tickler.deliver.targets.sqs import MAX_MESSAGE_BYTES, SqsDeliverer
 from tickler.errors import InvalidInput
 from tickler.model.delivery import Deliverer, Delivery, Outcome
 from tickler.model.fire import fire_id
@@ -366,14 +366,14 @@ class TestAQueue:
     async def test_the_largest_message_there_is_is_sent(self, cloud: Cloud) -> None:
         arn = cloud.queue()
         around = len(envelope(delivery("")))
-        outcome = await deliver_once("sqs", delivery("x" * (LARGEST_MESSAGE_BYTES - around)), arn=arn)
+        outcome = await deliver_once("sqs", delivery("x" * (MAX_MESSAGE_BYTES - around)), arn=arn)
         assert outcome.verdict == "delivered"
         (message,) = cloud.messages(arn)
-        assert len(message["Body"]) == LARGEST_MESSAGE_BYTES
+        assert len(message["Body"]) == MAX_MESSAGE_BYTES
 
     async def test_what_is_larger_than_any_queue_allows_is_not_even_sent(self, service: ScriptedService) -> None:
         around = len(envelope(delivery("")))
-        outcome = await deliver_once("sqs", delivery("x" * (LARGEST_MESSAGE_BYTES - around + 1)), service.endpoint)
+        outcome = await deliver_once("sqs", delivery("x" * (MAX_MESSAGE_BYTES - around + 1)), service.endpoint)
         assert outcome == Outcome(
             verdict="give_up", detail="the message has 1048577 bytes and SQS takes 1048576: send a reference"
         )
@@ -671,7 +671,7 @@ class TestCredentials:
     async def test_regions_that_schedules_name_are_not_all_remembered(
         self, service: ScriptedService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tickler.deliver.targets.aws_http.MOST_REGIONS", 2)
+        monkeypatch.setattr("tickler.deliver.targets.aws_http.MAX_REGIONS", 2)
         regions = ["eu-west-1", "us-west-2", "eu-west-1", "made-up-1", "eu-west-1", "made-up-2"]
         service.answers = [DONE["sqs"]] * len(regions)
         deliverer = SqsDeliverer(EVERYTHING, service.endpoint)

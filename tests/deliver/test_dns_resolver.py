@@ -13,7 +13,7 @@ import pytest
 
 from tickler.deliver.dns_resolver import SystemResolver
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 TARPIT = "tarpit.example"
 
 
@@ -29,7 +29,7 @@ class SlowNameserver:
         if not host.endswith(TARPIT):
             return self._getaddrinfo(host, *rest, **more)
         self.asked.release()
-        self.answers.wait(PATIENCE_S)
+        self.answers.wait(TIMEOUT_S)
         return self._getaddrinfo("127.0.0.1", *rest, **more)
 
 
@@ -42,7 +42,7 @@ def nameserver(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowNameserver]:
 
 
 async def addresses(resolver: SystemResolver, host: str) -> list[str]:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return [answer["host"] for answer in await resolver.resolve(host, 443, socket.AF_INET)]
 
 
@@ -73,7 +73,7 @@ async def test_names_that_nobody_answers_for_keep_no_other_waiting(nameserver: S
     taken = threading.Event()
     with ThreadPoolExecutor(max_workers=1) as pool:
         loop.set_default_executor(pool)
-        busy = loop.run_in_executor(None, taken.wait, PATIENCE_S)
+        busy = loop.run_in_executor(None, taken.wait, TIMEOUT_S)
         resolver = SystemResolver()
         slow = [asyncio.ensure_future(resolver.resolve(f"{number}.{TARPIT}", 443, socket.AF_INET)) for number in range(100)]
         try:
@@ -97,11 +97,11 @@ async def test_a_lookup_counts_until_the_system_lets_go_of_it(nameserver: SlowNa
     for number in range(2):
         with pytest.raises(TimeoutError):
             await resolver.resolve(f"{number}.{TARPIT}", 443)
-        assert nameserver.asked.acquire(timeout=PATIENCE_S)
+        assert nameserver.asked.acquire(timeout=TIMEOUT_S)
     with pytest.raises(TimeoutError, match=r"no address for localhost within 0\.05 s"):
         await resolver.resolve("localhost", 443)
     nameserver.answers.set()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             try:
                 assert await addresses(resolver, "localhost") == ["127.0.0.1"]
@@ -128,4 +128,4 @@ async def test_whoever_is_cancelled_does_not_wait_for_the_system(nameserver: Slo
     await asyncio.to_thread(nameserver.asked.acquire)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asking, PATIENCE_S)
+        await asyncio.wait_for(asking, TIMEOUT_S)

@@ -22,7 +22,7 @@ from tickler.deliver.targets.python import Handlers
 
 from .test_python_target import delivery
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def connecting(number: int) -> ClientConnectorError:
@@ -113,7 +113,7 @@ async def test_a_worker_without_file_descriptors_loses_nothing_and_delivers_when
         process = await asyncio.create_subprocess_exec(
             sys.executable, str(program), str(port), str(number), stdout=asyncio.subprocess.PIPE
         )
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             said, _ = await process.communicate()
     finally:
         await receiver.cleanup()

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, Record, RunOptions, StoreUnavailable, Tickler
-from tickler.clock import MOST_OFFSET_MS, SystemClock
+from tickler.clock import MAX_OFFSET_MS, SystemClock
 from tickler.deliver.worker import new_name
-from tickler.records.worker_status import EVERY_S, KEPT_MS, KIND
+from tickler.records.worker_status import EVERY_S, KIND, STATUS_RETENTION_MS
 
 from .at_work import Bench, after, many, schedule
 from .virtual_time import START_MS, in_virtual_time
@@ -165,8 +165,8 @@ async def test_the_record_of_a_worker_that_is_not_heard_of_any_more_is_kept_for_
     async with bench.running():
         await asyncio.sleep(21)
         (record,) = await records(bench)
-        assert record.expires_at == START_MS + 20_000 + KEPT_MS
-        assert KEPT_MS == 24 * 3_600_000
+        assert record.expires_at == START_MS + 20_000 + STATUS_RETENTION_MS
+        assert STATUS_RETENTION_MS == 24 * 3_600_000
 
 
 @in_virtual_time
@@ -288,7 +288,7 @@ async def test_a_tick_on_a_store_that_is_away_says_so_and_claims_nothing() -> No
 # Clocks.
 
 
-@pytest.mark.parametrize("off_ms", [MOST_OFFSET_MS + 1, -MOST_OFFSET_MS - 1, 3_600_000])
+@pytest.mark.parametrize("off_ms", [MAX_OFFSET_MS + 1, -MAX_OFFSET_MS - 1, 3_600_000])
 @in_virtual_time
 async def test_a_clock_that_is_set_far_off_stops_claiming_and_one_that_is_set_right_starts_it_again(
     caplog: pytest.LogCaptureFixture, off_ms: int
@@ -315,7 +315,7 @@ async def test_a_clock_that_is_set_far_off_stops_claiming_and_one_that_is_set_ri
     assert caplog.text.count("claiming goes on") == 1
 
 
-@pytest.mark.parametrize("off_ms", [MOST_OFFSET_MS, -MOST_OFFSET_MS, 1_999])
+@pytest.mark.parametrize("off_ms", [MAX_OFFSET_MS, -MAX_OFFSET_MS, 1_999])
 @in_virtual_time
 async def test_a_clock_that_is_not_so_far_off_claims_by_the_stores(off_ms: int) -> None:
     machine = Machine()

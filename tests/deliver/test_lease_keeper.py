@@ -21,7 +21,7 @@ from tickler.errors import StoreUnavailable
 from tickler.model.fire import Extension, Fire
 from tickler.stores.store import Store
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 LEASE_MS = 2_000
 NOW_MS = 1_921_406_400_000
 FIRE = Fire(id="f", owner="u1", key="k", nominal_at=NOW_MS, opened_at=NOW_MS, attempt=1, deliver_after=NOW_MS, worker="w")
@@ -29,9 +29,9 @@ FIRE = Fire(id="f", owner="u1", key="k", nominal_at=NOW_MS, opened_at=NOW_MS, at
 
 def wait_here(what: str, is_so: Callable[[], bool]) -> None:
     """Blocks the event loop, as a handler does that computes."""
-    ends_at = time.monotonic() + PATIENCE_S
+    ends_at = time.monotonic() + TIMEOUT_S
     while not is_so():
-        assert time.monotonic() < ends_at, f"not so within {PATIENCE_S:g} s: {what}"
+        assert time.monotonic() < ends_at, f"not so within {TIMEOUT_S:g} s: {what}"
         time.sleep(0.01)
 
 
@@ -74,7 +74,7 @@ def beside(url: str) -> Iterator[list[float]]:
         yield looks
     finally:
         ends.set()
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)
     assert not failed, failed
 
 
@@ -98,7 +98,7 @@ async def test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keep
                 Schedule(owner="u1", key="slow", when=At(to_datetime(due_at)), target=PythonTarget("computes"))
             )
             running = asyncio.create_task(tickler.run(short_lease()))
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await delivered.wait()
             tickler.stop()
             await running
@@ -131,7 +131,7 @@ class Stub:
 
 
 def keeper_of(
-    store: Stub, held: Callable[[], Sequence[Fire]], *, lease_ms: int = 100, max_silence_s: float = PATIENCE_S
+    store: Stub, held: Callable[[], Sequence[Fire]], *, lease_ms: int = 100, max_silence_s: float = TIMEOUT_S
 ) -> LeaseKeeper:
     timing = KeeperTiming(lease_ms, 0, max_silence_s)
     return LeaseKeeper(lambda: cast(Store, store), ManualClock(NOW_MS), held, timing)
@@ -154,7 +154,7 @@ async def test_nothing_is_opened_while_nothing_is_held() -> None:
 
     keeper = keeper_of(store, nothing)
     keeper.start()
-    assert asked.acquire(timeout=PATIENCE_S)
+    assert asked.acquire(timeout=TIMEOUT_S)
     await keeper.stop()
     assert store.opened == 0
 

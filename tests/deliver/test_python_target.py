@@ -12,12 +12,12 @@ import pytest
 
 from tickler import Delivery, GiveUp, InvalidInput, Outcome, Policy, PythonTarget, RunOptions, Schedule
 from tickler.deliver.targets.python import Handler, Handlers
-from tickler.model.fire import LONGEST_ANSWER_BYTES
+from tickler.model.fire import MAX_ANSWER_BYTES
 
 from .at_work import Bench, soon
 from .virtual_time import START_MS, in_virtual_time
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 request: ContextVar[str] = ContextVar("request", default="none")
 
@@ -39,7 +39,7 @@ def delivery(handler: str = "work") -> Delivery:
 async def called(handler: Handler) -> Outcome:
     handlers = Handlers()
     handlers.register("work", handler)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return await handlers.deliver(delivery(), PythonTarget("work"))
 
 
@@ -115,7 +115,7 @@ async def test_an_async_handler_runs_on_the_loop_and_a_plain_one_on_a_thread_of_
 async def test_plain_handlers_do_not_hold_up_the_loop_nor_each_other() -> None:
     """As many at once as there are: all of them have to be in it before any may go on."""
     number = 40
-    together = threading.Barrier(number, timeout=PATIENCE_S)
+    together = threading.Barrier(number, timeout=TIMEOUT_S)
     outcomes = await asyncio.gather(*(called(lambda fire: together.wait() >= 0) for _ in range(number)))
     assert {outcome.answer for outcome in outcomes} == {"true"}
 
@@ -259,8 +259,8 @@ class Shown:
         (Shown(), "<shown>"),
         ({"of": Shown()}, "{'of': <shown>}"),
         (Unspeakable(), "a Unspeakable"),
-        ("x" * 5_000, "x" * LONGEST_ANSWER_BYTES),
-        (list(range(5_000)), ("[" + ",".join(map(str, range(5_000))))[:LONGEST_ANSWER_BYTES]),
+        ("x" * 5_000, "x" * MAX_ANSWER_BYTES),
+        (list(range(5_000)), ("[" + ",".join(map(str, range(5_000))))[:MAX_ANSWER_BYTES]),
         ({"half": "\ud800"}, "{'half': '\\ud800'}"),
     ],
     ids=lambda value: type(value).__name__,
@@ -304,14 +304,14 @@ async def test_a_plain_handler_is_not_waited_for_and_its_late_end_does_no_harm(
 
     def waits(fire: Delivery) -> str:
         threads.append(threading.current_thread())
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TIMEOUT_S)
         if ends == "raises":
             raise RuntimeError("too late for anybody")
         return "too late"
 
     await cut_off(waits)
     go_on.set()
-    await asyncio.to_thread(threads[0].join, PATIENCE_S)
+    await asyncio.to_thread(threads[0].join, TIMEOUT_S)
     assert await called(lambda fire: "next") == Outcome(verdict="delivered", answer="next")
     assert caplog.records == [], "nothing was raised into the loop"
 
@@ -319,7 +319,7 @@ async def test_a_plain_handler_is_not_waited_for_and_its_late_end_does_no_harm(
 @in_virtual_time
 async def test_a_plain_handler_that_goes_on_is_counted_as_abandoned_until_it_ends() -> None:
     bench, go_on = Bench(), threading.Event()
-    bench.tickler.handler("plain")(lambda fire: go_on.wait(PATIENCE_S))
+    bench.tickler.handler("plain")(lambda fire: go_on.wait(TIMEOUT_S))
     for n in range(30):
         target, policy = PythonTarget("plain"), Policy(timeout=2, attempts=1)
         await bench.put(Schedule(owner="u1", key=f"k{n}", when=soon(10), target=target, policy=policy, delete_after=False))
@@ -338,11 +338,11 @@ def test_a_plain_handler_that_ends_after_the_loop_is_closed_is_quiet() -> None:
 
     def waits(fire: Delivery) -> None:
         threads.append(threading.current_thread())
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TIMEOUT_S)
 
     asyncio.run(cut_off(waits))
     go_on.set()
-    threads[0].join(PATIENCE_S)  # an error of a thread would be a warning, and that fails the test
+    threads[0].join(TIMEOUT_S)  # an error of a thread would be a warning, and that fails the test
     assert not threads[0].is_alive()
 
 

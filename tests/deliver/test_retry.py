@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickler.deliver.retry import MOST_ASKED_MS, Next, after, delay_ms
+from tickler.deliver.retry import MAX_RETRY_AFTER_MS, Next, after, delay_ms
 from tickler.model.delivery import Outcome, Verdict
 from tickler.model.policy import DEFAULT_BACKOFF, Policy
 
@@ -33,7 +33,7 @@ def test_the_delay_is_jittered_over_all_of_the_policys_and_what_was_asked_for_co
 ) -> None:
     most_ms = backoff[min(attempt, len(backoff)) - 1] // timedelta(milliseconds=1)
     delay = delay_ms(Policy(backoff=list(backoff)), attempt, asked_for_ms, lambda: roll)
-    asked_ms = min(asked_for_ms or 0, MOST_ASKED_MS)
+    asked_ms = min(asked_for_ms or 0, MAX_RETRY_AFTER_MS)
     assert asked_ms <= delay <= asked_ms + most_ms
     assert abs(delay - asked_ms - roll * most_ms) <= 1, "full jitter: all of the delay, in proportion to the dice"
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tickler import Cron, Schedule, StoreUnavailable
-from tickler.deliver.settlement_writer import LINGER_S, LONGEST_PAUSE_S, MOST_AT_ONCE, Acknowledgements
+from tickler.deliver.settlement_writer import LINGER_S, MAX_BATCH, MAX_PAUSE_S, Acknowledgements
 from tickler.errors import InvalidInput
 from tickler.model.fire import Claim, Entry, Settlement
 from tickler.model.schedule import Id
@@ -91,7 +91,7 @@ async def test_what_comes_within_a_moment_is_written_together_and_in_order() -> 
 @in_virtual_time
 async def test_more_than_a_batch_holds_is_written_in_several_without_a_pause_between_full_ones() -> None:
     written = Written()
-    number = 2 * MOST_AT_ONCE + 7
+    number = 2 * MAX_BATCH + 7
     written.put(*range(number))
     began = written.bench.clock.now_ms()
     async with written.running():
@@ -152,7 +152,7 @@ async def test_while_the_store_is_away_outcomes_wait_in_order_and_are_all_writte
             await asyncio.sleep(1)
         assert (written.order, len(written.acknowledgements), written.acknowledgements.written) == ([], 20, 0)
         written.faults.back()
-        await written.acknowledgements.all_written(LONGEST_PAUSE_S + 1)
+        await written.acknowledgements.all_written(MAX_PAUSE_S + 1)
         assert written.order == list(range(20))
         written.put(20)
         await written.acknowledgements.all_written(1)  # at once: what failed before is forgotten
@@ -171,9 +171,9 @@ async def test_a_store_that_is_away_for_long_is_asked_less_and_less_often_and_ag
         assert 3 <= written.batches <= 5
         before = written.batches
         await asyncio.sleep(600)
-        assert 600 / (LONGEST_PAUSE_S + LINGER_S) - 5 <= written.batches - before <= 600 / LONGEST_PAUSE_S + 5
+        assert 600 / (MAX_PAUSE_S + LINGER_S) - 5 <= written.batches - before <= 600 / MAX_PAUSE_S + 5
         written.faults.back()
-        await written.acknowledgements.all_written(LONGEST_PAUSE_S + 1)
+        await written.acknowledgements.all_written(MAX_PAUSE_S + 1)
         written.faults.failing_once["fires.settle"] = [StoreUnavailable("for a moment")]
         written.put(2)
         await written.acknowledgements.all_written(0.5)
@@ -184,7 +184,7 @@ async def test_a_store_that_is_away_for_long_is_asked_less_and_less_often_and_ag
 async def test_a_batch_that_fails_between_others_holds_up_what_comes_after_it_and_loses_nothing() -> None:
     written = Written()
     written.faults.failing_once["fires.settle"] = [None, StoreUnavailable("a moment"), StoreUnavailable("another"), None]
-    number = 3 * MOST_AT_ONCE
+    number = 3 * MAX_BATCH
     written.put(*range(number))
     async with written.running():
         await written.acknowledgements.all_written(10)

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 START_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
-LONGEST_S = 4 * 3_600.0  # a test that takes longer waits for something that does not come
+MAX_S = 4 * 3_600.0  # a test that takes longer waits for something that does not come
 REAL_PATIENCE_S = 10.0
 
 
@@ -80,6 +80,6 @@ def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P,
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            runner.run(asyncio.wait_for(test(*args, **kwargs), LONGEST_S))
+            runner.run(asyncio.wait_for(test(*args, **kwargs), MAX_S))
 
     return run

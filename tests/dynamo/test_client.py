@@ -15,7 +15,7 @@ from dynamo.scripted_service import Answer, ScriptedService, refusal
 from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
 from tickler.dynamo import Address, Client, ConditionFailed, Item, RequestRefused, TransactionCancelled
-from tickler.dynamo.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, pause
+from tickler.dynamo.client import FIRST_PAUSE_S, MAX_PAUSE_S, pause
 from tickler.errors import StoreUnavailable
 
 LOST = {"ServerDisconnectedError", "ClientOSError"}  # an end of the connection, as it is seen from here
@@ -418,4 +418,4 @@ class TestPauses:
         monkeypatch.setattr("tickler.dynamo.client.random.uniform", lambda least, most: most)
         for attempt in range(1, 10):
             await pause(attempt)
-        assert slept == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
+        assert slept == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, MAX_PAUSE_S, MAX_PAUSE_S]

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 def test_the_demo_shows_what_is_due_what_was_delivered_and_what_failed(address: str) -> None:
     assert "Fires, as they happen" in _read(f"{address}/")
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     delivered = dead = False
     while not (delivered and dead) and time.monotonic() < until:
         _post(f"{address}/v1/schedules/amber-books/flaky-hook/trigger")
@@ -59,13 +59,13 @@ def _environment() -> dict[str, str]:
 
 
 def _read(url: str) -> str:
-    with urlopen(url, timeout=PATIENCE_S) as answer:
+    with urlopen(url, timeout=TIMEOUT_S) as answer:
         text: str = answer.read().decode()
         return text
 
 
 def _post(url: str) -> None:
-    with urlopen(Request(url, method="POST"), timeout=PATIENCE_S):
+    with urlopen(Request(url, method="POST"), timeout=TIMEOUT_S):
         pass
 
 

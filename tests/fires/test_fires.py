@@ -12,7 +12,7 @@ import pytest
 from tickler import Entry, Fire, FireNotFound, InvalidInput, InvalidSchedule, ManualClock, Policy, Schedule, Tickler, connect
 from tickler.fires.fires import Retried
 from tickler.model.fire import Claim, FireState, Settlement, fire_id
-from tickler.model.limits import MOST_CLAIMED
+from tickler.model.limits import MAX_LIMIT
 from tickler.model.schedule import Id
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 KEPT = timedelta(days=7)
 KEPT_MS = 7 * 86_400_000
 
-NO_LIMITS: list[object] = [0, -1, True, 1.0, "10", None, MOST_CLAIMED + 1]
+NO_LIMITS: list[object] = [0, -1, True, 1.0, "10", None, MAX_LIMIT + 1]
 NO_INSTANTS: list[tuple[object, str]] = [
     (NOW_MS // 1000, "looks like seconds"),
     (NOW_MS * 1000, "micro- or nanoseconds"),
@@ -133,7 +133,7 @@ async def test_a_limit_that_is_none_is_refused_everywhere_and_nothing_is_taken(
         t.fires.list(limit=limit),
         t.fires.history("u1", "digest", limit=limit),
     ):
-        with pytest.raises(InvalidInput, match=rf"^limit: .* whole number from 1 to {MOST_CLAIMED}"):
+        with pytest.raises(InvalidInput, match=rf"^limit: .* whole number from 1 to {MAX_LIMIT}"):
             await call
     assert len(await claimed(t, clock)) == 1
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from when.strategies import changing_times, instants, whens
 
-from tickler.fires.missed import MOST_COUNTED, Occurrences, Skip, occurrences
+from tickler.fires.missed import MAX_COUNTED, Occurrences, Skip, occurrences
 from tickler.model.policy import Missed, Policy
 from tickler.when import At, Cron, Every, Weekly, When, parse_when
 
@@ -181,7 +181,7 @@ def test_skips_of_a_calendar_are_counted_to_a_thousand_and_of_an_interval_exactl
     """Calendars are walked, and the walk must end; intervals are arithmetic."""
     now_at = NOW_MS + 90 * DAY_MS
     calendar = occurrences(MINUTELY, Policy(), NOW_MS, now_at, None)
-    assert calendar == Occurrences([now_at], [Skip("missed", NOW_MS, now_at - MINUTE_MS, MOST_COUNTED)])
+    assert calendar == Occurrences([now_at], [Skip("missed", NOW_MS, now_at - MINUTE_MS, MAX_COUNTED)])
     interval = occurrences(Every(minutes=1, start=NOW_MS), Policy(), NOW_MS, now_at, None)
     assert interval == Occurrences([now_at], [Skip("missed", NOW_MS, now_at - MINUTE_MS, 90 * 24 * 60)])
 
@@ -190,7 +190,7 @@ def test_skips_of_a_calendar_are_counted_to_a_thousand_and_of_an_interval_exactl
 def test_the_count_of_a_calendar_is_exact_below_a_thousand(missing: int) -> None:
     now_at = NOW_MS + missing * MINUTE_MS
     (skip,) = occurrences(MINUTELY, Policy(), NOW_MS, now_at, None).skips
-    assert skip.count == min(missing, MOST_COUNTED)
+    assert skip.count == min(missing, MAX_COUNTED)
     assert skip.until_at == now_at - MINUTE_MS, "the span is exact in any case"
 
 

@@ -13,7 +13,7 @@ from tickler.clock import ManualClock, to_datetime
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
 from tickler.model.index_row import IndexRow
-from tickler.model.limits import MOST_CLAIMED
+from tickler.model.limits import MAX_LIMIT
 from tickler.model.schedule import Schedule
 from tickler.when import Cron, Unreadable
 
@@ -75,12 +75,12 @@ async def test_nothing_is_a_fine_number_of_rows(t: Tickler) -> None:
 @pytest.mark.parametrize("limit", NO_LIMITS, ids=repr)
 async def test_a_limit_that_is_no_number_of_rows_is_refused_and_nothing_claimed(in_memory: Tickler, limit: object) -> None:
     await in_memory.index.upsert(row())
-    with pytest.raises(InvalidInput, match=f"^limit: .* whole number from 1 to {MOST_CLAIMED}"):
+    with pytest.raises(InvalidInput, match=f"^limit: .* whole number from 1 to {MAX_LIMIT}"):
         await in_memory.index.claim_due(NOW_MS, limit)  # type: ignore[arg-type]  # wrong types are the point
     assert await in_memory.index.next_due() == NOW_MS
 
 
-@pytest.mark.parametrize("limit", [1, 2, MOST_CLAIMED])
+@pytest.mark.parametrize("limit", [1, 2, MAX_LIMIT])
 async def test_every_limit_from_one_to_the_most_is_taken(t: Tickler, limit: int) -> None:
     await t.index.upsert_many([row("a"), row("b"), row("c")])
     assert len(await t.index.claim_due(NOW_MS, limit)) == min(limit, 3)

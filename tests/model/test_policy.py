@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tickler.errors import InvalidSchedule
-from tickler.model.policy import DEFAULT_POLICY, LONGEST, MOST_ATTEMPTS, MOST_CATCHUP, Policy, policy_from_json, policy_to_json
+from tickler.model.policy import DEFAULT_POLICY, MAX_ATTEMPTS, MAX_CATCHUP, MAX_DURATION, Policy, policy_from_json, policy_to_json
 
-A_YEAR_S = LONGEST.total_seconds()
+A_YEAR_S = MAX_DURATION.total_seconds()
 
-durations = st.timedeltas(timedelta(0), LONGEST)
+durations = st.timedeltas(timedelta(0), MAX_DURATION)
 policies = st.builds(
     Policy,
     delivery=st.just("at-least-once"),
@@ -23,8 +23,8 @@ policies = st.builds(
     overlap=st.sampled_from(["allow", "skip", "wait"]),
     spread=durations,
     grace=durations,
-    max_catchup=st.integers(1, MOST_CATCHUP),
-    attempts=st.integers(1, MOST_ATTEMPTS),
+    max_catchup=st.integers(1, MAX_CATCHUP),
+    attempts=st.integers(1, MAX_ATTEMPTS),
     timeout=durations.filter(bool),
     backoff=st.lists(durations, min_size=1, max_size=4),
 ) | st.builds(Policy, delivery=st.just("at-most-once"))
@@ -48,7 +48,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ({"spread": 0.25}, timedelta(milliseconds=250)),
         ({"spread": timedelta(hours=2)}, timedelta(hours=2)),
         ({"spread": 0}, timedelta(0)),
-        ({"spread": A_YEAR_S}, LONGEST),
+        ({"spread": A_YEAR_S}, MAX_DURATION),
         ({"grace": 0}, timedelta(0)),
         ({"grace": 1e-6}, timedelta(microseconds=1)),
         ({"timeout": 1e-6}, timedelta(microseconds=1)),
@@ -56,9 +56,9 @@ def test_the_defaults_are_those_of_the_design() -> None:
         ({"backoff": [1, 2.5, timedelta(minutes=3)]}, (timedelta(seconds=1), timedelta(seconds=2.5), timedelta(minutes=3))),
         ({"backoff": (0,)}, (timedelta(0),)),
         ({"attempts": 1}, 1),
-        ({"attempts": MOST_ATTEMPTS}, MOST_ATTEMPTS),
+        ({"attempts": MAX_ATTEMPTS}, MAX_ATTEMPTS),
         ({"max_catchup": 1}, 1),
-        ({"max_catchup": MOST_CATCHUP}, MOST_CATCHUP),
+        ({"max_catchup": MAX_CATCHUP}, MAX_CATCHUP),
         ({"delivery": "at-most-once"}, "at-most-once"),
         ({"missed": "all"}, "all"),
         ({"overlap": "skip"}, "skip"),
@@ -75,7 +75,7 @@ NO_DURATIONS: list[object] = [
     -0.001,
     timedelta(microseconds=-1),
     A_YEAR_S + 1,
-    LONGEST + timedelta(microseconds=1),
+    MAX_DURATION + timedelta(microseconds=1),
     1e9,
     10**400,
     float("nan"),
@@ -107,8 +107,8 @@ NO_BACKOFFS: list[object] = [[], (), 5, timedelta(1), "5,300", None, {5: 300}, {
         *(("backoff", value) for value in NO_BACKOFFS),
         *(("backoff", [5, value]) for value in NO_DURATIONS),
         *((name, value) for name in ("attempts", "max_catchup") for value in NO_NUMBERS),
-        ("attempts", MOST_ATTEMPTS + 1),
-        ("max_catchup", MOST_CATCHUP + 1),
+        ("attempts", MAX_ATTEMPTS + 1),
+        ("max_catchup", MAX_CATCHUP + 1),
     ],
     ids=lambda value: str(value)[:40],
 )

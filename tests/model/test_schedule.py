@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, InvalidSchedule, InvalidWhen, UnknownTimezone
 from tickler.model.policy import DEFAULT_POLICY, Policy
-from tickler.model.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
+from tickler.model.schedule import MAX_NAME_BYTES, Id, Schedule, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
 
@@ -133,9 +133,9 @@ def test_a_field_nobody_reads_is_refused() -> None:
         "e\u0301",
         "a\u00a0b",
         "\u202eb",
-        "x" * LONGEST_NAME_BYTES,
-        "ä" * (LONGEST_NAME_BYTES // 2),
-        "🐌" * (LONGEST_NAME_BYTES // 4),
+        "x" * MAX_NAME_BYTES,
+        "ä" * (MAX_NAME_BYTES // 2),
+        "🐌" * (MAX_NAME_BYTES // 4),
     ],
     ids=lambda name: repr(name[:30]),
 )
@@ -148,9 +148,9 @@ def test_a_name_is_printable_text_kept_as_it_is(field: str, name: str) -> None:
     ("name", "said"),
     [
         ("", "is empty"),
-        ("x" * (LONGEST_NAME_BYTES + 1), "has 513 bytes: 512 are allowed"),
-        ("ä" * (LONGEST_NAME_BYTES // 2) + "x", "has 513 bytes"),
-        ("🐌" * (LONGEST_NAME_BYTES // 4) + "🐌", "has 516 bytes"),
+        ("x" * (MAX_NAME_BYTES + 1), "has 513 bytes: 512 are allowed"),
+        ("ä" * (MAX_NAME_BYTES // 2) + "x", "has 513 bytes"),
+        ("🐌" * (MAX_NAME_BYTES // 4) + "🐌", "has 516 bytes"),
         *((f"a{chr(code)}b", "control characters") for code in (*range(32), *range(127, 160))),
         ("\ud800", "half a surrogate pair"),
         ("a\udc00b", "half a surrogate pair"),

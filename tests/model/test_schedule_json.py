@@ -22,7 +22,7 @@ from tickler.model import schedule_json
 from tickler.model.policy import Policy
 from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import (
-    LARGEST_PAYLOAD_BYTES,
+    MAX_PAYLOAD_BYTES,
     encode_body,
     read_schedule_json,
     schedule_from_json,
@@ -544,15 +544,15 @@ def test_a_payload_that_was_taken_can_be_read_from_further_down_the_stack() -> N
 @pytest.mark.parametrize("character", ["x", "ä", "🐌"])
 def test_a_payload_has_up_to_256_kilobytes_as_json(character: str) -> None:
     size = len(character.encode())
-    fits = character * ((LARGEST_PAYLOAD_BYTES - 2) // size) + "x" * ((LARGEST_PAYLOAD_BYTES - 2) % size)
-    assert LARGEST_PAYLOAD_BYTES == 256 * 1024
+    fits = character * ((MAX_PAYLOAD_BYTES - 2) // size) + "x" * ((MAX_PAYLOAD_BYTES - 2) % size)
+    assert MAX_PAYLOAD_BYTES == 256 * 1024
     assert kept(schedule(payload=fits)).payload == fits
     with pytest.raises(InvalidSchedule, match=r"^payload: has 262145 bytes as JSON: 262144 are allowed"):
         encode_body(schedule(payload=fits + "x"))
 
 
 async def test_the_largest_payload_is_put_and_got(any_url: str) -> None:
-    largest = "x" * (LARGEST_PAYLOAD_BYTES - 2)
+    largest = "x" * (MAX_PAYLOAD_BYTES - 2)
     async with connect(any_url, clock=ManualClock(NOW_MS)) as t:
         await t.schedules.put(schedule(payload=largest))
         got = await t.schedules.get("u1", "digest")

@@ -7,10 +7,10 @@ import pytest
 
 from tickler.errors import InvalidSchedule
 from tickler.model.target import (
-    LONGEST_HANDLER,
-    LONGEST_HEADERS,
-    LONGEST_URL,
-    MOST_HEADERS,
+    MAX_HANDLER_LENGTH,
+    MAX_HEADERS,
+    MAX_HEADERS_LENGTH,
+    MAX_URL_LENGTH,
     REDACTED,
     HttpTarget,
     LambdaTarget,
@@ -50,7 +50,7 @@ def python(handler: object) -> PythonTarget:
         "https://xn--bcher-kva.example/",
         "https://日本.example/",
         "https://example.org/user:name@path?q=a@b",
-        "https://example.org/" + "x" * (LONGEST_URL - 20),
+        "https://example.org/" + "x" * (MAX_URL_LENGTH - 20),
     ],
     ids=lambda url: url[:60],
 )
@@ -119,7 +119,7 @@ def test_an_http_address_is_kept_as_it_was_written(url: str) -> None:
         # A host that turns into another one when it is normalised.
         "https://example.org℀/",
         # Too long.
-        "https://example.org/" + "x" * (LONGEST_URL - 19),
+        "https://example.org/" + "x" * (MAX_URL_LENGTH - 19),
         "https://example.org/" + "x" * 10_000_000,
     ],
     ids=lambda url: repr(url[:60]),
@@ -169,7 +169,7 @@ def test_a_password_in_a_refused_url_is_not_repeated(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "handler", ["digest", "a", "billing.monthly", "send digest", "été:日本", "x" * LONGEST_HANDLER], ids=lambda name: name[:20]
+    "handler", ["digest", "a", "billing.monthly", "send digest", "été:日本", "x" * MAX_HANDLER_LENGTH], ids=lambda name: name[:20]
 )
 def test_a_handlers_name_is_kept_as_it_was_written(handler: str) -> None:
     assert python(handler).handler == handler
@@ -177,7 +177,7 @@ def test_a_handlers_name_is_kept_as_it_was_written(handler: str) -> None:
 
 @pytest.mark.parametrize(
     "handler",
-    ["", "x" * (LONGEST_HANDLER + 1), "a\nb", "a\x00", "a\x85", "\ud800", None, 5, True, b"digest", ["digest"], print],
+    ["", "x" * (MAX_HANDLER_LENGTH + 1), "a\nb", "a\x00", "a\x85", "\ud800", None, 5, True, b"digest", ["digest"], print],
     ids=lambda name: repr(name)[:40],
 )
 def test_a_handlers_name_that_is_none_is_refused(handler: object) -> None:
@@ -292,9 +292,9 @@ def test_names_of_headers_are_kept_in_lower_case_and_values_as_they_are() -> Non
 @pytest.mark.parametrize(
     "headers",
     [
-        {f"x-{number}": "hunter2" for number in range(MOST_HEADERS + 1)},
-        {"x-long": "hunter2" * LONGEST_HEADERS},
-        {"x": "v" * (LONGEST_HEADERS - 1), "y": "v"},
+        {f"x-{number}": "hunter2" for number in range(MAX_HEADERS + 1)},
+        {"x-long": "hunter2" * MAX_HEADERS_LENGTH},
+        {"x": "v" * (MAX_HEADERS_LENGTH - 1), "y": "v"},
         # What Tickler or the connection says.
         *[
             {name: "hunter2"}

@@ -37,7 +37,7 @@ from tickler import (
 )
 from tickler.clock import SystemClock
 from tickler.index.advance import ROW_FORMAT
-from tickler.observe.checks.snapshot import MOST_COUNTED
+from tickler.observe.checks.snapshot import MAX_COUNTED
 from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.dynamodb import DynamodbStore
@@ -504,11 +504,11 @@ async def test_workers_that_do_not_keep_up_are_told_from_those_that_claim_nothin
 
 
 async def test_counts_of_quick_checks_end_somewhere(memory: Tickler, clock: ManualClock) -> None:
-    many = [Schedule(owner="u1", key=f"k{n}", when="0 * * * *", target=DIGEST) for n in range(MOST_COUNTED + 1)]
+    many = [Schedule(owner="u1", key=f"k{n}", when="0 * * * *", target=DIGEST) for n in range(MAX_COUNTED + 1)]
     await memory.schedules.put_many(many)
     clock.advance(timedelta(hours=1, seconds=30))
     found = of(await memory.doctor(), "no-worker")
-    assert (found.count, found.at_least) == (MOST_COUNTED, True)
+    assert (found.count, found.at_least) == (MAX_COUNTED, True)
     assert found.says.endswith("at least 500 fires have been due, the first for 30 s")
 
 

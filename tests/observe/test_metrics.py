@@ -224,8 +224,8 @@ async def test_it_has_a_registry_of_its_own(quiet: Tickler) -> None:
 
 
 async def test_rows_are_those_of_the_last_forecast_or_counted_so_far(quiet: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ROWS", 5)
-    monkeypatch.setattr(module, "MOST_DUE", 4)
+    monkeypatch.setattr(module, "MAX_ROWS", 5)
+    monkeypatch.setattr(module, "MAX_DUE", 4)
     metrics = Metrics(quiet)
     when = At(to_datetime(NOW_MS))
     await quiet.index.upsert_many(IndexRow("u1", f"k{n}", when, NOW_MS) for n in range(9))
@@ -268,7 +268,7 @@ async def test_a_store_that_is_gone_is_said_and_what_was_counted_is_still_told(
         return None
 
     monkeypatch.setattr(quiet.store.fires, "next_at", hangs)
-    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(module, "SNAPSHOT_TIMEOUT_S", 0.01)
     assert (await values(metrics))["tickler_store_up"] == 0
 
 

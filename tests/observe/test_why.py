@@ -442,7 +442,7 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
         await memory.tick()
     for hour in range(1, 11):
         assert "was delivered" in (await memory.why("u1", "digest", NOW_MS + hour * HOUR_MS)).sentence
-    monkeypatch.setattr("tickler.observe.why.MOST_PAGES", 2)
+    monkeypatch.setattr("tickler.observe.why.MAX_PAGES", 2)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
     assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
 

@@ -23,7 +23,7 @@ WORK = "-m tickler work --lease 5"
 WORK_WITH_A_SHORT_LEASE = """-c '
 from datetime import timedelta
 from tickler.deliver import run_options as options
-options.SHORTEST_LEASE = timedelta(seconds=1)
+options.MIN_LEASE = timedelta(seconds=1)
 from tickler.cli.app import run
 run()
 ' work --lease 1"""

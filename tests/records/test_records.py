@@ -12,7 +12,7 @@ from tickler.clock import ManualClock
 from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, VersionConflict
 from tickler.model.record import Record
-from tickler.records.records import LARGEST_VALUE_BYTES
+from tickler.records.records import MAX_VALUE_BYTES
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 NOW = datetime(2030, 11, 20, 12, tzinfo=UTC)
@@ -84,7 +84,7 @@ async def test_a_value_that_would_not_come_back_as_it_was_is_refused_and_nothing
 
 
 async def test_a_value_has_up_to_64_kilobytes_as_json(t: Tickler) -> None:
-    fits = "ä" * (LARGEST_VALUE_BYTES // 2 - 1)
+    fits = "ä" * (MAX_VALUE_BYTES // 2 - 1)
     await t.records.put("setting", "a", fits)
     with pytest.raises(InvalidInput, match=r"^value: has 65537 bytes: 65536 are allowed"):
         await t.records.put("setting", "a", fits + "x")

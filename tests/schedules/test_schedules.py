@@ -17,7 +17,7 @@ from tickler.connect import connect
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound, TicklerError, VersionConflict
 from tickler.model.revision import Revision
 from tickler.model.schedule import Schedule
-from tickler.schedules.schedules import MOST_LISTED
+from tickler.schedules.schedules import MAX_LISTED
 from tickler.when import At, Cron, Every
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -265,9 +265,9 @@ async def test_a_connection_that_is_none_is_refused_and_nothing_written(t: Tickl
 # Lists.
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, False, 1.0, "10", None, MOST_LISTED + 1, 2**64], ids=repr)
+@pytest.mark.parametrize("limit", [0, -1, True, False, 1.0, "10", None, MAX_LISTED + 1, 2**64], ids=repr)
 async def test_a_limit_that_is_no_page_size_is_refused(in_memory: Tickler, limit: int) -> None:
-    with pytest.raises(InvalidInput, match=f"^limit: .* whole number from 1 to {MOST_LISTED}"):
+    with pytest.raises(InvalidInput, match=f"^limit: .* whole number from 1 to {MAX_LISTED}"):
         await in_memory.schedules.list(limit=limit)
 
 
@@ -342,7 +342,7 @@ async def test_a_cursor_is_plain_text_for_any_names(t: Tickler) -> None:
 async def test_the_last_page_says_so_also_when_it_is_full(t: Tickler) -> None:
     await t.schedules.put_many([schedule(key) for key in ("a", "b", "c", "d")])
     assert (await t.schedules.list(limit=4)).next is None
-    assert (await t.schedules.list(limit=MOST_LISTED)).next is None
+    assert (await t.schedules.list(limit=MAX_LISTED)).next is None
     assert (await t.schedules.list(owner="nobody")).items == []
 
 

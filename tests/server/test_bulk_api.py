@@ -177,7 +177,7 @@ async def test_the_last_line_says_what_is_so_when_some_were_written(
 
 
 async def test_an_answer_that_nobody_reads_is_made_no_further_than_it_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.server.spooled_response.MOST_BYTES", 1_000)
+    monkeypatch.setattr("tickler.server.spooled_response.MAX_UNREAD_BYTES", 1_000)
     made, sent, reads = 0, bytearray(), asyncio.Event()
 
     async def pieces_of_it() -> AsyncIterator[bytes]:
@@ -263,7 +263,7 @@ async def test_a_schedule_that_cannot_be_written_down_has_a_line_that_says_so(sq
 
 async def test_every_owner_is_told_of_an_import_for_all(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     token, text = await t.tokens.create(["read", "write"], name="ops")
-    monkeypatch.setattr("tickler.server.audit_log.MOST_OWNERS", 3)
+    monkeypatch.setattr("tickler.server.audit_log.MAX_OWNERS", 3)
     body = line("a") + line("b") + line("c", when="no") + line("a", owner="u2")
     await api.bearing(text).post(IMPORT, body)
     for owner, detail in (("u1", "2 of theirs"), ("u2", "1 of theirs")):

@@ -420,12 +420,12 @@ async def test_numbers_of_an_owner_with_many_schedules_are_marked_as_at_least(
         "more": False,
         "next_due_at": clock.now_ms(),
     }
-    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    monkeypatch.setattr("tickler.server.stats.MAX_OWN_ROWS", 10)
     assert len(await t.fires.lease(clock.now_ms(), worker="w")) == 1
     some = (await bound.get("/v1/stats")).json
     assert (some["due"], some["more"], some["next_due_at"], some["in_flight"]) == (10, True, None, 1)
     monkeypatch.undo()
-    monkeypatch.setattr("tickler.server.stats.MOST_OWN", 10)
+    monkeypatch.setattr("tickler.server.stats.MAX_OWN_ROWS", 10)
     page = (await bound("GET", "/", headers={"accept": "text/html"})).body.decode()
     assert re.search(r'data-number="due"[^>]*>10\+<', page)
     assert re.search(r'data-number="sleeping"[^>]*>0\+<', page)

@@ -218,7 +218,7 @@ async def test_who_sent_what_again_is_remembered(t: Tickler, api: Api) -> None:
 async def test_so_many_are_sent_again_at_once_and_it_is_said_that_there_are_more(
     t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.server.bulk_retry.MOST_RETRIED", 3)
+    monkeypatch.setattr("tickler.server.bulk_retry.MAX_RETRIED", 3)
     await kill(t, *"abcd", owner="u1")
     await kill(t, "a", owner="u2")
     answers = [(await api.post("/v1/fires:retry", {})).json for _ in range(3)]

@@ -371,7 +371,7 @@ async def test_what_takes_long_to_work_out_holds_nobody_up(hasty: Api) -> None:
 
 
 async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_REQUESTS", 2)
+    monkeypatch.setattr(door, "MAX_REQUESTS", 2)
     head = request("PUT", PATH, b"content-type: application/json", b"content-length: 1000")
     dripping = [asyncio.create_task(drip(hasty, head)) for _ in range(4)]
     await asyncio.wait(dripping, timeout=BODY_S, return_when=asyncio.FIRST_COMPLETED)  # two are inside, two are told so
@@ -382,7 +382,7 @@ async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monk
 
 
 async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 3)
     greedy, other = [(await t.tokens.create(["read", "write"]))[1] for _ in range(2)]
     head = request(
         "PUT", PATH, b"content-type: application/json", b"content-length: 9", b"authorization: Bearer " + greedy.encode()
@@ -405,7 +405,7 @@ async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatc
 
 
 async def test_strangers_take_no_stylesheet_from_those_who_are_let_in(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_OF_ONE", 0)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 0)
     await t.tokens.create(["read"])
     async with serving(t) as api:
         assert (await api.get("/login")).status == 429
@@ -428,7 +428,7 @@ async def test_many_who_ask_whether_it_is_ready_share_one_look_at_the_store(
 
 
 async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_STREAMS", 2)
+    monkeypatch.setattr(door, "MAX_STREAMS", 2)
     texts = [(await t.tokens.create(["read"]))[1] for _ in range(2)]
     async with serving(t) as api, AsyncExitStack() as streams:
         first, second = (api.bearing(text) for text in texts)
@@ -446,8 +446,8 @@ async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch:
 
 
 async def test_who_watches_over_it_is_answered_however_much_is_asked(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MOST_REQUESTS", 0)
-    monkeypatch.setattr(door, "MOST_OF_ONE", 0)
+    monkeypatch.setattr(door, "MAX_REQUESTS", 0)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 0)
     async with serving(t) as api:
         assert (await api("GET", "/v1/schedules", check=False)).status == 503
         for path in ("/health/live", "/health/ready"):

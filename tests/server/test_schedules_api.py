@@ -567,7 +567,7 @@ async def test_pages_are_followed_to_the_end_and_nothing_comes_twice(t: Tickler,
 
 
 async def test_a_page_ends_where_it_becomes_too_large(t: Tickler, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.server.api.schedules.MOST_PAGE_BYTES", 50_000)
+    monkeypatch.setattr("tickler.server.api.schedules.MAX_PAGE_BYTES", 50_000)
     monkeypatch.setattr("tickler.server.api.schedules.READ_TOGETHER", 4)
     sizes = [10, 20_000, 20_000, 20_000, 10, 60_000, 10, 10, 20_000, 10, 10]
     await t.schedules.put_many(

@@ -58,7 +58,7 @@ async def status_of_sign_in(api: Api, address: str) -> int:
 
 async def test_slow_sign_ins_from_one_address_lock_out_no_other(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "MAX_ADDRESS_SIGN_INS", 2)
-    monkeypatch.setattr(door, "MOST_OF_ONE", 4)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 4)
     await t.tokens.create(["read"])
     async with serving(t) as api, slow_sign_ins(api, *["192.0.2.1"] * 8):
         assert await status_of_sign_in(api, "192.0.2.1") == 429
@@ -77,7 +77,7 @@ async def test_slow_sign_ins_from_everywhere_leave_room_for_all_else(t: Tickler,
 
 async def test_those_without_a_token_have_room_by_address_and_all_together(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "MAX_OF_ADDRESS", 2)
-    monkeypatch.setattr(door, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 3)
     await t.tokens.create(["read"])
     settings, inside, go_on = ServerSettings(port=0), 0, asyncio.Event()
     app: Any = make_app(t, settings)

@@ -894,7 +894,7 @@ async def test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_
         values = {":unknown": {"BOOL": True}}
         request = {"UpdateExpression": "SET has_target = :unknown", "ExpressionAttributeValues": values}
         await store.client.call("UpdateItem", {"TableName": store.table_name, "Key": key, **request})
-    half = layout.MOST_BODY_BYTES * 5 // 2
+    half = layout.MAX_BODY_BYTES * 5 // 2
     claims = [await store.fires.claim(hour(1), 100, "w", LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half) for _ in range(4)]
     assert [len(some) for some in claims] == [2, 2, 2, 0]
     at = hour(1) + LEASE_MS

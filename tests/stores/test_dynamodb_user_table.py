@@ -897,7 +897,7 @@ async def test_an_upsert_whose_answer_is_lost_is_done_all_the_same(products: Pro
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails for good is given up at once."""
-    monkeypatch.setattr("tickler.dynamo.client.LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr("tickler.dynamo.client.MAX_PAUSE_S", 0.001)
 
 
 @pytest.mark.usefixtures("impatient")

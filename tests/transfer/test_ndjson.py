@@ -40,7 +40,7 @@ from tickler import (
 from tickler.database.pacing import LONG_BYTES, Pace
 from tickler.model.schedule_json import schedule_to_json
 from tickler.schedules.schedules import Schedules
-from tickler.transfer.ndjson import LONGEST_LINE, LineResult, export_lines, import_lines
+from tickler.transfer.ndjson import MAX_LINE_LENGTH, LineResult, export_lines, import_lines
 from tickler.when import zones
 
 T = TypeVar("T")
@@ -191,7 +191,7 @@ BAD = {
     b'{"owner": "u1", "key": "k", "when": "@daily", "colour": "blue"}': "colour: nobody reads that",
     b'{"owner": "u1", "key": "k", "when": "@daily", "target": "nowhere"}': "target.url",
     b'{"owner": "u1", "key": "k", "when": "@daily", "payload": "' + b"x" * 300_000 + b'"}': "payload: has 300002 bytes",
-    b'{"owner": "u1", "key": "k", "payload": "' + b"x" * LONGEST_LINE + b'"}': "is longer than 1000000 bytes",
+    b'{"owner": "u1", "key": "k", "payload": "' + b"x" * MAX_LINE_LENGTH + b'"}': "is longer than 1000000 bytes",
 }
 
 

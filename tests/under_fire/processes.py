@@ -11,9 +11,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-PATIENCE_S = 60.0  # for everything that takes a second or two on a quiet machine
+TIMEOUT_S = 60.0  # for everything that takes a second or two on a quiet machine
 LOOPBACK = "127.0.0.0/8"
-LONGEST_LINE = 1 << 20
+MAX_LINE_LENGTH = 1 << 20
 
 
 async def start(*arguments: str, stdin: bool = False, piped: bool = True) -> Process:
@@ -24,7 +24,7 @@ async def start(*arguments: str, stdin: bool = False, piped: bool = True) -> Pro
         stdin=PIPE if stdin else None,
         stdout=PIPE if piped else None,
         env=environment(),
-        limit=LONGEST_LINE,
+        limit=MAX_LINE_LENGTH,
         start_new_session=True,
     )
 
@@ -33,7 +33,7 @@ async def end(process: Process) -> None:
     """Kill it and its children, as far as they are still there."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.wait_for(process.wait(), PATIENCE_S)
+    await asyncio.wait_for(process.wait(), TIMEOUT_S)
 
 
 def is_gone(process: Process) -> bool:
@@ -50,12 +50,12 @@ def is_stopped(process: Process) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-async def ended(process: Process, within_s: float = PATIENCE_S) -> int:
+async def ended(process: Process, within_s: float = TIMEOUT_S) -> int:
     """Its exit code, once it has ended by itself."""
     return await asyncio.wait_for(process.wait(), within_s)
 
 
-async def until(what: str, is_so: Callable[[], bool] | Callable[[], Awaitable[bool]], within_s: float = PATIENCE_S) -> None:
+async def until(what: str, is_so: Callable[[], bool] | Callable[[], Awaitable[bool]], within_s: float = TIMEOUT_S) -> None:
     """Wait for something to become so, by looking often."""
     ends_at = time.monotonic() + within_s
     while True:

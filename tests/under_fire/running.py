@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tickler import RunOptions, Tickler
-from under_fire.processes import PATIENCE_S
+from under_fire.processes import TIMEOUT_S
 
 SHORT_LEASE = RunOptions(lease=5, drain=10)
 
@@ -22,5 +22,5 @@ async def running(*ticklers: Tickler, options: RunOptions = SHORT_LEASE) -> Asyn
     finally:
         for tickler in ticklers:
             tickler.stop()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await asyncio.gather(*tasks)

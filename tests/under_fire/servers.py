@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from postgres_server import PostgresServer
-from under_fire.processes import PATIENCE_S, end, ended, start
+from under_fire.processes import TIMEOUT_S, end, ended, start
 
 
 class CrashingPostgres(PostgresServer):
@@ -21,7 +21,7 @@ class CrashingPostgres(PostgresServer):
         process = self._server.get_postmaster_info().process
         assert process is not None
         self.signal_postmaster(signal.SIGQUIT)
-        await asyncio.to_thread(process.wait, PATIENCE_S)
+        await asyncio.to_thread(process.wait, TIMEOUT_S)
 
     async def come_back(self) -> None:
         await asyncio.to_thread(self._server.ensure_postgres_running)
@@ -37,7 +37,7 @@ class Locker:
         self._process = await start("-m", "under_fire.servers", self._path, stdin=True)
         try:
             assert self._process.stdout is not None
-            assert await asyncio.wait_for(self._process.stdout.readline(), PATIENCE_S) == b"locked\n"
+            assert await asyncio.wait_for(self._process.stdout.readline(), TIMEOUT_S) == b"locked\n"
         except BaseException:
             await end(self._process)
             raise
@@ -53,7 +53,7 @@ class Locker:
 
 
 def _lock(path: str) -> None:
-    connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=TIMEOUT_S, isolation_level=None)
     connection.execute("BEGIN EXCLUSIVE")
     print("locked", flush=True)  # noqa: T201  # to whoever started it
     sys.stdin.read()

@@ -19,7 +19,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from under_fire.processes import PATIENCE_S, end, start
+from under_fire.processes import TIMEOUT_S, end, start
 
 HANG_S = 2.5  # longer than any timeout in these tests
 HUNG = 0  # instead of a status
@@ -121,7 +121,7 @@ class Sink:
     async def __aenter__(self) -> Self:
         self._process = await start("-m", "under_fire.sink")
         assert self._process.stdout is not None
-        port = int(await asyncio.wait_for(self._process.stdout.readline(), PATIENCE_S))
+        port = int(await asyncio.wait_for(self._process.stdout.readline(), TIMEOUT_S))
         self._address = f"http://127.0.0.1:{port}"
         self._session = aiohttp.ClientSession(self._address)
         return self

@@ -21,7 +21,7 @@ from tickler.model.schedule import StoredSchedule
 from under_fire.sink import Arrival
 
 EARLY_MS = 200  # as exactly as a busy machine tells the time
-MOST_COUNTED = 1_000  # a skip of so many or more says no more than that
+MAX_COUNTED = 1_000  # a skip of so many or more says no more than that
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000}
 
@@ -170,7 +170,7 @@ def _skips(run: Run, targets: Iterable[Target]) -> Iterator[Fault]:
     for entry in run.entries:
         if entry.happened == "skipped" and (entry.until_at or entry.nominal_at) <= run.until:
             covered = sum(_covers(entry, at) for at in instants_of[entry.owner, entry.key])
-            if covered != entry.count and not (covered >= MOST_COUNTED and entry.count == MOST_COUNTED):
+            if covered != entry.count and not (covered >= MAX_COUNTED and entry.count == MAX_COUNTED):
                 where = Target(entry.owner, entry.key, entry.nominal_at)
                 yield Fault("skipped wrongly", where, f"{entry.count} are said to be, and {covered} are")
 

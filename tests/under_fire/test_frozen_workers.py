@@ -10,7 +10,7 @@ import pytest
 from tickler import connect
 from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
 from under_fire.load import nothing_is_owed, put_one_shots
-from under_fire.processes import PATIENCE_S, until
+from under_fire.processes import TIMEOUT_S, until
 from under_fire.sink import Sink
 from under_fire.target_windows import Run, check_windows
 from under_fire.worker import Options
@@ -51,7 +51,7 @@ async def test_a_worker_that_stood_still_too_long_changes_nothing_that_another_h
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
     check_windows(
-        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(PATIENCE_S * 1000))
+        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(TIMEOUT_S * 1000))
     )
     assert accounts.number("expired") == accounts.duplicates == NUMBER
     tell(

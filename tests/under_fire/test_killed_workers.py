@@ -27,7 +27,7 @@ class Scale(msgspec.Struct, frozen=True):
     repeating: int
 
 
-PATIENCE_S = 150.0  # an engine in Java that shares two cores with others takes its time
+TIMEOUT_S = 150.0  # an engine in Java that shares two cores with others takes its time
 QUICK = Scale(seconds=4, one_shots=40, repeating=8)
 THOROUGH = {
     "sqlite": Scale(seconds=90, one_shots=150, repeating=20),
@@ -64,7 +64,7 @@ async def fight(url: str, scale: Scale) -> Battle:
                 await workers.start()
             await next_second
         try:
-            await until("nothing is owed", lambda: nothing_is_owed(tickler), within_s=PATIENCE_S)
+            await until("nothing is owed", lambda: nothing_is_owed(tickler), within_s=TIMEOUT_S)
         except AssertionError as late:
             late.add_note(
                 f"still open: {(await tickler.fires.fires.list(limit=5)).items}, due: {await tickler.index.index.next_due()}"
@@ -97,7 +97,7 @@ async def test_killed_workers_lose_nothing_that_is_owed_and_repeat_nothing_that_
             arrivals=battle.arrivals,
             entries=battle.entries,
             until=battle.ended_at,
-            lateness_ms=round(PATIENCE_S * 1000),
+            lateness_ms=round(TIMEOUT_S * 1000),
             lost={held.id for worker in battle.killed for held in worker.in_hands},
             unheard=sum(worker.asked_for for worker in battle.killed),
         )

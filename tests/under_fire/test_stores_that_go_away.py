@@ -11,7 +11,7 @@ from dynamodb_proxy import FaultProxy
 from tickler import Tickler, connect
 from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
 from under_fire.load import SOON_MS, Load, nothing_is_owed, put_one_shots
-from under_fire.processes import PATIENCE_S, until
+from under_fire.processes import TIMEOUT_S, until
 from under_fire.servers import CrashingPostgres, Locker
 from under_fire.sink import Sink
 from under_fire.target_windows import Run, check_windows
@@ -46,7 +46,7 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
     check_windows(
-        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(PATIENCE_S * 1000))
+        Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(TIMEOUT_S * 1000))
     )
     # A claim whose answer was lost on the way is in nobody's hands, and expires.
     held = {(each.id, each.attempt) for worker in workers.living for each in worker.claimed}

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from under_fire.processes import PATIENCE_S, end, ended, is_stopped, start, until
+from under_fire.processes import TIMEOUT_S, end, ended, is_stopped, start, until
 from under_fire.worker import Claimed, Claiming, Dispatched, Held, Late, Line, Options, Said, Working
 
 _decode = msgspec.json.Decoder(Line).decode
@@ -39,7 +39,7 @@ class Worker:
 
     async def heard(self) -> None:
         """Wait until it has ended, and all that it said is known."""
-        await asyncio.wait_for(self._reading, PATIENCE_S)
+        await asyncio.wait_for(self._reading, TIMEOUT_S)
         await ended(self.process)
 
     async def heard_so_far(self) -> None:

@@ -22,7 +22,7 @@ from tickler.model.schedule_json import encode_body, schedule_from_json, schedul
 from tickler.model.target import REDACTED, HttpTarget, PythonTarget
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.webhooks.encryption import MOST_REMEMBERED, Sealer, new_key
+from tickler.webhooks.encryption import MAX_REMEMBERED, Sealer, new_key
 from tickler.webhooks.signature import new_secret
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -355,9 +355,9 @@ def test_what_is_unsealed_for_each_delivery_is_remembered_and_that_is_bounded() 
     sealer = Sealer([KEY])
     first = sealer.unseal_target(SEALED, "u1")
     assert sealer.unseal_target(replace(SEALED), "u1") is first
-    for number in range(MOST_REMEMBERED):
+    for number in range(MAX_REMEMBERED):
         sealer.unseal_target(replace(SEALED, url=f"{URL}/{number}"), "u1")
-    assert sealer._remembered.cache_info().currsize == MOST_REMEMBERED
+    assert sealer._remembered.cache_info().currsize == MAX_REMEMBERED
     assert sealer.unseal_target(SEALED, "u1") == first
 
 

@@ -22,7 +22,7 @@ from tickler.stores.store import Store
 from tickler.webhooks.encryption import Sealer, new_key
 from tickler.webhooks.envelope import envelope
 from tickler.webhooks.signature import new_secret, sign
-from tickler.webhooks.signing_secrets import MOST_KEPT, MOST_REMEMBERED, SecretCache, Secrets
+from tickler.webhooks.signing_secrets import MAX_REMEMBERED, MAX_SECRETS, SecretCache, Secrets
 from tickler.webhooks.verify import verify
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -225,8 +225,8 @@ async def test_without_an_overlap_the_old_ones_are_gone_at_once(cache: SecretCac
 async def test_rotating_again_and_again_keeps_those_in_their_overlap_but_not_without_end(
     cache: SecretCache, secrets: Secrets, clock: ManualClock
 ) -> None:
-    made = [await secrets.rotate("u1", overlap=timedelta(days=9)) for _ in range(MOST_KEPT + 3)]
-    assert await cache.of("u1") == tuple(reversed(made[-MOST_KEPT:]))
+    made = [await secrets.rotate("u1", overlap=timedelta(days=9)) for _ in range(MAX_SECRETS + 3)]
+    assert await cache.of("u1") == tuple(reversed(made[-MAX_SECRETS:]))
     clock.advance(timedelta(days=9))
     last = await secrets.rotate("u1", overlap=60)
     assert await cache.of("u1") == (last, made[-1]), "the newest before counts from now, the others are over"
@@ -334,9 +334,9 @@ async def test_a_clock_that_is_set_back_does_not_keep_what_was_read(
 
 async def test_only_so_many_owners_are_remembered(cache: SecretCache, secrets: Secrets) -> None:
     await secrets.put("u1", OWN)
-    for number in range(MOST_REMEMBERED + 10):
+    for number in range(MAX_REMEMBERED + 10):
         await cache.of(f"u{number}")
-    assert len(cache._owners) == MOST_REMEMBERED
+    assert len(cache._owners) == MAX_REMEMBERED
     assert await cache.of("u1") == (OWN,)
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from tickler.clock import Clock
 from tickler.errors import InvalidInput
-from tickler.model.fire import KEPT_MS
+from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.limits import check_limit
 from tickler.model.record import value_of
 from tickler.model.schedule import check_name
@@ -50,7 +50,7 @@ class DeedPage(msgspec.Struct, frozen=True):
 class Audit:
     """Keeps deeds as records: once for all, and once for the owner they concern, who may see no others."""
 
-    def __init__(self, records: RecordStore, clock: Clock, kept_ms: int = KEPT_MS) -> None:
+    def __init__(self, records: RecordStore, clock: Clock, kept_ms: int = HISTORY_RETENTION_MS) -> None:
         self._records = records
         self._clock = clock
         self._kept_ms = kept_ms

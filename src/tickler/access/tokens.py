@@ -27,11 +27,11 @@ Scope = Literal["read", "write", "operate"]  # look; change schedules and fires;
 KIND = "token"
 CLOSED = ("server", "closed")  # the record that outlives all tokens: whether one is needed
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-MOST_LISTED = 1_000
-LONGEST_TOKEN_NAME = 100
+MAX_LISTED = 1_000
+MAX_TOKEN_NAME_LENGTH = 100
 REMEMBERED_MS = 2_500  # so long a token that was revoked elsewhere may still be taken; a stream looks every two seconds
 NONE_REMEMBERED_MS = 1_000  # so long the first token of a store, made elsewhere, may not be asked for yet
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 
 _TEXT = re.compile(r"tk_([0-9a-f]{16})_([0-9a-f]{64})")
 
@@ -84,7 +84,7 @@ class Tokens:
 
     async def list(self) -> list[Token]:
         """All that are valid, up to a thousand, by id."""
-        found = [_read(record) for record in await self._page(MOST_LISTED)]
+        found = [_read(record) for record in await self._page(MAX_LISTED)]
         return [read[1] for read in found if read is not None]
 
     async def exist(self) -> bool:
@@ -140,7 +140,7 @@ class Tokens:
         if read is None:
             self._known.pop(id, None)
             return None
-        if len(self._known) >= MOST_REMEMBERED:
+        if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[id] = (now_ms + REMEMBERED_MS, *read)
         return read
@@ -194,8 +194,8 @@ def _checked_scopes(scopes: Collection[Scope], owner: str | None) -> tuple[Scope
 
 
 def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
-        raise InvalidInput(f"name: {str(name)[:40]!r} does not fit: give up to {LONGEST_TOKEN_NAME} printable characters")
+    if not isinstance(name, str) or len(name) > MAX_TOKEN_NAME_LENGTH or not name.isprintable():
+        raise InvalidInput(f"name: {str(name)[:40]!r} does not fit: give up to {MAX_TOKEN_NAME_LENGTH} printable characters")
     return name
 
 

@@ -13,8 +13,8 @@ from tickler.client import Tickler
 from tickler.errors import InvalidInput
 
 HOST = "127.0.0.1"
-PATIENCE_S = 5.0
-MOST_HEAD_BYTES = 16 * 1024
+REQUEST_TIMEOUT_S = 5.0
+MAX_HEAD_BYTES = 16 * 1024
 
 
 class Rendered(Protocol):
@@ -33,14 +33,14 @@ async def scraped(tickler: Tickler, port: int | None, host: str = HOST) -> Async
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
             writer.write(await _answer(head, metrics))
             await writer.drain()
         writer.close()
 
     try:
-        server = await asyncio.start_server(answer, host, port, limit=MOST_HEAD_BYTES)
+        server = await asyncio.start_server(answer, host, port, limit=MAX_HEAD_BYTES)
     except OSError as error:
         remedy = "choose another port" if error.errno == EADDRINUSE else "choose another --metrics-host or port"
         raise InvalidInput(f"--metrics: cannot listen on {host}:{port} ({error.strerror}): {remedy}") from None

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 FLAG = ""  # as metavar: Typer would write <bool> beside an option that takes no value
-MOST_SHOWN = 1_000
+MAX_SHOWN = 1_000
 
 StoreOption = Annotated[
     str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="The store, such as sqlite:///tickler.db.")
@@ -21,7 +21,7 @@ ZoneOption = Annotated[
     str | None,
     typer.Option("--tz", metavar="ZONE", show_default="UTC", help="The zone of its wall times, such as Europe/Paris."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MOST_SHOWN, help="How many to show.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="How many to show.")]
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on where an earlier answer ended.")]
 JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Answer with one line of JSON, for programs.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", metavar=FLAG, help="Do not ask.")]

@@ -23,7 +23,7 @@ FAILING = "failing"
 NO_HEALTH = Health()  # of what nobody has looked at
 WIDE = 120  # for fires
 WIDE_ENOUGH = 110  # for schedules
-LONGEST_PAYLOAD = 400  # characters of it that are shown
+MAX_PAYLOAD_LENGTH = 400  # characters of it that are shown
 
 
 def upcoming_of(schedule: StoredSchedule, now_ms: int, n: int) -> list[Marked]:
@@ -119,7 +119,7 @@ def _fields(schedule: StoredSchedule, health: Health) -> list[tuple[str, str]]:
     fields.append(("target", target_text(schedule.target)))
     if schedule.payload is not None:
         payload = msgspec.json.encode(schedule.payload).decode()
-        fields.append(("payload", payload if len(payload) <= LONGEST_PAYLOAD else f"{payload[:LONGEST_PAYLOAD]}…"))
+        fields.append(("payload", payload if len(payload) <= MAX_PAYLOAD_LENGTH else f"{payload[:MAX_PAYLOAD_LENGTH]}…"))
     if policy := policy_to_json(schedule.policy):
         fields.append(("policy", msgspec.json.encode(policy).decode()))
     fields += [(name, f"{utc(at)} UTC") for name, at in (("starts", schedule.starts_at), ("ends", schedule.ends_at)) if at]

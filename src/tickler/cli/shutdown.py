@@ -14,7 +14,7 @@ from typing import NoReturn
 PARENT = "TICKLER_PARENT"  # the process that looks after this one, in the environment that it gives
 WATCH_S = 1.0
 LINGER_S = 1.0
-PATIENCE_S = 10.0  # beyond the drain, for what is written last
+EXIT_TIMEOUT_S = 10.0  # beyond the drain, for what is written last
 SAME_S = 0.3  # timeout(1) and others that pass signals on send the same one twice
 TOLD_TWICE = 130  # as a shell has it for Ctrl-C
 
@@ -87,7 +87,7 @@ class Stopping:
         self._is_stopping = True
         again = "; again to leave at once" if self._parent is None else ""
         log.info("stopping: up to %g s for what is in flight%s", self._drain_s, again)
-        self._loop.call_later(self._drain_s + PATIENCE_S, self._give_up)
+        self._loop.call_later(self._drain_s + EXIT_TIMEOUT_S, self._give_up)
         self._stop()
 
     def _give_up(self) -> None:

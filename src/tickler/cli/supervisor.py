@@ -15,7 +15,7 @@ from tickler.cli.shutdown import PARENT, TOLD_TWICE, Told
 PLACE = "TICKLER_PLACE"  # which of them a process is, in the environment that it gets
 POLL_S = 0.1
 SHORT_LIFE_S = 5.0  # one that dies so soon is replaced more and more slowly
-LONGEST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 
 log = logging.getLogger("tickler")
 
@@ -60,7 +60,7 @@ class Processes:
                 return
             del self._children[place]
             failures = self._failures[place] = self._failures.get(place, 0) + 1 if now - started < SHORT_LIFE_S else 0
-            pause_s = min(2.0**failures - 1, LONGEST_PAUSE_S)
+            pause_s = min(2.0**failures - 1, MAX_PAUSE_S)
             self._start_at[place] = now + pause_s
             log.warning("worker %d of %d ended with %d; another starts in %.0f s", place + 1, self._number, code, pause_s)
         if now >= self._start_at[place]:

@@ -10,7 +10,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError
 from tickler.model.delivery import Outcome
 from tickler.model.fire import Claim, Settlement
-from tickler.records.activity import MOST_TOLD, Event, event_of, is_watched, tell
+from tickler.records.activity import MAX_EVENTS, Event, event_of, is_watched, tell
 from tickler.records.contract import RecordStore
 
 LOOK_S = 3.0  # how often an unwatched worker asks whether somebody watches
@@ -26,7 +26,7 @@ class Telling:
         self._records = records
         self._clock = clock
         self._worker = worker
-        self._events: deque[Event] = deque(maxlen=MOST_TOLD)
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._number = 0
         self._watched = False
 

@@ -21,11 +21,11 @@ from tickler.deliver.listeners import Listeners
 from tickler.deliver.missing_targets import lacking
 from tickler.deliver.targets.python import Handlers
 from tickler.model.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
-from tickler.model.fire import GIVEN_BACK, LONGEST_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
+from tickler.model.fire import GIVEN_BACK, MAX_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.model.payload import fresh_payload
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
-LONGEST_DETAIL_BYTES = 1_000
+MAX_DETAIL_BYTES = 1_000
 MAX_LABELS = 500  # that a worker's report names
 
 _VERDICTS = get_args(Verdict)
@@ -152,7 +152,7 @@ class Attempts:
         now_ms = delivery.started_at
         opened_at = now_ms if claim.fire is None else claim.fire.opened_at
         then, deliver_after = retry.after_release(outcome, opened_at, now_ms)
-        detail = _clean(outcome.detail, LONGEST_DETAIL_BYTES) or "the attempt could not begin"
+        detail = _clean(outcome.detail, MAX_DETAIL_BYTES) or "the attempt could not begin"
         if then == "dead" or deliver_after is None:
             days = retry.MAX_RELEASED_MS // 86_400_000
             given_up = replace(outcome, verdict="give_up", detail=f"{detail}, and no other could begin it within {days} days")
@@ -176,8 +176,8 @@ class Attempts:
             attempt=delivery.attempt,
             status=outcome.status,
             duration_ms=outcome.duration_ms,
-            detail=_clean(outcome.detail, LONGEST_DETAIL_BYTES),
-            answer=_clean(outcome.answer, LONGEST_ANSWER_BYTES),
+            detail=_clean(outcome.detail, MAX_DETAIL_BYTES),
+            answer=_clean(outcome.answer, MAX_ANSWER_BYTES),
             worker=self.worker,
             gave_up=not delivered and then != "retry",
         )

@@ -33,12 +33,12 @@ from tickler.stores.store import Store
 BATCH = 500
 LEASE_EVERY_S = 0.25  # while there is much to do; when there is not, before every sleep
 CROWDED_PAUSE_S = 0.2
-SHORTEST_POLL_S = 0.05
-SHORTEST_VAIN_S = 0.001
+MIN_POLL_S = 0.05
+MIN_EMPTY_ROUND_S = 0.001
 UNFIT_PAUSE_S = 30.0
 PRUNE_PAUSE_S = 0.05
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 HEAD_START_MS = 1_000
 OTHERS_EVERY_S = 5.0  # how often a worker that lacks something looks who else is there
 LOOKS_PAST = 20  # claims that look past owners whose fires wait ask for one such part of the free slots
@@ -200,7 +200,7 @@ class Runner:
                 log.error("%s", error)
                 await self._sleep(UNFIT_PAUSE_S)
             except TicklerError as error:
-                pause_s = min(max(pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                pause_s = min(max(pause_s * 2, FIRST_PAUSE_S), MAX_PAUSE_S)
                 self._steady.doubt()
                 log.warning("a round failed, the next is in %.1f s: %s", pause_s, error)
                 await self._sleep(pause_s)
@@ -224,7 +224,7 @@ class Runner:
 
     async def _idle(self) -> None:
         """Until something is due. The poll finds what others put meanwhile, and asks less and less often."""
-        poll_s = SHORTEST_POLL_S
+        poll_s = MIN_POLL_S
         while not self._stopping.is_set():
             if not self._claims() or not self._room():
                 await self._sleep(CROWDED_PAUSE_S)
@@ -240,7 +240,7 @@ class Runner:
             self._claim_size.idle()
             slept_s = poll_s if due_s is None else min(due_s, poll_s)
             if await self._sleep(slept_s):
-                poll_s = SHORTEST_POLL_S
+                poll_s = MIN_POLL_S
             elif due_s is not None and due_s <= slept_s:
                 return
             else:
@@ -418,7 +418,7 @@ class Runner:
     def _vain_s(self) -> float:
         """How long to wait after a round that got nothing although something is due."""
         self._vain = min(self._vain + 1, 8)
-        return float(SHORTEST_VAIN_S * 2**self._vain)
+        return float(MIN_EMPTY_ROUND_S * 2**self._vain)
 
     async def _sleep(self, seconds: float) -> bool:
         """Whether it was woken before."""
@@ -498,7 +498,7 @@ class Runner:
                 able = await self._store.watch(self.wake)
             except StoreUnavailable as error:
                 log.debug("not called by the store: %s", error)
-            await asyncio.sleep(LONGEST_PAUSE_S if able else 0)
+            await asyncio.sleep(MAX_PAUSE_S if able else 0)
 
 
 async def _tried(what: str, work: Callable[[], Awaitable[object]]) -> None:

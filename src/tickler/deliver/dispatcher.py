@@ -23,7 +23,7 @@ from tickler.model.delivery import Delivery, Outcome
 from tickler.model.fire import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
 from tickler.model.target import label_of
 
-LEAST_FLUSH_S = 5.0
+MIN_FLUSH_S = 5.0
 CANCELLED_S = 2.0  # for an attempt to end that was told to
 STOPPED = "the worker was told to stop"
 
@@ -166,7 +166,7 @@ class Hands:
             await asyncio.wait(self._in_flight, timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(0)  # a task that is cancelled before it began would say nothing of its claim
         await self._cut_off()
-        await self._acknowledgements.all_written(max(until - loop.time(), LEAST_FLUSH_S))
+        await self._acknowledgements.all_written(max(until - loop.time(), MIN_FLUSH_S))
         if self._acknowledgements.unopened:
             log.error(
                 "%d fires that are delivered at most once are lost: the store did not take them back",

@@ -13,7 +13,7 @@ from tickler.deliver.exhaustion import raise_if_exhausted
 from tickler.deliver.handler_thread import on_own_thread
 
 LOOKUP_S = 10.0
-MOST_LOOKUPS = 512
+MAX_LOOKUPS = 512
 
 # Where the system lacks IPv6, no such address is asked for.
 _AS_CONFIGURED = socket.AI_ADDRCONFIG & getattr(socket, "AI_MASK", socket.AI_ADDRCONFIG)
@@ -28,7 +28,7 @@ class SystemResolver(AbstractResolver):
     Not the threads that the event loop has for everything: there are few, and a user's nameserver can hold one for minutes.
     """
 
-    def __init__(self, limit_s: float = LOOKUP_S, most: int = MOST_LOOKUPS) -> None:
+    def __init__(self, limit_s: float = LOOKUP_S, most: int = MAX_LOOKUPS) -> None:
         self._limit_s = limit_s
         self._free = asyncio.Semaphore(most)
 

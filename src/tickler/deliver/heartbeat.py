@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from tickler.clock import MOST_OFFSET_MS, Clock, SystemClock
+from tickler.clock import MAX_OFFSET_MS, Clock, SystemClock
 from tickler.deliver.claim_loop import Runner
 from tickler.errors import TicklerError
 from tickler.records.contract import RecordStore
@@ -49,7 +49,7 @@ class Heartbeat:
         """A clock that is far off was not set by anybody's wish: until it is right, this worker claims nothing."""
         if not isinstance(self._clock, SystemClock):
             return
-        fit = abs(self._clock.offset_ms) <= MOST_OFFSET_MS
+        fit = abs(self._clock.offset_ms) <= MAX_OFFSET_MS
         if not fit:
             log.error(
                 "this machine's clock is %+d ms off the store's: nothing is claimed here until it is set right",

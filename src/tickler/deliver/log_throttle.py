@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-MOST = 10
+MAX_LINES = 10
 WITHIN_S = 20.0
 
 
@@ -28,11 +28,11 @@ class Sparingly:
             self.sum_up()
             self._since_s = now_s
         self._said += 1
-        if self._said <= MOST:
+        if self._said <= MAX_LINES:
             self._log.log(self._level, text, *values, extra=extra)
 
     def sum_up(self) -> None:
         """Say how many there were that were not said."""
-        if self._said > MOST:
-            self._log.log(self._level, self._more, self._said - MOST)
+        if self._said > MAX_LINES:
+            self._log.log(self._level, self._more, self._said - MAX_LINES)
         self._said = 0

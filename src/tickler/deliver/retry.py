@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from tickler.model.delivery import Obstacle, Outcome
 from tickler.model.policy import Policy
 
-MOST_ASKED_MS = 7 * 86_400_000
+MAX_RETRY_AFTER_MS = 7 * 86_400_000
 FIRST_RELEASE_MS = 500
 MAX_RELEASE_MS: dict[Obstacle | None, int] = {"missing": 300_000, "exhausted": 10_000, None: 10_000}
 MAX_RELEASED_MS = 30 * 86_400_000  # after which a fire that nobody could begin is dead
@@ -39,7 +39,7 @@ def after_release(outcome: Outcome, opened_at: int, now_ms: int, dice: Callable[
     if age_ms > MAX_RELEASED_MS:
         return Next("dead")
     if outcome.retry_after_ms is not None:
-        return Next("release", now_ms + min(outcome.retry_after_ms, MOST_ASKED_MS))
+        return Next("release", now_ms + min(outcome.retry_after_ms, MAX_RETRY_AFTER_MS))
     most_ms = min(FIRST_RELEASE_MS + age_ms, MAX_RELEASE_MS[outcome.obstacle])
     return Next("release", now_ms + most_ms // 2 + int(dice() * most_ms / 2))
 
@@ -50,4 +50,4 @@ def delay_ms(policy: Policy, attempt: int, asked_for_ms: int | None, dice: Calla
     What the target asked for comes on top, up to a week.
     """
     most_ms = policy.backoff[min(attempt, len(policy.backoff)) - 1] // _MS
-    return min(asked_for_ms or 0, MOST_ASKED_MS) + int(dice() * most_ms)
+    return min(asked_for_ms or 0, MAX_RETRY_AFTER_MS) + int(dice() * most_ms)

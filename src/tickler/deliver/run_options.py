@@ -12,10 +12,10 @@ from tickler.deliver.fair_queue import Places
 from tickler.errors import InvalidInput
 from tickler.model.policy import Duration
 
-SHORTEST_LEASE = timedelta(seconds=5)
+MIN_LEASE = timedelta(seconds=5)
 DEFAULT_LEASE = timedelta(seconds=10)
 UNKEPT_LEASE = timedelta(seconds=60)  # the default where no thread keeps leases: a busy event loop has 40 s to come back
-LONGEST_AHEAD = timedelta(seconds=10)
+MAX_AHEAD = timedelta(seconds=10)
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,14 +75,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"{name}: {value!r} is not a whole number from 1 to 100000")
         for name in ("lease", "drain", "ahead", "longest"):
             force_setattr(self, name, _duration(name, getattr(self, name)))
-        if self.lease < SHORTEST_LEASE:
+        if self.lease < MIN_LEASE:
             raise InvalidInput(
-                f"lease: {self.lease} is shorter than {SHORTEST_LEASE.seconds} s: others would take over from the living"
+                f"lease: {self.lease} is shorter than {MIN_LEASE.seconds} s: others would take over from the living"
             )
         if not self.longest:
             raise InvalidInput("longest: is 0: no attempt could be made; give it some seconds")
-        if self.ahead > LONGEST_AHEAD:
-            raise InvalidInput(f"ahead: {self.ahead} is longer than {LONGEST_AHEAD.seconds} s: claim later")
+        if self.ahead > MAX_AHEAD:
+            raise InvalidInput(f"ahead: {self.ahead} is longer than {MAX_AHEAD.seconds} s: claim later")
 
 
 def _duration(name: str, value: object) -> timedelta:

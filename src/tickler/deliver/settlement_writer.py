@@ -17,9 +17,9 @@ from tickler.fires.contract import FireStore
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import Fire, Settlement, cancelled
 
-MOST_AT_ONCE = 500
+MAX_BATCH = 500
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 LINGER_S = 0.01  # so that a batch is worth its transaction
 OPENED_TOGETHER = 50
 HISTORY_PAGE = 100
@@ -89,7 +89,7 @@ class Acknowledgements:
         try:
             while True:
                 await self._some.wait()
-                if len(self._waiting) < MOST_AT_ONCE:
+                if len(self._waiting) < MAX_BATCH:
                     await asyncio.sleep(LINGER_S)
                 await self._write()
         finally:
@@ -99,7 +99,7 @@ class Acknowledgements:
     async def _write(self) -> None:
         """A batch, and all that is to be opened; neither waits for the other. After a failure there is a pause, which grows."""
         failed = await self._open_all() if self._unopened else None
-        batch, wakes = self._waiting[:MOST_AT_ONCE], self._wakes
+        batch, wakes = self._waiting[:MAX_BATCH], self._wakes
         self._wakes = False
         try:
             if batch:
@@ -119,7 +119,7 @@ class Acknowledgements:
         if failed is None:
             self._pause_s = 0.0
             return
-        self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+        self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), MAX_PAUSE_S)
         log.warning("%d outcomes wait to be recorded: %s", len(self), failed)
         await asyncio.sleep(self._pause_s)
 

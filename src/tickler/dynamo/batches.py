@@ -12,9 +12,9 @@ from tickler.dynamo.failures import RequestRefused, plain_code, worth_another_tr
 from tickler.dynamo.statements import Statement
 from tickler.errors import StoreUnavailable
 
-MOST_STATEMENTS = 25
-MOST_READ = 100
-MOST_WRITTEN = 25
+MAX_STATEMENTS = 25
+MAX_READ_ITEMS = 100
+MAX_WRITTEN_ITEMS = 25
 AT_ONCE = 8
 _REMEDY = "raise the table's capacity, or repeat the call"
 
@@ -48,7 +48,7 @@ async def execute_many(client: Client, statements: Sequence[Statement]) -> list[
     statements have the exception as their outcome, since others may have been done.
     """
     outcomes: list[Outcome | Exception] = []
-    for batch, answered in await _in_parallel(statements, MOST_STATEMENTS, lambda batch: _execute(client, batch)):
+    for batch, answered in await _in_parallel(statements, MAX_STATEMENTS, lambda batch: _execute(client, batch)):
         outcomes += [answered] * len(batch) if isinstance(answered, Exception) else answered
     return outcomes
 
@@ -56,7 +56,7 @@ async def execute_many(client: Client, statements: Sequence[Statement]) -> list[
 async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
     """Items by key, consistently, in no order; those that do not exist are not among them."""
     found: list[Item] = []
-    for _, answered in await _in_parallel(keys, MOST_READ, lambda batch: _get(client, table, batch)):
+    for _, answered in await _in_parallel(keys, MAX_READ_ITEMS, lambda batch: _get(client, table, batch)):
         if isinstance(answered, Exception):
             raise answered
         found += answered
@@ -65,7 +65,7 @@ async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Ite
 
 async def write_many(client: Client, table: str, requests: Sequence[dict[str, Any]]) -> None:
     """Put and delete items, `{"PutRequest": …}` or `{"DeleteRequest": …}`, without conditions, 25 a request."""
-    for _, answered in await _in_parallel(requests, MOST_WRITTEN, lambda batch: _write(client, table, batch)):
+    for _, answered in await _in_parallel(requests, MAX_WRITTEN_ITEMS, lambda batch: _write(client, table, batch)):
         if isinstance(answered, Exception):
             raise answered
 

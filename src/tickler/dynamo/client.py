@@ -26,7 +26,7 @@ from tickler.dynamo.usage import READS, WRITES, Usage
 from tickler.errors import StoreUnavailable
 
 FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 CONNECT_TIMEOUT_S = 3.0
 
 _encode = msgspec.json.Encoder().encode
@@ -151,5 +151,5 @@ class Client:
 
 async def pause(attempt: int) -> None:
     """Wait before the attempt of that number, counted from 0: full jitter, so that many clients do not come back together."""
-    ceiling = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
+    ceiling = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
     await asyncio.sleep(random.uniform(0, ceiling))  # noqa: S311  # not a secret

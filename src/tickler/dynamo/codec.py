@@ -18,9 +18,9 @@ from tickler.errors import InvalidInput
 Attribute = dict[str, Any]  # {"S": "text"}, {"N": "12"}, {"M": {…}}, …: one entry, as it travels
 Item = dict[str, Attribute]
 
-MOST_DIGITS = 38
-SMALLEST_EXPONENT = -130  # of the first digit
-LARGEST_EXPONENT = 125
+MAX_DIGITS = 38
+MIN_EXPONENT = -130  # of the first digit
+MAX_EXPONENT = 125
 
 
 def to_item(values: Mapping[str, object], *, keys: Collection[str] = ()) -> Item:
@@ -126,10 +126,10 @@ def _number(value: int | float | Decimal, name: str) -> str:
         raise InvalidInput(f"{name}: {value!r} is no number that DynamoDB has: leave it out, or pass None")
     text = str(exact)
     digits = len("".join(map(str, exact.as_tuple().digits)).rstrip("0"))
-    if digits > MOST_DIGITS:
-        raise InvalidInput(f"{name}: {text[:50]} has {digits} digits: DynamoDB keeps {MOST_DIGITS}; pass it as text")
-    if digits and not SMALLEST_EXPONENT <= exact.adjusted() <= LARGEST_EXPONENT:
-        most = f"from 1E{SMALLEST_EXPONENT} to below 1E+{LARGEST_EXPONENT + 1}"
+    if digits > MAX_DIGITS:
+        raise InvalidInput(f"{name}: {text[:50]} has {digits} digits: DynamoDB keeps {MAX_DIGITS}; pass it as text")
+    if digits and not MIN_EXPONENT <= exact.adjusted() <= MAX_EXPONENT:
+        most = f"from 1E{MIN_EXPONENT} to below 1E+{MAX_EXPONENT + 1}"
         raise InvalidInput(f"{name}: {text[:50]} is out of range: DynamoDB has numbers {most}; pass it as text")
     return text
 

@@ -29,7 +29,7 @@ from tickler.fires.contract import FireStore
 from tickler.model.cursor import _place, _read_place
 from tickler.model.fire import (
     BY_HAND,
-    KEPT_MS,
+    HISTORY_RETENTION_MS,
     Claim,
     Entry,
     Fire,
@@ -41,8 +41,8 @@ from tickler.model.fire import (
 from tickler.model.limits import check_limit
 from tickler.model.schedule import Id, check_name, checked_id
 
-LONGEST_FIRE_ID = 200
-LONGEST_LEASE_MS = 86_400_000
+MAX_FIRE_ID_LENGTH = 200
+MAX_LEASE_MS = 86_400_000
 
 
 RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by one
@@ -81,7 +81,7 @@ class Fires:
     """
 
     def __init__(
-        self, store: FireStore, clock: Clock, *, kept_ms: int = KEPT_MS, wake: Callable[[], None] = lambda: None
+        self, store: FireStore, clock: Clock, *, kept_ms: int = HISTORY_RETENTION_MS, wake: Callable[[], None] = lambda: None
     ) -> None:
         self._store = store
         self._clock = clock
@@ -219,11 +219,11 @@ class Fires:
 
 def _check_lease(worker: object, lease_ms: object) -> None:
     check_name("worker", worker)
-    if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= LONGEST_LEASE_MS:
+    if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= MAX_LEASE_MS:
         raise InvalidInput(f"lease_ms: {lease_ms!r} is not a number of milliseconds up to a day: pass 60000 for a minute")
 
 
 def _checked_fire_id(fire_id: object) -> str:
-    if not isinstance(fire_id, str) or not 0 < len(fire_id) <= LONGEST_FIRE_ID or not fire_id.isprintable():
+    if not isinstance(fire_id, str) or not 0 < len(fire_id) <= MAX_FIRE_ID_LENGTH or not fire_id.isprintable():
         raise InvalidInput(f"fire_id: {str(fire_id)[:40]!r} is no id: pass that of a fire, as fires.list shows it")
     return fire_id

@@ -12,7 +12,7 @@ from tickler.model.fire import Rule
 from tickler.model.policy import Policy
 from tickler.when import Every, When
 
-MOST_COUNTED = 1_000
+MAX_COUNTED = 1_000
 
 _MS = timedelta(milliseconds=1)
 
@@ -85,7 +85,7 @@ def _count(when: When, from_at: int, last_at: int) -> int:
     if isinstance(when, Every):
         return (last_at - from_at) // when.interval_ms + 1
     count, at = 1, from_at
-    while count < MOST_COUNTED and at < last_at:
+    while count < MAX_COUNTED and at < last_at:
         following = when.next_after(at)
         if following is None or following > last_at:
             break

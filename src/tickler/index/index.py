@@ -16,7 +16,7 @@ from tickler.model.limits import check_limit
 from tickler.model.schedule import check_name
 from tickler.when import KINDS
 
-LONGEST_OFFSET_MS = 366 * 86_400_000
+MAX_OFFSET_MS = 366 * 86_400_000
 
 
 class Index:
@@ -93,8 +93,8 @@ def _checked(row: object, position: int, any_instant: bool) -> IndexRow:
         raise InvalidInput(
             f"{name}.when: is a {type(row.when).__name__}: pass a When, such as parse_when({str(row.when)[:80]!r})"
         )
-    if isinstance(row.offset_ms, bool) or not isinstance(row.offset_ms, int) or not 0 <= row.offset_ms <= LONGEST_OFFSET_MS:
-        raise InvalidInput(f"{name}.offset_ms: {row.offset_ms!r} is not a number of milliseconds from 0 to {LONGEST_OFFSET_MS}")
+    if isinstance(row.offset_ms, bool) or not isinstance(row.offset_ms, int) or not 0 <= row.offset_ms <= MAX_OFFSET_MS:
+        raise InvalidInput(f"{name}.offset_ms: {row.offset_ms!r} is not a number of milliseconds from 0 to {MAX_OFFSET_MS}")
     if row.managed is not False:
         raise InvalidInput(f"{name}.managed: only `schedules` writes managed rows: leave it out")
     next_fire_at = _ms(row.next_fire_at, f"{name}.next_fire_at", any_instant)

@@ -13,7 +13,7 @@ from tickler.index.advance import ROW_FORMAT, Problem
 
 KIND = "outdated"
 REPORT_EVERY_MS = 60_000
-KEPT_MS = 10 * 60_000
+REPORT_RETENTION_MS = 10 * 60_000
 
 log = logging.getLogger("tickler.index.index")
 
@@ -44,4 +44,4 @@ class OutdatedReport:
             return None
         self._reported_at = now_ms
         log.warning("due rows have a newer format than %d, which this worker knows; they were left alone: upgrade it", ROW_FORMAT)
-        return msgspec.json.encode({"row_format": ROW_FORMAT, "seen_at": now_ms}), now_ms + KEPT_MS
+        return msgspec.json.encode({"row_format": ROW_FORMAT, "seen_at": now_ms}), now_ms + REPORT_RETENTION_MS

@@ -20,10 +20,10 @@ FireState = Literal["open", "waiting", "dead"]
 Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled", "retried"]
 # The rule that skipped: too late, more than may be caught up with, or the one before was still open.
 Rule = Literal["missed", "max_catchup", "overlap"]
-LONGEST_ANSWER_BYTES = 2_048
+MAX_ANSWER_BYTES = 2_048
 BY_HAND = "by hand"
 MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
-KEPT_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
+HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
 _SEPARATOR = "\t"  # in no worker's name
 

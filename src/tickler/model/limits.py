@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tickler.errors import InvalidInput
 
-MOST_CLAIMED = 100_000
+MAX_LIMIT = 100_000
 
 
 def check_limit(limit: object) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_CLAIMED:
-        raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MOST_CLAIMED}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit: {limit!r} is not a number of rows: pass a whole number from 1 to {MAX_LIMIT}")
     return limit

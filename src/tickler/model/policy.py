@@ -15,10 +15,10 @@ Missed = Literal["latest", "skip", "all"]
 Overlap = Literal["allow", "skip", "wait"]
 Duration = timedelta | float
 
-LONGEST = timedelta(days=366)
-MOST_ATTEMPTS = 1_000
-MOST_CATCHUP = 10_000
-MOST_DELAYS = 100
+MAX_DURATION = timedelta(days=366)
+MAX_ATTEMPTS = 1_000
+MAX_CATCHUP = 10_000
+MAX_DELAYS = 100
 DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400))
 
 
@@ -57,11 +57,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
         _one_of("overlap", self.overlap, get_args(Overlap))
         for name in ("spread", "grace", "timeout"):
             force_setattr(self, name, _duration(name, getattr(self, name)))
-        if not isinstance(self.backoff, tuple | list) or not 0 < len(self.backoff) <= MOST_DELAYS:
-            raise InvalidSchedule("policy.backoff", f"give a list of 1 to {MOST_DELAYS} delays, such as [5, 300, 1800]")
+        if not isinstance(self.backoff, tuple | list) or not 0 < len(self.backoff) <= MAX_DELAYS:
+            raise InvalidSchedule("policy.backoff", f"give a list of 1 to {MAX_DELAYS} delays, such as [5, 300, 1800]")
         force_setattr(self, "backoff", tuple(_duration("backoff", delay) for delay in self.backoff))
-        _whole("attempts", self.attempts, MOST_ATTEMPTS)
-        _whole("max_catchup", self.max_catchup, MOST_CATCHUP)
+        _whole("attempts", self.attempts, MAX_ATTEMPTS)
+        _whole("max_catchup", self.max_catchup, MAX_CATCHUP)
         if not self.timeout:
             raise InvalidSchedule("policy.timeout", "is 0: give it some seconds, such as 30")
         if self.overlap != "allow" and self.delivery != "at-least-once":
@@ -123,8 +123,8 @@ def _duration(name: str, value: object) -> timedelta:
         duration = timedelta(seconds=value)
     else:
         raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a duration: pass seconds or a timedelta")
-    if not timedelta(0) <= duration <= LONGEST:
-        raise InvalidSchedule(f"policy.{name}", f"{value!r} must lie between 0 and {LONGEST.days} days")
+    if not timedelta(0) <= duration <= MAX_DURATION:
+        raise InvalidSchedule(f"policy.{name}", f"{value!r} must lie between 0 and {MAX_DURATION.days} days")
     return duration
 
 

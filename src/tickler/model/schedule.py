@@ -17,7 +17,7 @@ from tickler.model.revision import Revision
 from tickler.model.target import Target, read_target
 from tickler.when import KINDS, At, Unreadable, When, parse_when
 
-LONGEST_NAME_BYTES = 512
+MAX_NAME_BYTES = 512
 
 State = Literal["active", "paused", "finished", "unreadable", "unindexed"]
 
@@ -162,8 +162,8 @@ def check_name(field: str, name: object) -> None:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise InvalidSchedule(field, "has half a surrogate pair in it, which is no text") from None
-    if size > LONGEST_NAME_BYTES:
-        raise InvalidSchedule(field, f"has {size} bytes: {LONGEST_NAME_BYTES} are allowed")
+    if size > MAX_NAME_BYTES:
+        raise InvalidSchedule(field, f"has {size} bytes: {MAX_NAME_BYTES} are allowed")
     if not name.isprintable() and any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
         raise InvalidSchedule(field, f"{name!r} has control characters in it: leave them out")
 

@@ -21,9 +21,9 @@ from tickler.model.strict_json import read_json
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, read_target
 from tickler.when import At, Unreadable, When, read_instant, read_when, when_from_json
 
-LARGEST_PAYLOAD_BYTES = 256 * 1024
-MOST_LEVELS = 100
-MAX_SIGNS = LARGEST_PAYLOAD_BYTES + 65_536  # of JSON, in a whole schedule
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_LEVELS = 100
+MAX_SIGNS = MAX_PAYLOAD_BYTES + 65_536  # of JSON, in a whole schedule
 _PLAIN = "use only dicts with text keys, lists, text, finite numbers, True, False and None"
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -86,7 +86,7 @@ def read_schedule_json(data: bytes) -> Any:
     long. Parsing and storing it could not have made them fewer.
     """
     if len(data) > MAX_SIGNS and len(data) - len(data.translate(None, b'[]{}",:')) > MAX_SIGNS:
-        raise InvalidInput(f"has more values than a payload of {LARGEST_PAYLOAD_BYTES} bytes can have: store a reference")
+        raise InvalidInput(f"has more values than a payload of {MAX_PAYLOAD_BYTES} bytes can have: store a reference")
     return read_json(data)
 
 
@@ -345,14 +345,14 @@ def _depth(encoded: bytes) -> int:
     return max(accumulate(map((-1, 1).__getitem__, brackets)), default=0)
 
 
-def encoded_payload(payload: object, max_bytes: int = LARGEST_PAYLOAD_BYTES) -> RawPayload | None:
+def encoded_payload(payload: object, max_bytes: int = MAX_PAYLOAD_BYTES) -> RawPayload | None:
     """A payload as stores keep it. `InvalidSchedule` when it does not survive JSON, or is too large."""
     if payload is None or type(payload) is RawPayload:
         return payload
     return RawPayload(msgspec.Raw(_encode_payload(payload, max_bytes)))
 
 
-def _encode_payload(payload: object, max_bytes: int = LARGEST_PAYLOAD_BYTES) -> bytes:
+def _encode_payload(payload: object, max_bytes: int = MAX_PAYLOAD_BYTES) -> bytes:
     """Its length is looked at first, and all that takes long after that."""
     try:
         encoded = _encode(payload)
@@ -363,8 +363,8 @@ def _encode_payload(payload: object, max_bytes: int = LARGEST_PAYLOAD_BYTES) -> 
     if len(encoded) > max_bytes:
         raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {max_bytes} are allowed; store a reference")
     openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
-    if openings > MOST_LEVELS and _depth(encoded) > MOST_LEVELS:
-        raise InvalidSchedule("payload", f"is nested deeper than {MOST_LEVELS} levels: flatten it, or store a reference")
+    if openings > MAX_LEVELS and _depth(encoded) > MAX_LEVELS:
+        raise InvalidSchedule("payload", f"is nested deeper than {MAX_LEVELS} levels: flatten it, or store a reference")
     try:
         survives = _decode(encoded) == payload
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:

@@ -18,10 +18,10 @@ from msgspec.structs import force_setattr
 
 from tickler.errors import InvalidSchedule
 
-LONGEST_URL = 2_048
-LONGEST_HANDLER = 128
-MOST_HEADERS = 50
-LONGEST_HEADERS = 8_192
+MAX_URL_LENGTH = 2_048
+MAX_HANDLER_LENGTH = 128
+MAX_HEADERS = 50
+MAX_HEADERS_LENGTH = 8_192
 REDACTED = "•••"
 
 # What most are like, so that it is not taken apart each time a schedule is read: a plain host, a port, and visible ASCII.
@@ -109,8 +109,10 @@ class PythonTarget(Target, frozen=True, tag="python", forbid_unknown_fields=True
     handler: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.handler, str) or not 0 < len(self.handler) <= LONGEST_HANDLER or not self.handler.isprintable():
-            raise InvalidSchedule("target.handler", f"give the name of a registered handler, 1 to {LONGEST_HANDLER} characters")
+        if not isinstance(self.handler, str) or not 0 < len(self.handler) <= MAX_HANDLER_LENGTH or not self.handler.isprintable():
+            raise InvalidSchedule(
+                "target.handler", f"give the name of a registered handler, 1 to {MAX_HANDLER_LENGTH} characters"
+            )
 
 
 class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
@@ -186,8 +188,8 @@ def _kinds() -> dict[str, type[Target]]:
 
 
 def _check_url(url: object) -> None:
-    if not isinstance(url, str) or len(url) > LONGEST_URL:
-        raise InvalidSchedule("target.url", f"give a URL as text, of at most {LONGEST_URL} characters")
+    if not isinstance(url, str) or len(url) > MAX_URL_LENGTH:
+        raise InvalidSchedule("target.url", f"give a URL as text, of at most {MAX_URL_LENGTH} characters")
     if _PLAIN_URL.fullmatch(url):
         return
     if _UNFIT.search(url):
@@ -216,8 +218,8 @@ def _has_good_port(parts: SplitResult) -> bool:
 
 
 def _checked_headers(headers: object) -> dict[str, str]:
-    if not isinstance(headers, Mapping) or len(headers) > MOST_HEADERS:
-        raise InvalidSchedule("target.headers", f"give a mapping of at most {MOST_HEADERS} names to values")
+    if not isinstance(headers, Mapping) or len(headers) > MAX_HEADERS:
+        raise InvalidSchedule("target.headers", f"give a mapping of at most {MAX_HEADERS} names to values")
     checked: dict[str, str] = {}
     for name, value in headers.items():
         if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
@@ -230,6 +232,6 @@ def _checked_headers(headers: object) -> dict[str, str]:
         if not isinstance(value, str) or (value != REDACTED and not all(" " <= each <= "~" or each == "\t" for each in value)):
             raise InvalidSchedule("target.headers", f"{name}: its value is not plain ASCII text without line breaks")
         checked[lower] = value
-    if sum(len(name) + len(value) for name, value in checked.items()) > LONGEST_HEADERS:
-        raise InvalidSchedule("target.headers", f"are longer than {LONGEST_HEADERS} bytes: send it in the payload")
+    if sum(len(name) + len(value) for name, value in checked.items()) > MAX_HEADERS_LENGTH:
+        raise InvalidSchedule("target.headers", f"are longer than {MAX_HEADERS_LENGTH} bytes: send it in the payload")
     return checked

@@ -23,7 +23,7 @@ from tickler.when import At, Every, When
 MINUTE = 60
 HOURS = 7 * 24
 MINUTES = 60
-FEW = 400  # instants: so many are counted one by one, more of them bucket by bucket
+MAX_COUNTED_SINGLY = 400  # instants: so many are counted one by one, more of them bucket by bucket
 CANDIDATES = 25  # seconds that are looked at more closely, of either kind
 CHUNK = 2_000  # seconds that are put together in one go
 
@@ -31,7 +31,7 @@ PAGE = 1_000
 PAUSE_S = 0.002  # between pages, for others who want the store
 TURN_S = 0.005  # how long the expansions keep others in this process waiting
 SOON_MS = 15 * 60_000
-MOST_REMEMBERED = 200_000
+MAX_REMEMBERED = 200_000
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ class Tally:
         identity = hash((row.owner, row.key))
         if identity in self._remembered:
             return True
-        if row.next_fire_at <= self._now_ms + SOON_MS and len(self._remembered) < MOST_REMEMBERED:
+        if row.next_fire_at <= self._now_ms + SOON_MS and len(self._remembered) < MAX_REMEMBERED:
             self._remembered.add(identity)
         return False
 
@@ -191,7 +191,7 @@ class Tally:
             self._progressions[Progression(when.interval_ms, first_ms, last_ms)] += 1
 
     def _add_series(self, series: Series, number: int) -> None:
-        if series.until(self._end - 1) <= FEW:
+        if series.until(self._end - 1) <= MAX_COUNTED_SINGLY:
             for at in series:
                 self._instants[at] += number
             return

@@ -10,7 +10,7 @@ import msgspec
 from tickler.clock import to_datetime
 from tickler.observe.instant_series import HOUR
 
-LEAST = 100  # fewer than so many at once trouble nobody
+MIN_PEAK_FIRES = 100  # fewer than so many at once trouble nobody
 INSTANTS = 5  # that are told of
 HOURS = 3
 TIMES = 2.0  # the average, from which on an hour stands out
@@ -60,14 +60,14 @@ def peaks(first_hour: int, hours: Sequence[int], at_once: Iterable[AtOnce]) -> l
 
 
 def _instants(at_once: Iterable[AtOnce], average: float) -> Iterator[Peak]:
-    many = {each.at: each for each in at_once if each.count >= LEAST}
+    many = {each.at: each for each in at_once if each.count >= MIN_PEAK_FIRES}
     for at in _distinct({at: each.count for at, each in many.items()}, INSTANTS):
         each = many[at]
         yield Peak(at * 1000, "instant", each.count, round(each.count / average, 1), _hint(each))
 
 
 def _hours(first_hour: int, hours: Sequence[int], average: float) -> Iterator[Peak]:
-    many = {first_hour + n * HOUR: count for n, count in enumerate(hours) if count >= max(LEAST, TIMES * average)}
+    many = {first_hour + n * HOUR: count for n, count in enumerate(hours) if count >= max(MIN_PEAK_FIRES, TIMES * average)}
     for at in _distinct(many, HOURS):
         yield Peak(at * 1000, "hour", many[at], round(many[at] / average, 1))
 

@@ -17,11 +17,11 @@ from tickler.observe.forecast_cache import Forecasts
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.stores.store import Store
 
-MOST_DUE = 10_000  # that are counted
-MOST_DEAD = 200
-MOST_ROWS = 10_000  # where there is no forecast to tell how many there are
+MAX_DUE = 10_000  # that are counted
+MAX_DEAD = 200
+MAX_ROWS = 10_000  # where there is no forecast to tell how many there are
 FRESH_S = 5.0  # the store is not asked again within this, however many ask
-PATIENCE_S = 5.0
+SNAPSHOT_TIMEOUT_S = 5.0
 
 OUTCOMES = ("delivered", "retry", "dead", "gone", "lost")
 
@@ -122,13 +122,13 @@ class Metrics:
             return Gauge(name, says, registry=registry)
 
         self._up = gauge("tickler_store_up", "Whether the store answered.")
-        self._due = gauge("tickler_due", f"Rows of the index that are due, at most {MOST_DUE}: that many are at least so many.")
+        self._due = gauge("tickler_due", f"Rows of the index that are due, at most {MAX_DUE}: that many are at least so many.")
         self._oldest = gauge("tickler_oldest_due_seconds", "For how long the earliest that a worker could take has been due.")
         self._rows = gauge(
             "tickler_index_rows",
-            f"Rows of the index, as the last forecast met them; without one, counted to at most {MOST_ROWS}.",
+            f"Rows of the index, as the last forecast met them; without one, counted to at most {MAX_ROWS}.",
         )
-        self._dead = gauge("tickler_dead_fires", f"Fires that were given up and wait for a person, at most {MOST_DEAD}.")
+        self._dead = gauge("tickler_dead_fires", f"Fires that were given up and wait for a person, at most {MAX_DEAD}.")
         self._alive = gauge("tickler_workers_alive", "Workers that were heard of in the last minute.")
         self._claimed_at = gauge(
             "tickler_last_claim_timestamp_seconds", "When a worker last took something; of those elsewhere, up to 20 s behind."
@@ -138,7 +138,7 @@ class Metrics:
     async def _ask(self) -> None:
         now_ms = self._tickler.now_ms()
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):
                 stands = await standing(self._tickler.store, self._tickler.forecasts, now_ms)
         except (TicklerError, TimeoutError):
             self._up.set(0)
@@ -166,10 +166,10 @@ async def standing(store: Store, forecasts: Forecasts, now_ms: int) -> Standing:
     heard_of = await workers(store.records, now_ms)
     kept = await forecasts.kept()
     return Standing(
-        due=await store.index.count(due_by=now_ms, most=MOST_DUE),
+        due=await store.index.count(due_by=now_ms, most=MAX_DUE),
         owed_since=next_at if next_at is not None and next_at <= now_ms else None,
-        dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MOST_DEAD)),
-        rows=kept.rows if kept is not None else await store.index.count(most=MOST_ROWS),
+        dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),
+        rows=kept.rows if kept is not None else await store.index.count(most=MAX_ROWS),
         alive=sum(worker.is_alive(now_ms) for worker in heard_of),
         last_claim_at=max(map(_last_claim, heard_of), default=0),
     )

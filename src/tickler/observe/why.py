@@ -22,10 +22,10 @@ from tickler.schedules.contract import ScheduleStore
 from tickler.when import When
 
 PAGE = 200  # entries of the history that are read together
-MOST_PAGES = 10  # of them, before the search for an instant ends
-MOST_FIRES = 100  # of a schedule, in each state
-MOST_FACTS = 10  # about what it owes
-PATIENCE_MS = 5_000  # what is due for less than this is about to be claimed
+MAX_PAGES = 10  # of them, before the search for an instant ends
+MAX_FIRES = 100  # of a schedule, in each state
+MAX_FACTS = 10  # about what it owes
+CLAIM_TIMEOUT_MS = 5_000  # what is due for less than this is about to be claimed
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ async def why(
     """Of an instant that has been or will be, or of now."""
     schedule = await schedules.get(id)
     states: tuple[FireState, ...] = ("open", "waiting", "dead")
-    owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MOST_FIRES)]
+    owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MAX_FIRES)]
     past, searched = await _past(fires, id, at)
     known = Known(
         id=id,
@@ -110,7 +110,7 @@ async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], 
     """The latest entries, and whether there is nothing more to find; for an instant, as many pages as it takes to go past it."""
     past: list[Entry] = []
     before: tuple[int, str] | None = None
-    for _ in range(1 if at is None else MOST_PAGES):
+    for _ in range(1 if at is None else MAX_PAGES):
         page = await fires.history(id=id, before=before, limit=PAGE)
         past += [entry for _, entry in page]
         if len(page) < PAGE:
@@ -152,7 +152,7 @@ def _of_the_dead(id: Id, dead: Sequence[Fire], when: When) -> str:
     last = dead[-1]
     if len(dead) == 1:
         return f"{id}'s fire of {instant(last.nominal_at, when)} {_state_of(last, when, last.nominal_at)}"
-    many = f"{len(dead)}{' or more' if len(dead) == MOST_FIRES else ''} fires of {id} are dead"
+    many = f"{len(dead)}{' or more' if len(dead) == MAX_FIRES else ''} fires of {id} are dead"
     because = f" ({last.reason})" if last.reason else ""
     return f"{many}, the last of {instant(last.nominal_at, when)}{because}: send them again with `{_retry_all(id)}`"
 
@@ -171,7 +171,7 @@ def _as_it_stands(known: Known, schedule: StoredSchedule) -> str:
         since = f"{id} has been due for {span(late_ms)}"
         if stuck:
             return f"{since}, and {stuck}"
-        if late_ms < PATIENCE_MS:
+        if late_ms < CLAIM_TIMEOUT_MS:
             return f"{id} is due right now, and about to be claimed"
         return f"{since}{_although(known, next_at)}"
     if (fire := _most_telling(known)) is not None:
@@ -376,7 +376,7 @@ def _owed(known: Known) -> list[Fact]:
     alike: dict[tuple[str, str | None], list[Fire]] = {}
     for fire in known.fires:
         alike.setdefault(("open", fire.id) if fire.state == "open" else (fire.state, fire.reason), []).append(fire)
-    return [_owing_all(fires, known) for fires in islice(alike.values(), MOST_FACTS)]
+    return [_owing_all(fires, known) for fires in islice(alike.values(), MAX_FACTS)]
 
 
 def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
@@ -384,7 +384,7 @@ def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
     if len(fires) == 1:
         return _owing(first, known.schedule, known.now_ms)
     when = None if known.schedule is None else known.schedule.when
-    many = f"{len(fires)}{' or more' if len(fires) == MOST_FIRES else ''} fires, {instant(first.nominal_at, when)}"
+    many = f"{len(fires)}{' or more' if len(fires) == MAX_FIRES else ''} fires, {instant(first.nominal_at, when)}"
     until = "" if last.nominal_at == first.nominal_at else f" to {instant(last.nominal_at, when)}"
     if first.state == "waiting":
         return Fact("fire", f"{many}{until}, wait until those before them are settled, as its overlap says")

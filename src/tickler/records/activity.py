@@ -13,10 +13,10 @@ from tickler.records.contract import RecordStore
 KIND = "recent"
 WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers
 WATCHED_MS = 15_000
-KEPT_MS = 60_000
-MOST_TOLD = 50
-MOST_WORKERS = 200
-LONGEST_DETAIL = 300
+ACTIVITY_RETENTION_MS = 60_000
+MAX_EVENTS = 50
+MAX_WORKERS = 200
+MAX_DETAIL_LENGTH = 300
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -53,7 +53,7 @@ def event_of(entry: Entry) -> Event:
         happened=entry.happened,
         status=entry.status or 0,
         duration_ms=entry.duration_ms or 0,
-        detail=None if entry.detail is None else entry.detail[:LONGEST_DETAIL],
+        detail=None if entry.detail is None else entry.detail[:MAX_DETAIL_LENGTH],
         gave_up=entry.gave_up,
     )
 
@@ -68,12 +68,12 @@ async def is_watched(records: RecordStore, now_ms: int) -> bool:
 
 
 async def tell(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
-    value = msgspec.json.encode(Told(number, list(events)[-MOST_TOLD:]))
-    await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + KEPT_MS)
+    value = msgspec.json.encode(Told(number, list(events)[-MAX_EVENTS:]))
+    await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
 
 
 async def told(records: RecordStore, now_ms: int) -> dict[str, Told]:
     """By worker."""
-    found = await records.list(KIND, now_ms=now_ms, limit=MOST_WORKERS)
+    found = await records.list(KIND, now_ms=now_ms, limit=MAX_WORKERS)
     values = {record.name: value_of(record, Told) for record in found if record.name != WATCHED}
     return {worker: heard for worker, heard in values.items() if heard is not None}

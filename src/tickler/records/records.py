@@ -17,7 +17,7 @@ from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
 from tickler.records.kinds import OWN_KINDS
 
-LARGEST_VALUE_BYTES = 64 * 1024
+MAX_VALUE_BYTES = 64 * 1024
 
 
 class Records:
@@ -80,6 +80,6 @@ def _encode(value: object) -> bytes:
         raise InvalidInput(
             "value: is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
         )
-    if len(encoded) > LARGEST_VALUE_BYTES:
-        raise InvalidInput(f"value: has {len(encoded)} bytes: {LARGEST_VALUE_BYTES} are allowed")
+    if len(encoded) > MAX_VALUE_BYTES:
+        raise InvalidInput(f"value: has {len(encoded)} bytes: {MAX_VALUE_BYTES} are allowed")
     return encoded

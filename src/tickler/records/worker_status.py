@@ -13,7 +13,7 @@ from tickler.records.contract import RecordStore
 
 KIND = "worker"
 EVERY_S = 20.0
-KEPT_MS = 24 * 3_600_000  # so that people see who is missing
+STATUS_RETENTION_MS = 24 * 3_600_000  # so that people see who is missing
 MISSING_MS = 65_000  # who was not heard of for so long has missed three signs of life
 PAGE = 1_000
 TICK = "tick"  # under which ticks that have ended are remembered, wherever they ran
@@ -54,7 +54,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def report(records: RecordStore, worker: WorkerReport, *, expected: int | None = None) -> None:
     value = msgspec.json.encode(worker)
-    expires_at = worker.seen_at + KEPT_MS
+    expires_at = worker.seen_at + STATUS_RETENTION_MS
     await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=expires_at, expected=expected)
 
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from tickler.database.pacing import LONG_BYTES
 from tickler.model.payload import RawPayload, held_payload
 from tickler.model.schedule import StoredSchedule
-from tickler.model.schedule_json import LARGEST_PAYLOAD_BYTES, encoded_payload
+from tickler.model.schedule_json import MAX_PAYLOAD_BYTES, encoded_payload
 from tickler.schedules.merge_patch import merge_patch
 
-MAX_PATCH_BYTES = 4 * LARGEST_PAYLOAD_BYTES  # to remove a name takes more bytes than to have it
+MAX_PATCH_BYTES = 4 * MAX_PAYLOAD_BYTES  # to remove a name takes more bytes than to have it
 
 
 def encoded_patch(patch: Mapping[str, object]) -> dict[str, object]:
     """A patch with its payload as JSON, whose length is known. `InvalidSchedule` when that is not plain JSON."""
     fields = dict(patch)
     if "payload" in fields:
-        max_bytes = MAX_PATCH_BYTES if isinstance(fields["payload"], Mapping) else LARGEST_PAYLOAD_BYTES
+        max_bytes = MAX_PATCH_BYTES if isinstance(fields["payload"], Mapping) else MAX_PAYLOAD_BYTES
         fields["payload"] = encoded_payload(fields["payload"], max_bytes)
     return fields
 

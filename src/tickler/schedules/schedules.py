@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tickler.clock import Clock
 from tickler.database.pacing import Aside
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
-from tickler.model.fire import KEPT_MS
+from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.revision import Expected, check_expected, check_version
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
 from tickler.model.target import HttpTarget
@@ -27,7 +27,7 @@ from tickler.schedules.removed_fields import removed_fields
 from tickler.schedules.write import Change, Removal
 from tickler.webhooks.encryption import Sealer
 
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -77,7 +77,9 @@ class Schedules:
     Every write takes `using=`: a connection of your own with a transaction open, which the write joins.
     """
 
-    def __init__(self, store: ScheduleStore, clock: Clock, *, sealer: Sealer | None = None, kept_ms: int = KEPT_MS) -> None:
+    def __init__(
+        self, store: ScheduleStore, clock: Clock, *, sealer: Sealer | None = None, kept_ms: int = HISTORY_RETENTION_MS
+    ) -> None:
         self._store = store
         self._clock = clock
         self._sealer = sealer or Sealer()
@@ -274,8 +276,8 @@ class Schedules:
             check_name("owner", owner)
         if state is not None and state not in get_args(State):
             raise InvalidInput(f"state: {state!r} is not one of {', '.join(get_args(State))}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-            raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MOST_LISTED}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED:
+            raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MAX_LISTED}")
         start = None if after is None else _read_cursor(after)
         if key_prefix is not None:
             if owner is None:
@@ -302,9 +304,9 @@ class Schedules:
         """From all of the owner's that fail, which are few."""
         found: list[StoredSchedule] = []
         while len(found) < limit:
-            page = await self._store.list(owner=prefix.owner, state=state, after=after, limit=MOST_LISTED, failing=True)
+            page = await self._store.list(owner=prefix.owner, state=state, after=after, limit=MAX_LISTED, failing=True)
             found += [each for each in page if each.key.startswith(prefix.key)]
-            if len(page) < MOST_LISTED:
+            if len(page) < MAX_LISTED:
                 break
             after = page[-1].id
         return found[:limit]

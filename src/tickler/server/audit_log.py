@@ -8,7 +8,7 @@ import logging
 from tickler.errors import TicklerError
 from tickler.server.context import Asked, caller, service_of
 
-MOST_OWNERS = 1_000  # that are told of one deed to all of them
+MAX_OWNERS = 1_000  # that are told of one deed to all of them
 TOGETHER = 50
 
 log = logging.getLogger("tickler.server")
@@ -22,7 +22,7 @@ class Touched:
         self.more = False
 
     def add(self, owner: str, count: int = 1) -> None:
-        if owner in self.counts or len(self.counts) < MOST_OWNERS:
+        if owner in self.counts or len(self.counts) < MAX_OWNERS:
             self.counts[owner] = self.counts.get(owner, 0) + count
         else:
             self.more = True
@@ -43,7 +43,7 @@ async def note_of_many(request: Asked, did: str, touched: Touched, detail: str) 
         if len(owners) < 2:
             await _note(request, did, owners[0] if owners else caller(request).owner, None, detail)
             return
-        number = f"more than {MOST_OWNERS:,} owners, of whom the first are told" if touched.more else f"{len(owners):,} owners"
+        number = f"more than {MAX_OWNERS:,} owners, of whom the first are told" if touched.more else f"{len(owners):,} owners"
         await _note(request, did, None, None, f"{detail}, of {number}")
         for start in range(0, len(owners), TOGETHER):
             some = owners[start : start + TOGETHER]

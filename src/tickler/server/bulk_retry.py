@@ -6,13 +6,13 @@ from tickler.fires.fires import Retried
 from tickler.server.audit_log import Touched, note, note_of_many
 from tickler.server.context import Asked, caller, service_of
 
-MOST_RETRIED = 1_000  # fires that one request sends again
+MAX_RETRIED = 1_000  # fires that one request sends again
 
 
 async def retry_dead(request: Asked, owner: str | None, key: str | None = None) -> Retried:
     """Of a schedule, of an owner or of all; the earliest first."""
     fires = service_of(request).tickler.fires
-    retried = await fires.retry_many(owner=owner, key=key, by=caller(request).name, most=MOST_RETRIED)
+    retried = await fires.retry_many(owner=owner, key=key, by=caller(request).name, most=MAX_RETRIED)
     detail = f"{retried.count} fires"
     if owner is not None:
         await note(request, "retried all", owner=owner, key=key, detail=detail)

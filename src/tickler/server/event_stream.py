@@ -15,8 +15,8 @@ from tickler.model.fire import Claim, Settlement
 from tickler.records.activity import Event, event_of, told, watch
 from tickler.records.contract import RecordStore
 
-MOST_WAITING = 200  # events that a slow watcher may lag behind
-MOST_RECENT = 50
+MAX_WAITING = 200  # events that a slow watcher may lag behind
+MAX_RECENT = 50
 LOOK_S = 1.0
 WATCH_EVERY = 5  # looks
 
@@ -31,7 +31,7 @@ class Live:
     def __init__(self) -> None:
         self._watchers: set[Waiting] = set()
         self._some = asyncio.Event()
-        self.recent: deque[Event] = deque(maxlen=MOST_RECENT)
+        self.recent: deque[Event] = deque(maxlen=MAX_RECENT)
 
     def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
         """Nobody watches rounds."""
@@ -57,7 +57,7 @@ class Live:
     @contextmanager
     def watching(self) -> Iterator[Waiting]:
         """Where events gather from now on."""
-        queue = Waiting(MOST_WAITING)
+        queue = Waiting(MAX_WAITING)
         self._watchers.add(queue)
         self._some.set()
         try:

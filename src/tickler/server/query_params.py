@@ -11,7 +11,7 @@ from tickler.server.context import Asked
 from tickler.server.problems import Refused
 from tickler.when import read_instant
 
-MOST_LISTED = 1_000  # that a page may be asked for
+MAX_LISTED = 1_000  # that a page may be asked for
 
 T = TypeVar("T")
 

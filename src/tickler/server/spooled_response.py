@@ -9,7 +9,7 @@ from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import Receive, Send
 
 IN_MEMORY_BYTES = 1_000_000
-MOST_BYTES = 64 * 1024 * 1024  # then whoever asked has to read before more is made
+MAX_UNREAD_BYTES = 64 * 1024 * 1024  # then whoever asked has to read before more is made
 PIECE_BYTES = 65_536
 
 
@@ -53,7 +53,7 @@ class _Spool:
 
     async def write(self, piece: bytes) -> None:
         """At the end; once the file is as long as it may be, when all of it was read."""
-        while self._written >= MOST_BYTES and self._read < self._written:
+        while self._written >= MAX_UNREAD_BYTES and self._read < self._written:
             self._drained.clear()
             await self._drained.wait()
         if self._read == self._written:

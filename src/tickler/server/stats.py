@@ -8,9 +8,9 @@ from tickler.client import Tickler
 from tickler.model.fire import FireState
 from tickler.records.worker_status import WorkerReport
 
-MOST_COUNTED = 10_000
-MOST_FIRES = 200
-MOST_OWN = 1_000
+MAX_COUNTED = 10_000
+MAX_FIRES = 200
+MAX_OWN_ROWS = 1_000
 LATE_MS = 60_000
 
 
@@ -27,9 +27,9 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     open: int = 0  # fires that are owed: leased, or to be tried again
     waiting: int = 0
     dead: int = 0
-    most: int = MOST_COUNTED
+    most: int = MAX_COUNTED
     more: bool = False  # there are more rows than were looked at: sleeping, due and late are "at least", however few
-    most_fires: int = MOST_FIRES
+    most_fires: int = MAX_FIRES
     workers: list[WorkerReport] = []
     workers_alive: int = 0
 
@@ -43,14 +43,14 @@ async def _of_all(tickler: Tickler) -> Stats:
     now_ms = tickler.now_ms()
     workers = await tickler.records.worker_status()
     alive = [worker for worker in workers if worker.is_alive(now_ms)]
-    due = await tickler.index.index.count(due_by=now_ms, most=MOST_COUNTED)
+    due = await tickler.index.index.count(due_by=now_ms, most=MAX_COUNTED)
     return Stats(
         now_ms=now_ms,
         clock_offset_ms=tickler.clock_offset_ms,
         next_due_at=await tickler.index.index.next_due(),
-        sleeping=max(await tickler.index.index.count(most=MOST_COUNTED) - due, 0),
+        sleeping=max(await tickler.index.index.count(most=MAX_COUNTED) - due, 0),
         due=due,
-        late=await tickler.index.index.count(due_by=now_ms - LATE_MS, most=MOST_COUNTED) if due else 0,
+        late=await tickler.index.index.count(due_by=now_ms - LATE_MS, most=MAX_COUNTED) if due else 0,
         in_flight=sum(worker.in_flight for worker in alive),
         open=await _fires(tickler, "open"),
         waiting=await _fires(tickler, "waiting"),
@@ -63,8 +63,8 @@ async def _of_all(tickler: Tickler) -> Stats:
 async def _of_owner(tickler: Tickler, owner: str) -> Stats:
     """From the first rows of the owner alone, where there are many: when the next of all is due is not known then."""
     now_ms = tickler.now_ms()
-    nexts, more = await tickler.index.index.next_fires(owner, MOST_OWN)
-    is_open = (await tickler.fires.fires.list(state="open", owner=owner, limit=MOST_FIRES)).items
+    nexts, more = await tickler.index.index.next_fires(owner, MAX_OWN_ROWS)
+    is_open = (await tickler.fires.fires.list(state="open", owner=owner, limit=MAX_FIRES)).items
     return Stats(
         now_ms=now_ms,
         next_due_at=None if more else min(nexts, default=None),
@@ -75,7 +75,7 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
         open=len(is_open),
         waiting=await _fires(tickler, "waiting", owner),
         dead=await _fires(tickler, "dead", owner),
-        most=MOST_OWN,
+        most=MAX_OWN_ROWS,
         more=more,
         workers_alive=sum(
             worker.is_alive(now_ms) for worker in await tickler.records.worker_status()
@@ -84,4 +84,4 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
 
 
 async def _fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:
-    return len((await tickler.fires.fires.list(state=state, owner=owner, limit=MOST_FIRES)).items)
+    return len((await tickler.fires.fires.list(state=state, owner=owner, limit=MAX_FIRES)).items)

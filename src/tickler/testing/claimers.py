@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 READY = b"ready\n"  # what a claimer says when it waits to be told to go on
-PATIENCE_S = 60
+CLAIM_TIMEOUT_S = 60
 
 Occurrence = tuple[str, str, int]
 
@@ -76,11 +76,11 @@ class Claimers:
         while line := await self._line(process):
             if line != READY:
                 self._count(line)
-        await asyncio.wait_for(process.wait(), PATIENCE_S)
+        await asyncio.wait_for(process.wait(), CLAIM_TIMEOUT_S)
 
     async def _line(self, process: Process) -> bytes:
         assert process.stdout is not None
-        return await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+        return await asyncio.wait_for(process.stdout.readline(), CLAIM_TIMEOUT_S)
 
     def _count(self, line: bytes) -> None:
         if line.endswith(b"\n"):  # a killed process may leave half a line: that claim is lost

@@ -23,7 +23,7 @@ from tickler.model.record import Record, value_of
 from tickler.model.schedule import Id
 from tickler.observe.human_format import some
 from tickler.records.contract import RecordStore
-from tickler.records.worker_status import KEPT_MS, workers
+from tickler.records.worker_status import STATUS_RETENTION_MS, workers
 from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
 from tickler.stores.store import Store
 
@@ -33,7 +33,7 @@ PAGE = 1_000
 STAYS = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
 MARKED_MS = 60_000
 SOON_MS = 3_600_000  # what expires so soon may go while it is compared
-LONGEST_REASON_BYTES = 80  # every store keeps so much of why something failed
+MAX_REASON_BYTES = 80  # every store keeps so much of why something failed
 
 Thing = Record | RawSchedule | Fire | Remembered
 Phase = Literal["copied", "compared"]
@@ -186,7 +186,7 @@ class Copy:
     async def _note(self, progress: Progress) -> None:
         """Write down how far it has come. Of two copies at once, the second notices it here."""
         name, value, now_ms = _record_name(self._name), msgspec.json.encode(progress), self._now()
-        until_ms = now_ms + KEPT_MS  # as long as it is known which workers came after it
+        until_ms = now_ms + STATUS_RETENTION_MS  # as long as it is known which workers came after it
         try:
             self._version = await self._target.records.put(
                 KIND, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
@@ -268,7 +268,7 @@ def _parts_of(body: str) -> object:
 
 
 def _short(reason: str | None) -> str | None:
-    return (reason or "").replace("\0", "\ufffd").encode()[:LONGEST_REASON_BYTES].decode(errors="ignore") or None
+    return (reason or "").replace("\0", "\ufffd").encode()[:MAX_REASON_BYTES].decode(errors="ignore") or None
 
 
 def _goes(thing: Thing, now_ms: int) -> bool:

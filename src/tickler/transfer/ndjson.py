@@ -11,14 +11,14 @@ import msgspec
 
 from tickler.database.pacing import LONG_BYTES, Aside, Pace, in_place
 from tickler.errors import InvalidInput, InvalidSchedule, TicklerError
-from tickler.model.schedule import LONGEST_NAME_BYTES, Id, Schedule, StoredSchedule
+from tickler.model.schedule import MAX_NAME_BYTES, Id, Schedule, StoredSchedule
 from tickler.model.schedule_json import encode_schedule, read_schedule_json, schedule_from_json
 from tickler.schedules.schedules import Schedules
 from tickler.when import When
 
-LONGEST_LINE = 1_000_000
+MAX_LINE_LENGTH = 1_000_000
 BATCH = 1_000  # lines that are written together
-LARGEST_BATCH_BYTES = 2_000_000
+MAX_BATCH_BYTES = 2_000_000
 MAX_BATCH_WHENS = 200  # expressions among them: the next fire of each is worked out within one write
 PAGE = 200  # schedules that are read together: each may have a payload of 256 KB
 
@@ -81,7 +81,7 @@ async def import_lines(
     held = 0
     async for entry, size in entries:
         schedule = entry.schedule
-        is_full = len(batch) >= BATCH or len(whens) >= MAX_BATCH_WHENS or held + size > LARGEST_BATCH_BYTES
+        is_full = len(batch) >= BATCH or len(whens) >= MAX_BATCH_WHENS or held + size > MAX_BATCH_BYTES
         if is_full or (schedule is not None and schedule.id in ids):
             async for result in _put(schedules, batch, pace):
                 yield result
@@ -161,12 +161,12 @@ async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def _hold(held: bytearray, more: bytes) -> None:
-    held += more[: max(LONGEST_LINE + 1 - len(held), 0)]
+    held += more[: max(MAX_LINE_LENGTH + 1 - len(held), 0)]
 
 
 def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry:
-    if len(line) > LONGEST_LINE:
-        reason = f"is longer than {LONGEST_LINE} bytes: put less into the payload, and a reference to the rest"
+    if len(line) > MAX_LINE_LENGTH:
+        reason = f"is longer than {MAX_LINE_LENGTH} bytes: put less into the payload, and a reference to the rest"
         return _Entry(LineResult(line=number, error=reason), None)
     fields: object = None
     try:
@@ -183,7 +183,7 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
 def _refused(number: int, fields: object, reason: str) -> LineResult:
     found = fields if isinstance(fields, dict) else {}
     names = (found.get("owner"), found.get("key"))
-    owner, key = (name if isinstance(name, str) and len(name) <= LONGEST_NAME_BYTES else None for name in names)
+    owner, key = (name if isinstance(name, str) and len(name) <= MAX_NAME_BYTES else None for name in names)
     return LineResult(line=number, owner=owner, key=key, error=reason)
 
 

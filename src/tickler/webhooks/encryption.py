@@ -17,7 +17,7 @@ from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.model.target import REDACTED, HttpTarget
 from tickler.webhooks.signature import check_secret
 
-MOST_REMEMBERED = 1_000  # targets that stay unsealed in memory: each delivery asks
+MAX_REMEMBERED = 1_000  # targets that stay unsealed in memory: each delivery asks
 
 _TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
 _PORT = re.compile(r":[0-9]*\Z")
@@ -67,7 +67,7 @@ class Sealer:
                 raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is no key: {_NEW_KEY}")
         self._keys = tuple(keys)
         self._made: _Cipher | None = None
-        self._remembered = lru_cache(MOST_REMEMBERED)(self._unsealed)
+        self._remembered = lru_cache(MAX_REMEMBERED)(self._unsealed)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Sealer:

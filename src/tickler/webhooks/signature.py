@@ -16,10 +16,11 @@ from functools import lru_cache
 from tickler.errors import InvalidInput
 
 PREFIX = "whsec_"
-SHORTEST_BYTES, LONGEST_BYTES = 24, 64
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
 
 _REMEDY = (
-    f"pass one that tickler.new_secret() made, or {PREFIX!r} and the base64 of {SHORTEST_BYTES} to {LONGEST_BYTES} random bytes"
+    f"pass one that tickler.new_secret() made, or {PREFIX!r} and the base64 of {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} random "
+    "bytes"
 )
 
 
@@ -77,6 +78,6 @@ def key_of(secret: str) -> bytes:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
         raise InvalidInput(f"secret: is no base64: {_REMEDY}") from None
-    if not SHORTEST_BYTES <= len(key) <= LONGEST_BYTES:
+    if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
         raise InvalidInput(f"secret: has {len(key)} bytes: {_REMEDY}")
     return key

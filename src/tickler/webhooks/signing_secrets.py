@@ -13,7 +13,7 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery
-from tickler.model.policy import LONGEST, Duration
+from tickler.model.policy import MAX_DURATION, Duration
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
@@ -22,9 +22,9 @@ from tickler.webhooks.encryption import Sealer
 from tickler.webhooks.signature import check_secret, new_secret
 
 KIND = "secret"
-MOST_KEPT = 5  # of an owner: each is one more signature in every delivery
+MAX_SECRETS = 5  # of an owner: each is one more signature in every delivery
 REMEMBERED_MS = 60_000
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 
 log = logging.getLogger("tickler.webhooks.signing_secrets")
 
@@ -64,7 +64,7 @@ class Secrets:
         before = [_Kept()] if record is None else _read(record)
         ends = [now_ms + overlap_ms if kept.until is None else min(kept.until, now_ms + overlap_ms) for kept in before]
         old = [_Kept(kept.sealed, until) for kept, until in zip(before, ends, strict=True) if until > now_ms]
-        await self._write(owner, [_Kept(sealed), *old[: MOST_KEPT - 1]], now_ms, 0 if record is None else record.version)
+        await self._write(owner, [_Kept(sealed), *old[: MAX_SECRETS - 1]], now_ms, 0 if record is None else record.version)
         return secret
 
     async def delete(self, owner: str) -> bool:
@@ -157,7 +157,7 @@ class SecretCache:
 
     def _remember(self, owner: str, own: _Own) -> None:
         self._owners.pop(owner, None)
-        if len(self._owners) >= MOST_REMEMBERED:
+        if len(self._owners) >= MAX_REMEMBERED:
             del self._owners[next(iter(self._owners))]  # the one that was read longest ago
         self._owners[owner] = own
 
@@ -202,6 +202,6 @@ def _overlap_ms(overlap: object) -> int:
         seconds = overlap
     else:
         raise InvalidInput(f"overlap: {overlap!r} is not a duration: pass seconds or a timedelta")
-    if not 0 <= seconds <= LONGEST.total_seconds():
-        raise InvalidInput(f"overlap: {overlap!r} must lie between 0 and {LONGEST.days} days")
+    if not 0 <= seconds <= MAX_DURATION.total_seconds():
+        raise InvalidInput(f"overlap: {overlap!r} must lie between 0 and {MAX_DURATION.days} days")
     return round(seconds * 1000)

@@ -28,7 +28,7 @@ MACROS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-LONGEST_EXPRESSION = 256
+MAX_EXPRESSION_LENGTH = 256
 
 _WRAPPED = re.compile(r"cron\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _STEPPED_RANGE = re.compile(r"(?<![^ ,])(\w+)-(\w+)/\d+(?![^ ,])")
@@ -88,8 +88,8 @@ def canonical(expr: str) -> str:
     """
     if not isinstance(expr, str):
         raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
-    if len(expr) > LONGEST_EXPRESSION:
-        raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {LONGEST_EXPRESSION} characters")
+    if len(expr) > MAX_EXPRESSION_LENGTH:
+        raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {MAX_EXPRESSION_LENGTH} characters")
     parts = _inside(expr).split()  # at spaces of any kind, as they come along when people paste
     spaced = " ".join(parts)
     if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that

@@ -7,9 +7,9 @@ from itertools import pairwise, product
 
 from tickler.when.cron_fields import EVERY_DAY, EVERY_MONTH, EVERY_WEEKDAY, LAST, LAST_WEEKDAY, Named
 
-MOST_CLOCKS = 4  # times of day that are listed one by one
-SHORTEST_RUN = 3  # numbers in a row that become a range
-SHORTEST_STEPS = 4
+MAX_CLOCKS = 4  # times of day that are listed one by one
+MIN_RUN = 3  # numbers in a row that become a range
+MIN_STEPS = 4
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -46,7 +46,7 @@ def cron_in_words(named: Named) -> str:
 
 def _times(named: Named) -> str:
     seconds, minutes, hours = named.seconds, named.minutes, named.hours
-    if len(seconds) * len(minutes) * len(hours) <= MOST_CLOCKS:
+    if len(seconds) * len(minutes) * len(hours) <= MAX_CLOCKS:
         clocks = sorted(hour * 3600 + minute * 60 + second for hour, minute, second in product(hours, minutes, seconds))
         return f"at {listed([clock(each) for each in clocks])}"
     if len(seconds) > 1:
@@ -161,7 +161,7 @@ def on_weekdays(days: Sequence[int]) -> str:
     """Days of the week, ascending, Monday being 0."""
     if {day + 1 for day in days} == _WORKDAYS:
         return "on weekdays"
-    if len(days) >= SHORTEST_RUN and _is_run(days):
+    if len(days) >= MIN_RUN and _is_run(days):
         return f"from {WEEKDAYS[days[0]]} to {WEEKDAYS[days[-1]]}"
     return f"on {listed([f'{WEEKDAYS[day]}s' for day in days])}"
 
@@ -184,7 +184,7 @@ def _within(days: str, months: Collection[int]) -> str:
     if months == EVERY_MONTH:
         return days
     ordered = sorted(months)
-    if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
+    if len(ordered) >= MIN_RUN and _is_run(ordered):
         return f"{days} from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
     return f"{days} in {listed([MONTHS[month - 1] for month in ordered])}"
 
@@ -193,7 +193,7 @@ def _of_months(months: Collection[int]) -> str:
     if months == EVERY_MONTH:
         return "the month"
     ordered = sorted(months)
-    if len(ordered) >= SHORTEST_RUN and _is_run(ordered):
+    if len(ordered) >= MIN_RUN and _is_run(ordered):
         return f"each month from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
     return listed([MONTHS[month - 1] for month in ordered])
 
@@ -201,7 +201,7 @@ def _of_months(months: Collection[int]) -> str:
 def _in_years(years: Collection[int] | None) -> str:
     if years is None:
         return ""
-    run = len(years) >= SHORTEST_RUN and _is_run(years)
+    run = len(years) >= MIN_RUN and _is_run(years)
     return f", from {min(years)} to {max(years)}" if run else f", in {_numbers(years)}"
 
 
@@ -222,11 +222,11 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
 def _numbers(numbers: Collection[int]) -> str:
     ordered = sorted(numbers)
     step = _step(ordered)
-    if step is not None and step > 1 and len(ordered) >= SHORTEST_STEPS:
+    if step is not None and step > 1 and len(ordered) >= MIN_STEPS:
         return f"{ordered[0]} to {ordered[-1]} in steps of {step}"
     parts: list[str] = []
     for run in _runs(ordered):
-        parts += [f"{run[0]} to {run[-1]}"] if len(run) >= SHORTEST_RUN else [str(each) for each in run]
+        parts += [f"{run[0]} to {run[-1]}"] if len(run) >= MIN_RUN else [str(each) for each in run]
     return listed(parts)
 
 

@@ -17,7 +17,7 @@ from tickler.when.wall_times import Walls
 from tickler.when.when import LAST_SHOWN_MS, When
 from tickler.when.zones import DAY, Zone, load_zone
 
-MOST_CLOCKS = 3  # readings that a mark lists one by one
+MAX_CLOCKS = 3  # readings that a mark lists one by one
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -131,10 +131,10 @@ def _named_between(walls: Walls, low: int, high: int) -> list[int]:
     """The first few, and the last: `low <= wall < high`."""
     named: list[int] = []
     wall = walls.next_from(low)
-    while wall is not None and wall < high and len(named) <= MOST_CLOCKS:
+    while wall is not None and wall < high and len(named) <= MAX_CLOCKS:
         named.append(wall)
         wall = walls.next_from(wall + 1)
-    if len(named) > MOST_CLOCKS and (last := walls.last_until(high - 1)) is not None:
+    if len(named) > MAX_CLOCKS and (last := walls.last_until(high - 1)) is not None:
         named[-1] = last
     return named
 
@@ -156,7 +156,7 @@ def _jumps(zone: Zone, after: int, until: int) -> Iterator[_Jump]:
 
 def _listed(walls: list[int]) -> str:
     clocks = [_clock(wall) for wall in walls]
-    return f"{clocks[0]} to {clocks[-1]}" if len(walls) > MOST_CLOCKS else listed(clocks)
+    return f"{clocks[0]} to {clocks[-1]}" if len(walls) > MAX_CLOCKS else listed(clocks)
 
 
 def _clock(wall: int) -> str:

@@ -13,8 +13,8 @@ from tickler.when.at import iso_utc, read_instant
 from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 
-SHORTEST_MS = 1_000
-LONGEST_MS = 100 * 365 * 86_400_000
+MIN_MS = 1_000
+MAX_MS = 100 * 365 * 86_400_000
 
 _UNITS_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(ms|[wdhms])", re.ASCII)
@@ -50,9 +50,9 @@ class Every(When):
         try:
             interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
         except OverflowError:
-            interval_ms = LONGEST_MS + 1
+            interval_ms = MAX_MS + 1
         given = " ".join(f"{name}={part if part < 1e15 else 'huge'}" for name, part in parts.items() if part) or "0"
-        if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
+        if not MIN_MS <= interval_ms <= MAX_MS:
             remedy = "" if any(parts.values()) else ": give hours=, minutes= or seconds="
             raise InvalidWhen("interval", given, f"must be between one second and a hundred years{remedy}")
         start_ms = None if start is None else _start(start)
@@ -102,7 +102,7 @@ def parse_every(text: str, tz: str | None = None) -> Every:
     if "".join(number + unit for number, unit in parts) != amount:
         raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'")
     seconds = sum(float(number) * _UNITS_MS[unit] for number, unit in parts) / 1000
-    if seconds * 1000 < SHORTEST_MS:
+    if seconds * 1000 < MIN_MS:
         raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'")
     return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
 
@@ -120,7 +120,7 @@ def parse_rate(body: str, tz: str | None = None) -> Every:
 
 
 def _start(start: int | datetime) -> int:
-    if type(start) is int and 0 <= start < SHORTEST_MS:
+    if type(start) is int and 0 <= start < MIN_MS:
         return start  # the epoch itself is a fair anchor
     try:
         ms = datetime_ms(start, "start") if isinstance(start, datetime) else to_ms(start, "start")

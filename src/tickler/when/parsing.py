@@ -15,7 +15,7 @@ from tickler.when.when import When
 from tickler.when.zone_prefix import prefixed
 from tickler.when.zones import load_zone
 
-LONGEST_TEXT = 4_096
+MAX_TEXT_LENGTH = 4_096
 
 _CALL = re.compile(r"(cron|at|rate|weekly)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 
@@ -31,8 +31,8 @@ def parse_when(text: str, tz: str | None = None, *, suggest: bool = True) -> Whe
     """
     if not isinstance(text, str):
         raise InvalidWhen("when", str(text), f"is a {type(text).__name__}: write text such as '0 9 * * tue'")
-    if len(text) > LONGEST_TEXT:
-        raise InvalidWhen("when", text[:40] + "…", f"is longer than {LONGEST_TEXT} characters")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InvalidWhen("when", text[:40] + "…", f"is longer than {MAX_TEXT_LENGTH} characters")
     if tz is not None and not isinstance(tz, str):
         raise UnknownTimezone(str(tz)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(tz).__name__}")
     if not suggest:

@@ -12,8 +12,8 @@ from tickler.when.zones import DAY, Zone
 
 # The calendar repeats within 40 years. What no clock has shown in a hundred (two o'clock on the last Sunday of March, in
 # Berlin, is always in the gap) it will not show.
-PATIENCE = 100 * 366 * DAY
-LONGEST_JUMP = 2 * DAY  # more than any clock has gone back, so that what is over by this much does not come again
+MAX_SEARCH_S = 100 * 366 * DAY
+MAX_JUMP = 2 * DAY  # more than any clock has gone back, so that what is over by this much does not come again
 
 
 class Walls(Protocol):
@@ -51,12 +51,12 @@ def last_fixed(walls: Walls, zone: Zone, until: int) -> int | None:
 def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
     """The first instant > `after` whose wall clock is a member."""
     at = after + 1
-    while at < after + PATIENCE:
+    while at < after + MAX_SEARCH_S:
         span = zone.span(at)
         wall = walls.next_from(at + span.offset)
         if wall is None:
             latest = walls.last_until(at + span.offset)
-            if latest is None or latest < at + span.offset - LONGEST_JUMP:
+            if latest is None or latest < at + span.offset - MAX_JUMP:
                 return None
         elif wall - span.offset < span.end:
             return wall - span.offset
@@ -67,12 +67,12 @@ def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
 def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
     """The last instant <= `until` whose wall clock is a member."""
     at = until
-    while at > until - PATIENCE:
+    while at > until - MAX_SEARCH_S:
         span = zone.span(at)
         wall = walls.last_until(at + span.offset)
         if wall is None:
             earliest = walls.next_from(at + span.offset)
-            if earliest is None or earliest > at + span.offset + LONGEST_JUMP:
+            if earliest is None or earliest > at + span.offset + MAX_JUMP:
                 return None
         elif wall - span.offset >= span.start:
             return wall - span.offset

@@ -12,7 +12,7 @@ from tickler.when.zones import DAY
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-MOST_TIMES = 168  # one for each hour of the week
+MAX_TIMES = 168  # one for each hour of the week
 
 _FULL_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {name: number for names in (WEEKDAYS, _FULL_NAMES) for number, name in enumerate(names)}
@@ -108,8 +108,8 @@ def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:
             raise InvalidWhen(name, _short(plan), "names a day a second time: give that day a list of times")
         seen.add(number)
         times.update(number * DAY + second for second in _read_day(name, day, plan))
-    if len(times) > MOST_TIMES:
-        raise InvalidWhen("plan", _short(plan), f"has {len(times)} times, and {MOST_TIMES} are allowed: that is a job for Cron")
+    if len(times) > MAX_TIMES:
+        raise InvalidWhen("plan", _short(plan), f"has {len(times)} times, and {MAX_TIMES} are allowed: that is a job for Cron")
     return tuple(sorted(times))
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from tickler.errors import UnknownTimezone
 
 DAY = 86_400
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 _NOT_A_PLACE = frozenset({"localtime", "posixrules"})
 _EXAMPLE = "use an IANA name such as 'Europe/Paris'"
@@ -33,7 +33,7 @@ _EXAMPLE = "use an IANA name such as 'Europe/Paris'"
 # three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
 _WINDOW_BITS = 25
 _STEP = 3 * DAY
-_MOST_WINDOWS = 512
+_MAX_WINDOWS = 512
 _MARGIN = 3 * DAY  # around a window; more than any offset or gap, so that a look across its edge is right
 _FIRST_SECOND, _LAST_SECOND = -62_000_000_000, 253_370_000_000  # within datetime's years 1 to 9999
 _NEVER, _ALWAYS = -(1 << 62), 1 << 62
@@ -94,7 +94,7 @@ class Zone:
         number = at >> _WINDOW_BITS
         window = self._windows.get(number)
         if window is None:
-            if len(self._windows) >= _MOST_WINDOWS:
+            if len(self._windows) >= _MAX_WINDOWS:
                 self._windows.clear()
             window = self._windows[number] = self._find_spans(number << _WINDOW_BITS)
         return window
@@ -140,7 +140,7 @@ def load_zone(name: str, *, suggest: bool = True) -> Zone:
     """The zone of that name, shared. `UnknownTimezone` when this machine has none; it says which one may be meant if asked to."""
     if not isinstance(name, str):
         raise UnknownTimezone(str(name)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         raise UnknownTimezone(name[:40] + "…", "is too long for a zone: use an IANA name such as 'Europe/Paris'")
     if name in _NOT_A_PLACE or name.startswith("right/"):
         raise UnknownTimezone(name, "is not the same on every machine: name the zone, such as 'Europe/Paris'")

@@ -25,7 +25,7 @@ from tickler.observe.doctor import SHOWN
 from tickler.observe.scan_findings import Scan, diagnosed, line
 from tickler.stores.store import Misfit
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "mended": "green"}
 
 RepairOption = Annotated[bool, typer.Option("--repair", metavar=FLAG, help="Mend what can be mended: safe while workers run.")]
@@ -138,8 +138,8 @@ def _name_all(scan: Scan) -> None:
     """Where the examples are not all of them."""
     misfits = scan.misfits
     if len(misfits) > len(scan.findings):
-        more = [f"and {len(misfits) - MOST_SHOWN:,} more: --json names all"] if len(misfits) > MOST_SHOWN else []
-        say("", *(line(misfit) for misfit in misfits[:MOST_SHOWN]), *more)
+        more = [f"and {len(misfits) - MAX_SHOWN:,} more: --json names all"] if len(misfits) > MAX_SHOWN else []
+        say("", *(line(misfit) for misfit in misfits[:MAX_SHOWN]), *more)
 
 
 async def _misfits(url: str) -> list[Misfit]:

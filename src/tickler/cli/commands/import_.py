@@ -23,7 +23,7 @@ from tickler.observe.human_format import some
 from tickler.transfer.ndjson import LineResult, import_lines
 
 CHUNK = 1 << 18
-MOST_REPORTED = 1_000  # refused lines that JSON names; all are counted
+MAX_REPORTED = 1_000  # refused lines that JSON names; all are counted
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `tickler export` wrote; - is stdin.")]
 AllOrNoneOption = Annotated[
@@ -71,7 +71,7 @@ async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, 
             imported.put += 1
         else:
             imported.refused += 1
-            if len(imported.errors) < MOST_REPORTED:
+            if len(imported.errors) < MAX_REPORTED:
                 imported.errors.append(result)
         update(read.size, imported.put)
     await tickler.access.audit_log.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")

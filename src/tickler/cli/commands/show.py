@@ -19,7 +19,7 @@ from tickler.model.schedule import StoredSchedule
 from tickler.model.schedule_json import stored_to_json
 from tickler.when import in_words
 
-MOST_FIRES = 10
+MAX_FIRES = 10
 STATES: tuple[FireState, ...] = ("open", "waiting", "dead")
 
 NumberOption = Annotated[int, typer.Option("-n", min=0, max=1000, help="How many of its next fires to show.")]
@@ -71,7 +71,7 @@ async def _known(tickler: Tickler, owner: str, key: str, number: int) -> Known:
         raise ScheduleNotFound(owner, key)
     fires: list[Fire] = []
     for state in STATES:
-        fires += (await tickler.fires.fires.list(state=state, owner=owner, key=key, limit=MOST_FIRES)).items
+        fires += (await tickler.fires.fires.list(state=state, owner=owner, key=key, limit=MAX_FIRES)).items
     history = (await tickler.fires.fires.history(owner, key, limit=number)).items if number else []
     health = (await tickler.fires.fires.health([schedule.id]))[schedule.id]
     return Known(schedule, health, fires, history, tickler.now_ms())

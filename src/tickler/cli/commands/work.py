@@ -21,13 +21,13 @@ from tickler.cli.gc_tuning import spare_the_collector
 from tickler.cli.logs import set_up_logs
 from tickler.cli.metrics_server import HOST, scraped
 from tickler.cli.options import StoreOption, needed
-from tickler.cli.shutdown import PATIENCE_S, Stopping, taken_parent
+from tickler.cli.shutdown import EXIT_TIMEOUT_S, Stopping, taken_parent
 from tickler.cli.store_session import made_if_asked
 from tickler.cli.supervisor import Processes, taken_place
 from tickler.cli.tracing import trace_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect, opened_store
-from tickler.deliver.run_options import SHORTEST_LEASE, RunOptions
+from tickler.deliver.run_options import MIN_LEASE, RunOptions
 from tickler.deliver.target_registry import check_environment
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.file_limit import raise_file_limit
@@ -52,7 +52,7 @@ PerOwner = Annotated[
 PerHost = Annotated[int, typer.Option(min=1, help="Attempts at the same time to one host.")]
 Lease = Annotated[
     float,
-    typer.Option(min=SHORTEST_LEASE.seconds, metavar="SECONDS", help="How long after a worker's death another takes over."),
+    typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a worker's death another takes over."),
 ]
 Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may still take when told to stop.")]
 MaxTimeout = Annotated[
@@ -129,7 +129,7 @@ def command(
     check_environment(os.environ)
     if processes > 1:
         asyncio.run(_look_at(url))
-        raise typer.Exit(Processes(processes, patience_s=drain + 2 * PATIENCE_S).run())
+        raise typer.Exit(Processes(processes, patience_s=drain + 2 * EXIT_TIMEOUT_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
     port = None if metrics is None else metrics + place

@@ -19,9 +19,9 @@ Connection = asyncpg.Connection | PoolConnectionProxy
 
 CONNECT_TIMEOUT_S = 10
 COMMAND_TIMEOUT_S = 60
-MOST_CONNECTIONS = 10
+MAX_CONNECTIONS = 10
 KEPT_STATEMENTS = 100
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 # How a transaction of a claim begins: in one round trip, and so that no stale statistics make the planner sort the backlog.
 BEGIN_CLAIM = "; ".join(
@@ -180,7 +180,7 @@ class Database:
         return await asyncpg.create_pool(
             self._dsn,
             min_size=0,
-            max_size=MOST_CONNECTIONS,
+            max_size=MAX_CONNECTIONS,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=COMMAND_TIMEOUT_S,
             reset=_nothing_to_reset,
@@ -213,7 +213,7 @@ class Database:
 
 
 async def _with_tries(attempt: Callable[[], Awaitable[T]], retried: tuple[type[Exception], ...]) -> T:
-    for _ in range(MOST_TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         try:
             return await attempt()
         except retried:

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 A = TypeVar("A")
 B = TypeVar("B")
 
-MOST_TOGETHER = 100
-PATIENCE_S = 0.1  # so long an answer may take before the next are asked for beside it
+MAX_BATCH = 100
+MAX_WAIT_S = 0.1  # so long an answer may take before the next are asked for beside it
 
 
 class Gathering(Generic[A, B]):
@@ -43,7 +43,7 @@ class Gathering(Generic[A, B]):
             while batch := self._next():
                 settling = asyncio.create_task(self._settle(batch))
                 _end_with(settling, [future for _, future in batch])
-                await asyncio.wait([settling], timeout=PATIENCE_S)
+                await asyncio.wait([settling], timeout=MAX_WAIT_S)
                 if not settling.done():
                     self._slow.add(settling)
                     settling.add_done_callback(self._slow.discard)
@@ -58,7 +58,7 @@ class Gathering(Generic[A, B]):
             if future.done():
                 continue  # whoever asked has gone
             key = self._apart(asked) if self._apart is not None else len(batch)
-            if key in keys or len(batch) == MOST_TOGETHER:
+            if key in keys or len(batch) == MAX_BATCH:
                 later.append((asked, future))
             else:
                 keys.add(key)

@@ -21,7 +21,7 @@ from tickler.errors import StoreUnavailable
 
 T = TypeVar("T")
 
-MOST_TOGETHER = 64  # all of them hear of it when the last is done
+MAX_BATCH = 64  # all of them hear of it when the last is done
 
 
 class _Call(NamedTuple):
@@ -90,7 +90,7 @@ class Turns:
 
     def _next(self) -> list[_Call]:
         with self._lock:
-            calls = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
+            calls = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             self._serving = bool(calls)
         return calls
 

@@ -23,13 +23,13 @@ from tickler.dynamo.client import CONNECT_TIMEOUT_S
 from tickler.dynamo.failures import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS, THROTTLED, plain_code
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery, Outcome
-from tickler.model.fire import LONGEST_ANSWER_BYTES
+from tickler.model.fire import MAX_ANSWER_BYTES
 from tickler.model.target import LambdaTarget, SqsTarget
 
 VARIABLE = "TICKLER_ALLOW_ARNS"
-LONGEST_READ_BYTES = 65_536  # more than is kept, so that errors with long traces are read to their end
-LONGEST_QUOTE = 500
-MOST_REGIONS = 64  # at a time: schedules may name what is none, if all ARNs are allowed
+MAX_READ_BYTES = 65_536  # more than is kept, so that errors with long traces are read to their end
+MAX_QUOTE_LENGTH = 500
+MAX_REGIONS = 64  # at a time: schedules may name what is none, if all ARNs are allowed
 
 # Without namespace and suffix, from the lists of errors of both services and of those that all services share.
 _THROTTLED = THROTTLED | {"TooManyRequests", "RequestThrottled", "KmsThrottled"}
@@ -91,8 +91,8 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str | None:
         """Its first 2 KB, as text that every store can keep."""
-        text = self.body[:LONGEST_ANSWER_BYTES].decode(errors="replace").replace("\0", "")
-        return text.encode()[:LONGEST_ANSWER_BYTES].decode(errors="ignore") or None
+        text = self.body[:MAX_ANSWER_BYTES].decode(errors="replace").replace("\0", "")
+        return text.encode()[:MAX_ANSWER_BYTES].decode(errors="ignore") or None
 
     @property
     def code(self) -> str | None:
@@ -107,7 +107,7 @@ class Answer(msgspec.Struct, frozen=True):
             value = msgspec.json.decode(self.body, type=dict[str, object]).get(name)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return value[:LONGEST_QUOTE].replace("\0", "") if isinstance(value, str) else None
+        return value[:MAX_QUOTE_LENGTH].replace("\0", "") if isinstance(value, str) else None
 
 
 T = TypeVar("T", SqsTarget, LambdaTarget)
@@ -172,12 +172,12 @@ class AwsDeliverer(ABC, Generic[T]):
             why, out_of = str(error), exhaustion(error)
         except (aiohttp.ClientError, ConnectionError) as error:
             out_of = exhaustion(error) if isinstance(error, aiohttp.ClientConnectorError) else None  # nothing was sent
-            failed = f"{type(error).__name__}: {error}"[:LONGEST_QUOTE]
+            failed = f"{type(error).__name__}: {error}"[:MAX_QUOTE_LENGTH]
             why = f"{self.service} could not be asked ({failed}): check the endpoint and the network"
         except TimeoutError:
             why = f"no answer from {self.service} within {delivery.timeout_s:g} s: {self.when_late}"
         except OSError as error:  # of files and threads: nothing was sent
-            why, out_of = f"{type(error).__name__}: {error}"[:LONGEST_QUOTE], exhaustion(error)
+            why, out_of = f"{type(error).__name__}: {error}"[:MAX_QUOTE_LENGTH], exhaustion(error)
         if out_of is not None:
             return Outcome(verdict="release", detail=f"the worker could not ask {self.service}: {out_of}", obstacle="exhausted")
         return Outcome(verdict="retry", detail=why)
@@ -204,14 +204,14 @@ class AwsDeliverer(ABC, Generic[T]):
             address = Address(region=region, endpoint=self._endpoint)
             signer = await on_own_thread(partial(Signer, address, self.service), f"tickler-{self.service}-{region}")
             await signer.open()
-            if len(self._signers) >= MOST_REGIONS:
+            if len(self._signers) >= MAX_REGIONS:
                 del self._signers[next(iter(self._signers))]  # the one that was not used for longest
             self._signers[region] = signer
             return signer
 
     def _refused(self, answer: Answer, now_ms: int) -> Outcome:
         code = answer.code
-        message = answer.field("message") or answer.field("Message") or (answer.text or "nothing")[:LONGEST_QUOTE]
+        message = answer.field("message") or answer.field("Message") or (answer.text or "nothing")[:MAX_QUOTE_LENGTH]
         remedy = self._remedy(answer.status, code)
         return Outcome(
             verdict="retry" if remedy else "give_up",
@@ -248,6 +248,6 @@ async def _post(session: aiohttp.ClientSession, signer: Signer, request: Request
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
     """No more than is of use. A connection with more to come is closed by aiohttp, not used again."""
     read = b""
-    while chunk := await content.read(LONGEST_READ_BYTES - len(read)):
+    while chunk := await content.read(MAX_READ_BYTES - len(read)):
         read += chunk
     return read

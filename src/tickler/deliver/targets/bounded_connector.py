@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
 READ_AHEAD_BYTES = 16 * 1024  # what may lie unread of an answer; twice that, and the connection is left to wait
-MOST_ANSWER_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
+MAX_RESPONSE_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
 # Shorter than servers wait before they close (2 s and more): a POST that meets a closing connection is not sent again unasked.
 KEEP_ALIVE_S = 1.5
 
@@ -58,7 +58,7 @@ class _CountingSocket(socket.socket):
     (uvloop reads past it: there, what TLS keeps to itself is bounded by the time that an attempt has.)
     """
 
-    left = MOST_ANSWER_BYTES  # for the handshake at first
+    left = MAX_RESPONSE_BYTES  # for the handshake at first
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         data = super().recv(min(bufsize, READ_AHEAD_BYTES), flags)
@@ -77,14 +77,14 @@ class _CountingSocket(socket.socket):
 
 
 class _Conversation(ResponseHandler):
-    """Reads `MOST_ANSWER_BYTES` for each request and then no more: who sends `100 Continue` for ever, or another thing that is
+    """Reads `MAX_RESPONSE_BYTES` for each request and then no more: who sends `100 Continue` for ever, or another thing that is
     quick to make and slow to read, shall not keep this worker busy.
 
     A status whose headers came whole counts, whatever follows them. The parser forgets it where what follows comes in the same
     write and does not read: then the head is read again, alone.
     """
 
-    left = MOST_ANSWER_BYTES
+    left = MAX_RESPONSE_BYTES
     _head: bytearray | None = None  # what came of the answer until its status is known; None from then on
     _params: dict[str, Any]
     _socket: _CountingSocket | None = None
@@ -96,9 +96,9 @@ class _Conversation(ResponseHandler):
 
     def set_response_params(self, **params: Any) -> None:
         """Called by aiohttp once a request, before it is sent: the only thing that makes room for more."""
-        self.left = MOST_ANSWER_BYTES
+        self.left = MAX_RESPONSE_BYTES
         if self._socket is not None:
-            self._socket.left = MOST_ANSWER_BYTES
+            self._socket.left = MAX_RESPONSE_BYTES
         self._head, self._params = bytearray(), params
         super().set_response_params(**params)
 

@@ -24,10 +24,10 @@ from tickler.deliver.deadlines import Timeout, timeouts
 from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.retry_after import read_retry_after
-from tickler.deliver.targets.bounded_connector import MOST_ANSWER_BYTES, READ_AHEAD_BYTES, Connector
+from tickler.deliver.targets.bounded_connector import MAX_RESPONSE_BYTES, READ_AHEAD_BYTES, Connector
 from tickler.errors import StoreUnavailable
 from tickler.model.delivery import Delivery, Obstacle, Outcome, Verdict
-from tickler.model.fire import LONGEST_ANSWER_BYTES
+from tickler.model.fire import MAX_ANSWER_BYTES
 from tickler.model.payload import encodable_payload
 from tickler.model.target import REDACTED, HttpTarget
 from tickler.version import VERSION
@@ -61,7 +61,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]+")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]+")
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _NO_SECRETS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
-_SHORTEST_SECRET = 8
+_MIN_SECRET_LENGTH = 8
 _LOOKALIKE = (
     "the payload reads like a message of Tickler's own (its type is 'schedule.fired'), and signed it would pass for another's "
     "fire: change its type, or send it with body='json'"
@@ -210,12 +210,12 @@ async def _read_answer(response: aiohttp.ClientResponse, until_s: float) -> byte
     """Its beginning, or as much of that as arrives soon, and until then. The verdict stands, whatever happens here."""
     content = response.content
     if content.is_eof() and content.exception() is None:
-        return content.read_nowait(LONGEST_ANSWER_BYTES)
+        return content.read_nowait(MAX_ANSWER_BYTES)
     answer = b""
     try:
         async with asyncio.timeout_at(min(until_s, asyncio.get_running_loop().time() + ANSWER_S)):
-            while len(answer) < LONGEST_ANSWER_BYTES and not content.at_eof():
-                answer += await content.read(LONGEST_ANSWER_BYTES - len(answer))
+            while len(answer) < MAX_ANSWER_BYTES and not content.at_eof():
+                answer += await content.read(MAX_ANSWER_BYTES - len(answer))
     except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError):  # RuntimeError: the connection was lost just before
         pass
     return answer
@@ -228,7 +228,7 @@ def _shown(answer: bytes, sent: Mapping[str, str] | None) -> str | None:
         for secret in _secrets_in(sent, len(text)):
             text = _without(secret, text)
     if not text.isascii():  # what replaces a byte has three
-        text = text.encode()[:LONGEST_ANSWER_BYTES].decode(errors="ignore")
+        text = text.encode()[:MAX_ANSWER_BYTES].decode(errors="ignore")
     return text or None
 
 
@@ -237,7 +237,7 @@ def _secrets_in(headers: Mapping[str, str], most: int) -> list[str]:
     as a text of that length can have of it.
     """
     values = [value[:most] for name, value in headers.items() if name not in _NO_SECRETS]
-    words = {word for value in values for word in (value, *value.split()) if len(word) >= _SHORTEST_SECRET}
+    words = {word for value in values for word in (value, *value.split()) if len(word) >= _MIN_SECRET_LENGTH}
     return sorted({form for word in words for form in (word, *_escaped(word))}, key=len, reverse=True)
 
 
@@ -255,7 +255,7 @@ def _without(secret: str, text: str) -> str:
     """Also where the answer was cut off in the middle of it."""
     text = text.replace(secret, REDACTED)
     start = max(len(text) - len(secret) + 1, 0)
-    beginning = secret[:_SHORTEST_SECRET]
+    beginning = secret[:_MIN_SECRET_LENGTH]
     while (start := text.find(beginning, start)) >= 0:
         if secret.startswith(text[start:]):
             return text[:start] + REDACTED
@@ -310,7 +310,7 @@ def _no_answer(error: Exception, timeout_s: float) -> str:
             cause = error.__cause__ and error.__cause__.__cause__
             return "the answer's headers are too long" if isinstance(cause, LineTooLong) else "what came cannot be read as HTTP"
         case OSError(errno=errno.EMSGSIZE):
-            return f"more than {MOST_ANSWER_BYTES // 1024} KB came, and no answer among them"
+            return f"more than {MAX_RESPONSE_BYTES // 1024} KB came, and no answer among them"
         case OSError():
             return f"the connection was lost before an answer came: {_why(error)}"
     return f"the request failed: {type(error).__name__}"

@@ -16,7 +16,7 @@ from tickler.deliver.handler_thread import on_own_thread
 from tickler.deliver.missing_targets import lacking
 from tickler.errors import GiveUp, InvalidInput
 from tickler.model.delivery import Delivery, Outcome
-from tickler.model.fire import LONGEST_ANSWER_BYTES
+from tickler.model.fire import MAX_ANSWER_BYTES
 from tickler.model.target import PythonTarget
 
 Handler = Callable[[Delivery], Awaitable[object] | object]
@@ -95,7 +95,7 @@ def _shown(answer: object) -> str | None:
             break
         except Exception:  # noqa: S112  # it is somebody else's object
             continue
-    return text[:LONGEST_ANSWER_BYTES]
+    return text[:MAX_ANSWER_BYTES]
 
 
 def _as_json(answer: object) -> str:

@@ -12,7 +12,7 @@ from tickler.model.delivery import Delivery, Outcome
 from tickler.model.target import SqsTarget
 from tickler.webhooks.envelope import envelope
 
-LARGEST_MESSAGE_BYTES = 1_048_576  # of the service; a queue may allow less, and then refuses for itself
+MAX_MESSAGE_BYTES = 1_048_576  # of the service; a queue may allow less, and then refuses for itself
 
 _HEADERS = {"content-type": "application/x-amz-json-1.0", "x-amz-target": "AmazonSQS.SendMessage"}
 _encode = msgspec.json.Encoder().encode
@@ -31,10 +31,10 @@ class SqsDeliverer(AwsDeliverer[SqsTarget]):
 
     def _request(self, delivery: Delivery, arn: str, endpoint: str) -> Request | Outcome:
         message = _message(delivery)
-        if len(message) > LARGEST_MESSAGE_BYTES:
+        if len(message) > MAX_MESSAGE_BYTES:
             return Outcome(
                 verdict="give_up",
-                detail=f"the message has {len(message)} bytes and SQS takes {LARGEST_MESSAGE_BYTES}: send a reference",
+                detail=f"the message has {len(message)} bytes and SQS takes {MAX_MESSAGE_BYTES}: send a reference",
             )
         account, name = arn.split(":")[4:6]
         sent: dict[str, object] = {

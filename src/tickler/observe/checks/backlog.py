@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickler.clock import Clock
 from tickler.index.advance import reads
-from tickler.observe.checks.snapshot import MOST_COUNTED, PRUNED_AFTER_MS, Standing
+from tickler.observe.checks.snapshot import MAX_COUNTED, PRUNED_AFTER_MS, Standing
 from tickler.observe.diagnosis import Finding, OnProgress
 from tickler.observe.human_format import instant, some, span
 from tickler.stores.store import Store
@@ -14,7 +14,7 @@ def set_aside(standing: Standing) -> Finding | None:
     rows = standing.set_aside
     if not rows:
         return None
-    number, first = min(len(rows), MOST_COUNTED), rows[0]
+    number, first = min(len(rows), MAX_COUNTED), rows[0]
     more = len(rows) > number
     by_now = any(reads(row.when_text, row.tz) for row in rows)
     one = "schedule does not read, and was set aside: it does not fire"
@@ -40,7 +40,7 @@ def dead(standing: Standing) -> Finding | None:
     fires = standing.dead
     if not fires:
         return None
-    number, first = min(len(fires), MOST_COUNTED), fires[0]
+    number, first = min(len(fires), MAX_COUNTED), fires[0]
     more = len(fires) > number
     why = f": {first.reason}" if first.reason else ""
     return Finding(
@@ -60,7 +60,7 @@ def dead(standing: Standing) -> Finding | None:
 def unpruned(standing: Standing) -> Finding | None:
     if not standing.expired:
         return None
-    number = min(standing.expired, MOST_COUNTED)
+    number = min(standing.expired, MAX_COUNTED)
     return Finding(
         check="unpruned",
         severity="warning",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.clock import MOST_OFFSET_MS, WARN_OFFSET_MS
+from tickler.clock import MAX_OFFSET_MS, WARN_OFFSET_MS
 from tickler.observe.checks.snapshot import Standing, Zones
 from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import count, some, span
@@ -18,13 +18,13 @@ def clock(standing: Standing) -> Finding | None:
     if not off:
         return None
     worst = max(off, key=lambda name: abs(off[name]))
-    too_far = abs(off[worst]) > MOST_OFFSET_MS
+    too_far = abs(off[worst]) > MAX_OFFSET_MS
     return Finding(
         check="clock",
         severity="critical" if too_far else "warning",
         count=len(off),
         says=f"{some(len(off), 'clock is', 'clocks are')} more than {span(WARN_OFFSET_MS)} off the store's"
-        + (f"; a worker that is more than {span(MOST_OFFSET_MS)} off claims nothing" if too_far else ""),
+        + (f"; a worker that is more than {span(MAX_OFFSET_MS)} off claims nothing" if too_far else ""),
         example=f"the clock of {worst} is {span(abs(off[worst]))} {'behind' if off[worst] > 0 else 'ahead'}",
         remedy="synchronise it, as with `timedatectl set-ntp true`",
     )

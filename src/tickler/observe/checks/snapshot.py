@@ -17,8 +17,8 @@ from tickler.records.worker_status import WORKING, WorkerReport, workers
 from tickler.stores.store import ChecksStorage, Store
 from tickler.when import tzdata_version
 
-MOST_COUNTED = 500
-PATIENCE_MS = 10_000  # what is due for less than this may be about to be claimed
+MAX_COUNTED = 500
+CLAIM_TIMEOUT_MS = 10_000  # what is due for less than this may be about to be claimed
 PRUNED_AFTER_MS = 3_600_000  # workers prune every minute
 
 
@@ -35,7 +35,7 @@ class Zones(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Lists hold one more than `MOST_COUNTED` at most."""
+    """Lists hold one more than `MAX_COUNTED` at most."""
 
     now_ms: int
     clock_offset_ms: int  # the store's time less this machine's
@@ -64,13 +64,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def look(store: Store, clock: Clock) -> Standing:
-    now_ms, most = clock.now_ms(), MOST_COUNTED + 1
+    now_ms, most = clock.now_ms(), MAX_COUNTED + 1
     return Standing(
         now_ms=now_ms,
         clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
         workers=await workers(store.records, now_ms),
         next_at=await store.fires.next_at(),
-        due=await store.fires.peek(now_ms - PATIENCE_MS, most),
+        due=await store.fires.peek(now_ms - CLAIM_TIMEOUT_MS, most),
         outdated=[record.name for record in await store.records.list(OUTDATED, now_ms=now_ms, limit=most)],
         zones=await zones(store.records, now_ms),
         set_aside=await store.index.set_aside(most),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.observe.checks.snapshot import MOST_COUNTED, PATIENCE_MS, Standing
+from tickler.observe.checks.snapshot import CLAIM_TIMEOUT_MS, MAX_COUNTED, Standing
 from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import count, instant, some, span
 from tickler.records.worker_status import STOPPED
@@ -56,7 +56,7 @@ def nothing_claimed(standing: Standing) -> Finding | None:
     since = standing.due[0].at
     spoke = max(working, key=lambda worker: worker.seen_at)
     claimed_at = max((worker.last_claim_at or 0 for worker in working), default=0)
-    if claimed_at >= since or spoke.seen_at < since + PATIENCE_MS:
+    if claimed_at >= since or spoke.seen_at < since + CLAIM_TIMEOUT_MS:
         return None
     looked = any((worker.last_round_at or 0) >= since for worker in working)
     alive = "is alive, and has not looked for what is due", "are alive, and none has looked for what is due"
@@ -91,7 +91,7 @@ def overdue(standing: Standing) -> Finding | None:
 def outdated(standing: Standing) -> Finding | None:
     if not standing.outdated:
         return None
-    number = min(len(standing.outdated), MOST_COUNTED)
+    number = min(len(standing.outdated), MAX_COUNTED)
     return Finding(
         check="outdated",
         severity="warning",
@@ -104,11 +104,11 @@ def outdated(standing: Standing) -> Finding | None:
 
 
 def _number(standing: Standing) -> int:
-    return min(len(standing.due), MOST_COUNTED)
+    return min(len(standing.due), MAX_COUNTED)
 
 
 def _is_more(standing: Standing) -> bool:
-    return len(standing.due) > MOST_COUNTED
+    return len(standing.due) > MAX_COUNTED
 
 
 def _late(standing: Standing) -> str:

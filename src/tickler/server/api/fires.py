@@ -15,7 +15,7 @@ from tickler.server.bulk_retry import retry_dead
 from tickler.server.context import Asked, caller, service_of
 from tickler.server.json_body import answered, body_of, empty_body
 from tickler.server.problems import Refused
-from tickler.server.query_params import MOST_LISTED, Query
+from tickler.server.query_params import MAX_LISTED, Query
 from tickler.server.response_redaction import fire_seen, fires_seen
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
@@ -33,7 +33,7 @@ async def list_fires(request: Asked) -> Response[bytes]:
         state=query.one_of("state", _STATES) or "open",
         owner=owner,
         key=query.text("key"),
-        limit=query.number("limit", 100, MOST_LISTED),
+        limit=query.number("limit", 100, MAX_LISTED),
         after=query.text("after"),
     )
     return answered(fires_seen(request, page))

@@ -21,7 +21,7 @@ from tickler.server.context import Asked, caller, service_of
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.json_body import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
 from tickler.server.problems import Refused
-from tickler.server.query_params import MOST_LISTED, Query
+from tickler.server.query_params import MAX_LISTED, Query
 from tickler.server.response_redaction import history_seen, names_workers
 from tickler.when import When, parse_when
 from tickler.when.describe import in_words
@@ -29,8 +29,8 @@ from tickler.when.dst_marks import marked
 
 PATH = "/v1/schedules/{owner:str}/{key:str}"
 REMOVED = "tickler-removed"  # the header that names the fields which a put or a patch has taken away
-MOST_PREVIEWED = 100
-MOST_PAGE_BYTES = 4_000_000
+MAX_PREVIEWED = 100
+MAX_PAGE_BYTES = 4_000_000
 READ_TOGETHER = 200  # each may have a payload of 256 KB
 
 
@@ -111,7 +111,7 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     if state == "unindexed" and caller(request).owner is not None:
         raise Refused(422, "to find those, all are compared with the index: whoever operates the service may ask", "state")
     failing = query.one_of("failing", ("true", "false")) == "true"
-    left, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    left, after = query.number("limit", 100, MAX_LISTED), query.text("after")
     tickler = service_of(request).tickler
     items: list[msgspec.Raw] = []
     size = 0
@@ -123,7 +123,7 @@ async def list_schedules(request: Asked) -> Response[bytes]:
         for stored in page.items:
             item = msgspec.Raw(encode_stored(stored, health_to_json(health[stored.id])))
             size += len(item)
-            if items and size > MOST_PAGE_BYTES:
+            if items and size > MAX_PAGE_BYTES:
                 return answered({"items": items, "next": after})
             items.append(item)
             after = cursor_after(stored.id)
@@ -162,7 +162,7 @@ async def trigger_schedule(request: Asked) -> Response[bytes]:
 async def preview_schedule(request: Asked) -> Response[bytes]:
     """Its next instants, in its own zone."""
     query = Query(request, "n", "after")
-    count, after = query.number("n", 10, MOST_PREVIEWED), query.instant("after")
+    count, after = query.number("n", 10, MAX_PREVIEWED), query.instant("after")
     stored = await schedule_at(request)
     start = service_of(request).tickler.now_ms() if after is None else after
     if stored.starts_at is not None:
@@ -180,7 +180,7 @@ async def preview(request: Asked) -> Response[bytes]:
     when = parse_when(text, tz=query.text("tz"))
     after = query.instant("after")
     now_ms = service_of(request).tickler.now_ms()
-    count, start = query.number("n", 10, MOST_PREVIEWED), now_ms if after is None else after
+    count, start = query.number("n", 10, MAX_PREVIEWED), now_ms if after is None else after
     target = query.text("target")
     if target is not None and "write" not in caller(request).scopes:  # warnings tell which networks workers reach
         raise Refused(403, "only a token with the scope 'write' is told about targets: leave target out", "target")
@@ -201,7 +201,7 @@ async def fires_of_schedule(request: Asked) -> Response[bytes]:
     """What happened to its fires, the latest first; it outlives the schedule."""
     query = Query(request, "limit", "after")
     owner, key = place(request)
-    limit, after = query.number("limit", 100, MOST_LISTED), query.text("after")
+    limit, after = query.number("limit", 100, MAX_LISTED), query.text("after")
     return answered(history_seen(request, await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after)))
 
 

@@ -19,14 +19,14 @@ from tickler.server.event_stream import events_of
 from tickler.server.json_body import answered, empty_body
 from tickler.server.openapi.document import document
 from tickler.server.problems import Refused
-from tickler.server.query_params import MOST_LISTED, Query
+from tickler.server.query_params import MAX_LISTED, Query
 from tickler.server.stats import Stats, stats
 
 READY_S = 5.0
 READ_AGAIN_S = 1.0
 PULSE_S = 2.0
 FRESH = 0.9  # of a pulse: numbers so young serve whoever else watches, and never the same watcher twice
-MOST_BUDGET_MS = 300_000
+MAX_BUDGET_MS = 300_000
 
 
 @route("/v1/tick", http_method=[HttpMethod.GET, HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
@@ -35,7 +35,7 @@ async def tick(request: Asked) -> Response[bytes]:
     query = Query(request, "budget_ms")
     if request.method == "POST":
         await empty_body(request)
-    summary = await service_of(request).tickler.tick(query.number("budget_ms", 50_000, MOST_BUDGET_MS))
+    summary = await service_of(request).tickler.tick(query.number("budget_ms", 50_000, MAX_BUDGET_MS))
     return answered(summary)
 
 
@@ -77,7 +77,7 @@ async def list_deeds(request: Asked) -> Response[bytes]:
         owner = visible_owner(request, query.text("owner"))
     except Nothing:
         return answered({"items": [], "next": None})
-    limit = query.number("limit", 100, MOST_LISTED)
+    limit = query.number("limit", 100, MAX_LISTED)
     return answered(await service_of(request).tickler.audit.list(owner=owner, limit=limit, after=query.text("after")))
 
 

@@ -28,9 +28,9 @@ from tickler.server.middleware.sessions import Sessions
 from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
 from tickler.server.settings import ServerSettings
 
-MOST_REQUESTS = 1_000  # at once; more are told to come back
-MOST_OF_ONE = 100  # of those, with one token, or without any
-MOST_STREAMS = 10  # of those, that never end, of one browser or program
+MAX_REQUESTS = 1_000  # at once; more are told to come back
+MAX_REQUESTS_OF_CALLER = 100  # of those, with one token, or without any
+MAX_STREAMS = 10  # of those, that never end, of one browser or program
 MAX_OF_ADDRESS = 50  # of those without a token, from one address
 MAX_SIGN_INS = 100  # beside those: their bodies are read before anybody knows who sends them
 MAX_ADDRESS_SIGN_INS = 10
@@ -38,9 +38,9 @@ MAX_IMPORTS = 1  # with one token
 MAX_HELD_BYTES = 8 * 1024 * 1024  # of the bodies of requests with one token
 MAX_SIGN_IN_BYTES = 16_384
 SIGN_IN_TIMEOUT_S = 5.0
-MOST_QUERY_BYTES = 8_192
-MOST_PATH_BYTES = 8_192
-MOST_HEADER_BYTES = 32_768
+MAX_QUERY_BYTES = 8_192
+MAX_PATH_BYTES = 8_192
+MAX_HEADER_BYTES = 32_768
 STREAMED = "/v1/schedules:import"  # as long as it likes, as long as something comes
 LIVE = "/v1/live"  # which never ends
 TICK = "/v1/tick"  # the one GET that does something: no HEAD, and none that another site makes a browser send
@@ -99,7 +99,7 @@ class Door:
         if scope["path"].startswith(PROBES):
             await self._pass(scope, receive, send)
             return
-        if self._inside >= min(MOST_REQUESTS, self._most_requests):
+        if self._inside >= min(MAX_REQUESTS, self._most_requests):
             await _refuse(_Outgoing(send, scope), Refused(503, "too much is asked at once: come back in a moment"))
             return
         self._inside += 1
@@ -154,11 +154,11 @@ class Door:
                 limits.enter_context(self._room.take("signing in", MAX_SIGN_INS, "sign-ins"))
             else:
                 limits.enter_context(self._room.take(f"from {address}", MAX_OF_ADDRESS, "requests from one address"))
-                limits.enter_context(self._room.take("", MOST_OF_ONE, "requests without a token"))
+                limits.enter_context(self._room.take("", MAX_REQUESTS_OF_CALLER, "requests without a token"))
             return None
-        limits.enter_context(self._room.take(who.token_id, MOST_OF_ONE, "requests"))
+        limits.enter_context(self._room.take(who.token_id, MAX_REQUESTS_OF_CALLER, "requests"))
         if path == LIVE:
-            limits.enter_context(self._streams.take(who.asking, MOST_STREAMS, "streams"))
+            limits.enter_context(self._streams.take(who.asking, MAX_STREAMS, "streams"))
         if path == STREAMED:
             limits.enter_context(self._imports.take(who.token_id, MAX_IMPORTS, "import with one token"))
         return limits.enter_context(self._bytes.hold(who.token_id, MAX_HELD_BYTES))
@@ -256,12 +256,12 @@ def _check_once(scope: Any) -> None:
 
 
 def _check_lengths(scope: Any) -> None:
-    if len(scope["query_string"]) > MOST_QUERY_BYTES:
-        raise Refused(414, f"the query is longer than {MOST_QUERY_BYTES} bytes: send less in it")
-    if len(scope.get("raw_path", b"")) > MOST_PATH_BYTES:
-        raise Refused(414, f"the path is longer than {MOST_PATH_BYTES} bytes: nothing has such a name")
-    if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MOST_HEADER_BYTES:
-        raise Refused(431, f"the headers are longer than {MOST_HEADER_BYTES} bytes: send less in them")
+    if len(scope["query_string"]) > MAX_QUERY_BYTES:
+        raise Refused(414, f"the query is longer than {MAX_QUERY_BYTES} bytes: send less in it")
+    if len(scope.get("raw_path", b"")) > MAX_PATH_BYTES:
+        raise Refused(414, f"the path is longer than {MAX_PATH_BYTES} bytes: nothing has such a name")
+    if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+        raise Refused(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes: send less in them")
 
 
 def _path(raw: bytes) -> str:

@@ -21,10 +21,10 @@ from tickler.server.middleware.caller import ADMITTED, NOBODY, who_of
 from tickler.server.problems import Refused
 
 KIND = "idempotency"
-KEPT_MS = 24 * 3_600_000
+ANSWER_RETENTION_MS = 24 * 3_600_000
 RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
 EXTEND_S = 200.0  # until then they say again that they are not
-LARGEST_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
+MAX_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
 KEPT_HEADERS = (b"content-type", b"content-length", b"etag", b"tickler-removed")
 
 _KEY = re.compile(r"[!-~]{1,200}")
@@ -163,11 +163,11 @@ async def _keep(held: _Held, running: _Kept, answer: _Answer, *, is_admitted: bo
         request=running.request,
         status=answer.status,
         headers=answer.headers,
-        body=base64.b64encode(body).decode() if len(body) <= LARGEST_ANSWER_BYTES else None,
+        body=base64.b64encode(body).decode() if len(body) <= MAX_ANSWER_BYTES else None,
     )
     try:
         is_over = answer.status < 500 and answer.status != 409 and is_admitted
-        await (held.put(done, KEPT_MS) if is_over else held.put(running, 0))
+        await (held.put(done, ANSWER_RETENTION_MS) if is_over else held.put(running, 0))
     except TicklerError as error:  # it was done, which whoever asked has to know
         log.warning("what was done under an idempotency key could not be remembered: %s", error)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tickler.server.problems import Refused
 
-MOST_CALLERS = 10_000
+MAX_CALLERS = 10_000
 MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 
 
@@ -25,7 +25,7 @@ class Rates:
         now = self._clock_s()
         left, at = self._buckets.get(caller, (self._most, now))
         left = min(left + (now - at) * self._per_second, self._most)
-        if caller not in self._buckets and len(self._buckets) >= MOST_CALLERS:
+        if caller not in self._buckets and len(self._buckets) >= MAX_CALLERS:
             self._buckets.clear()  # all that is forgotten is who was fast
         if left < 1:
             self._buckets[caller] = (left, now)

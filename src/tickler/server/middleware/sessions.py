@@ -24,7 +24,7 @@ COOKIE = "tickler_session"
 LASTS_S = 12 * 3600
 KIND = "server"
 REMEMBERED_MS = 2_500  # so long a session that was signed out elsewhere may still be taken; a stream looks every two seconds
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 
 _VALUE = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{32})\.(\d{1,12})\.([0-9a-f]{64})")
 
@@ -94,7 +94,7 @@ class Sessions:
         return hmac.compare_digest((await self.form_token(asking)).encode(), text.encode())
 
     def _remember(self, session: Session, goes_on: bool) -> None:
-        if len(self._known) >= MOST_REMEMBERED:
+        if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[session.id] = (self._clock.now_ms() + REMEMBERED_MS, goes_on)
 

@@ -21,10 +21,8 @@ from tickler.server.settings import ServerSettings
 HEAD_S = 10.0  # for the head of a request to arrive in
 LINGER_S = 2.0  # for what is refused to be sent to its end
 STALLED_S = 30.0  # for somebody to go on reading what they asked for
-MOST_HEAD_BYTES = 65_536
-MOST_LEFT_OVER_BYTES = (
-    64 * 1024 * 1024
-)  # of a body that was answered before it was there: thrown away, so that the answer is read
+MAX_HEAD_BYTES = 65_536
+MAX_LEFT_OVER_BYTES = 64 * 1024 * 1024  # of a body that was answered before it was there: thrown away, so that the answer is read
 GOODBYE_S = 2  # for answers that are on their way when it stops
 QUEUED_CONNECTIONS = 2_048  # that the system holds until they are accepted
 
@@ -88,7 +86,7 @@ class _Bounded(_Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         if self._refused:
-            if self._received > MOST_LEFT_OVER_BYTES:
+            if self._received > MAX_LEFT_OVER_BYTES:
                 self.transport.abort()
             return
         super().data_received(data)
@@ -101,8 +99,8 @@ class _Bounded(_Protocol):
         self._await_head()
         self._head_bytes += len(data)
         is_left_over = self.cycle is not None and self.cycle.more_body
-        if self._head_bytes > (MOST_LEFT_OVER_BYTES if is_left_over else MOST_HEAD_BYTES):
-            self._refuse(431, f"the head of the request is longer than {MOST_HEAD_BYTES} bytes: send less in it")
+        if self._head_bytes > (MAX_LEFT_OVER_BYTES if is_left_over else MAX_HEAD_BYTES):
+            self._refuse(431, f"the head of the request is longer than {MAX_HEAD_BYTES} bytes: send less in it")
 
     def pause_writing(self) -> None:
         super().pause_writing()

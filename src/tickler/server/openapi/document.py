@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
-from tickler.fires.fires import LONGEST_FIRE_ID
+from tickler.fires.fires import MAX_FIRE_ID_LENGTH
 from tickler.model.fire import FireState
 from tickler.model.policy import default_fields
 from tickler.model.schedule import State
@@ -93,7 +93,7 @@ _PROBLEMS = {
     431: "the headers are too long",
     503: "the store does not answer",
 }
-_IN_PATH = {"owner": _TEXT, "key": _TEXT, "fire_id": {**_TEXT, "maxLength": LONGEST_FIRE_ID}}
+_IN_PATH = {"owner": _TEXT, "key": _TEXT, "fire_id": {**_TEXT, "maxLength": MAX_FIRE_ID_LENGTH}}
 _OPEN = ("/health/live", "/health/ready")
 _REMOVED = {
     "schema": {"type": "string"},

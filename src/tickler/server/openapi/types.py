@@ -10,11 +10,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tickler.clock import EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS
 from tickler.model.fire import Happened
-from tickler.model.policy import LONGEST, MOST_ATTEMPTS, MOST_CATCHUP, MOST_DELAYS, Delivery, Missed, Overlap
+from tickler.model.policy import MAX_ATTEMPTS, MAX_CATCHUP, MAX_DELAYS, MAX_DURATION, Delivery, Missed, Overlap
 from tickler.model.schedule import State
-from tickler.model.target import HEADER_NAME, LAMBDA_ARN, LONGEST_HANDLER, LONGEST_URL, MOST_HEADERS, SQS_ARN
+from tickler.model.target import HEADER_NAME, LAMBDA_ARN, MAX_HANDLER_LENGTH, MAX_HEADERS, MAX_URL_LENGTH, SQS_ARN
 
-_LONGEST_S = LONGEST // timedelta(seconds=1)
+_MAX_DURATION_S = MAX_DURATION // timedelta(seconds=1)
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 EARLIEST_MS, LATEST_MS = EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS - 1
 INSTANT_TEXT = {"format": "date-time", "pattern": "^(197[4-9]|19[89][0-9]|[2-4][0-9]{3}|50[0-9]{2}|51[0-2][0-9]|513[0-7])-"}
@@ -34,12 +34,12 @@ _Name = Annotated[str, Meta(min_length=1, max_length=512, pattern=_PRINTABLE)]
 _Zone = Annotated[
     str, Meta(description="such as Europe/Paris; UTC where none is given", extra_json_schema={"format": "time-zone"})
 ]
-_Url = Annotated[str, Meta(max_length=LONGEST_URL, extra_json_schema={"format": "uri"})]
-_Seconds = Annotated[float, Meta(ge=0, le=_LONGEST_S)]
+_Url = Annotated[str, Meta(max_length=MAX_URL_LENGTH, extra_json_schema={"format": "uri"})]
+_Seconds = Annotated[float, Meta(ge=0, le=_MAX_DURATION_S)]
 _Warnings = Annotated[list[str], Meta(description="why a worker with the settings of the service would not deliver it")]
 _Ms = Annotated[int, Meta(description="milliseconds since the epoch, UTC")]
 _HeaderValue = Annotated[str, Meta(pattern="^[\\t -~]*$")]
-_HEADERS = Meta(max_length=MOST_HEADERS, extra_json_schema={"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}})
+_HEADERS = Meta(max_length=MAX_HEADERS, extra_json_schema={"propertyNames": {"pattern": f"^{HEADER_NAME.pattern}$"}})
 _Headers = Annotated[dict[str, _HeaderValue], _HEADERS]
 _PatchedHeaders = Annotated[dict[str, _HeaderValue | None], _HEADERS]
 _Secret = Annotated[
@@ -63,10 +63,10 @@ class PolicyBody(msgspec.Struct, forbid_unknown_fields=True):
     overlap: Overlap | UnsetType = UNSET
     spread: _Seconds | UnsetType = UNSET
     grace: _Seconds | UnsetType = UNSET
-    max_catchup: Annotated[int, Meta(ge=1, le=MOST_CATCHUP)] | UnsetType = UNSET
-    attempts: Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)] | UnsetType = UNSET
-    timeout: Annotated[float, Meta(ge=1e-6, le=_LONGEST_S)] | UnsetType = UNSET
-    backoff: Annotated[list[_Seconds], Meta(min_length=1, max_length=MOST_DELAYS)] | UnsetType = UNSET
+    max_catchup: Annotated[int, Meta(ge=1, le=MAX_CATCHUP)] | UnsetType = UNSET
+    attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)] | UnsetType = UNSET
+    timeout: Annotated[float, Meta(ge=1e-6, le=_MAX_DURATION_S)] | UnsetType = UNSET
+    backoff: Annotated[list[_Seconds], Meta(min_length=1, max_length=MAX_DELAYS)] | UnsetType = UNSET
 
 
 class HttpTargetBody(msgspec.Struct, tag="http", tag_field="type", forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ class HttpTargetBody(msgspec.Struct, tag="http", tag_field="type", forbid_unknow
 class PythonTargetBody(msgspec.Struct, tag="python", tag_field="type", forbid_unknown_fields=True):
     """A handler that the workers have registered, by its name; `echo` is built in."""
 
-    handler: Annotated[str, Meta(min_length=1, max_length=LONGEST_HANDLER, pattern=_PRINTABLE)]
+    handler: Annotated[str, Meta(min_length=1, max_length=MAX_HANDLER_LENGTH, pattern=_PRINTABLE)]
 
 
 class SqsTargetBody(msgspec.Struct, tag="sqs", tag_field="type", forbid_unknown_fields=True):
@@ -148,10 +148,10 @@ class PolicyPatch(msgspec.Struct, forbid_unknown_fields=True):
     overlap: Overlap | UnsetType | None = UNSET
     spread: _Seconds | UnsetType | None = UNSET
     grace: _Seconds | UnsetType | None = UNSET
-    max_catchup: Annotated[int, Meta(ge=1, le=MOST_CATCHUP)] | UnsetType | None = UNSET
-    attempts: Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)] | UnsetType | None = UNSET
-    timeout: Annotated[float, Meta(ge=1e-6, le=_LONGEST_S)] | UnsetType | None = UNSET
-    backoff: Annotated[list[_Seconds], Meta(min_length=1, max_length=MOST_DELAYS)] | UnsetType | None = UNSET
+    max_catchup: Annotated[int, Meta(ge=1, le=MAX_CATCHUP)] | UnsetType | None = UNSET
+    attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)] | UnsetType | None = UNSET
+    timeout: Annotated[float, Meta(ge=1e-6, le=_MAX_DURATION_S)] | UnsetType | None = UNSET
+    backoff: Annotated[list[_Seconds], Meta(min_length=1, max_length=MAX_DELAYS)] | UnsetType | None = UNSET
 
 
 class TargetPatch(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from tickler.errors import FireNotFound
 from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Fire
 from tickler.server.audit_log import note
-from tickler.server.bulk_retry import MOST_RETRIED, retry_dead
+from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
 from tickler.server.context import Asked, caller, service_of
 from tickler.server.pages.rendering import ask_first, form_of, inside, link, page, see
 from tickler.server.response_redaction import fires_seen
@@ -35,7 +35,7 @@ async def failed(request: Asked) -> Response[str]:
 async def ask(request: Asked) -> Response[str]:
     """What will happen, before it does."""
     owner, key = _of(request, request.query_params)
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MOST_RETRIED)
+    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request,

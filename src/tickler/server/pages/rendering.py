@@ -26,7 +26,7 @@ from tickler.version import VERSION
 from tickler.when import When
 from tickler.when.zones import load_zone
 
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 MAX_NAV_COUNT = 99  # dead fires that the navigation counts
 
 NAV = (("now", "/", "Now"), ("forecast", "/forecast", "Forecast"), ("schedules", "/schedules", "Schedules"),
@@ -97,7 +97,7 @@ async def form_of(request: Asked) -> dict[str, str]:
         raise Refused(415, "this takes a form of the page: use the API under /v1 instead")
     try:
         text = (await request.body()).decode()
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:
         raise Refused(400, "the form does not read: open the page again") from None
     fields = dict(pairs)

@@ -12,7 +12,7 @@ from tickler.model.fire import Entry, Fire
 LEFT, RIGHT = 130, 985
 LANES = {"delivered": 26, "late": 26, "failed": 62, "skipped": 98, "other": 98}
 LATE_MS = 5_000
-LEAST_MS = 60_000
+MIN_MS = 60_000
 STEPS_S = (10, 30, 60, 300, 900, 3_600, 14_400, 43_200, 86_400, 259_200, 604_800, 2_592_000, 7_862_400)
 
 
@@ -50,7 +50,7 @@ def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int, pause
     if not instants:
         return None
     last = max(*instants, now_ms)
-    first = min(*instants, last - LEAST_MS)
+    first = min(*instants, last - MIN_MS)
     length = last - first
     first -= length // 40
     scale = (RIGHT - LEFT) / (length * 1.05)

@@ -15,7 +15,7 @@ from tickler.stores.dynamodb import schema
 from tickler.stores.dynamodb.fires.fire_store import DynamodbFires
 from tickler.stores.dynamodb.index.index_store import DynamodbIndex
 from tickler.stores.dynamodb.index.user_table import DueItem, DynamoIndex
-from tickler.stores.dynamodb.layout import LONGEST_NAME_BYTES
+from tickler.stores.dynamodb.layout import MAX_NAME_BYTES
 from tickler.stores.dynamodb.maintenance import reshard as moves
 from tickler.stores.dynamodb.maintenance import templates
 from tickler.stores.dynamodb.maintenance.contents import contents
@@ -38,7 +38,7 @@ class DynamodbStore:
         order="within-call",
         atomic="each",
         makes_tables=False,
-        longest_name_bytes=LONGEST_NAME_BYTES,
+        longest_name_bytes=MAX_NAME_BYTES,
         clock_ms=1000,
         prunes_itself=True,
         poll_ms=5000,
@@ -161,6 +161,6 @@ def _shards(url: StoreUrl) -> int | None:
     text = url.parameters.get("shards")
     if text is None:
         return None
-    if not text.isdecimal() or not 1 <= int(text) <= schema.MOST_SHARDS:
-        raise InvalidInput(f"{url.text}: shards={text!r} is not a whole number from 1 to {schema.MOST_SHARDS}")
+    if not text.isdecimal() or not 1 <= int(text) <= schema.MAX_SHARDS:
+        raise InvalidInput(f"{url.text}: shards={text!r} is not a whole number from 1 to {schema.MAX_SHARDS}")
     return int(text)

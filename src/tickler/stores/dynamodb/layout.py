@@ -41,13 +41,13 @@ SETTINGS_KEY: Item = {"pk": {"S": "tickler"}, "sk": {"S": "settings"}}
 EXPIRES = "expires"
 BUCKETS = 4  # of each list: puts and deletes write there, claims do not
 
-MOST_HEAD_BYTES = 1024
+MAX_HEAD_BYTES = 1024
 CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
 FIRE_BYTES = 184  # what an open fire adds to it, for a worker's name of 40 bytes with a lease token, and without a reason
 INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for an open fire with all that there may be to say
-LONGEST_SORT_KEY_BYTES = 1024
-MOST_BODY_BYTES = 400 * 1024
-LONGEST_NAME_BYTES = 160  # owner and key of this length fit into any head
+MAX_SORT_KEY_BYTES = 1024
+MAX_BODY_BYTES = 400 * 1024
+MAX_NAME_BYTES = 160  # owner and key of this length fit into any head
 
 _SEPARATOR = "\t"  # sorts before all that a name may have in it
 _IN_INDEX = ("next_fire_at", "due_shard")
@@ -94,7 +94,7 @@ def head_sort(id: Id) -> str:
 
 def can_exist(id: Id) -> bool:
     """Whether there could be a head for it: DynamoDB takes no longer sort key."""
-    return len(head_sort(id).encode()) <= LONGEST_SORT_KEY_BYTES
+    return len(head_sort(id).encode()) <= MAX_SORT_KEY_BYTES
 
 
 def owners_heads(owner: str) -> str:
@@ -314,7 +314,7 @@ def body_bytes(item: Mapping[str, Attribute]) -> int:
     kept = item.get("has_target")
     if kept is not None and "N" in kept:
         return int(kept["N"])
-    return MOST_BODY_BYTES if kept is not None or "body_revision" in item else 0
+    return MAX_BODY_BYTES if kept is not None or "body_revision" in item else 0
 
 
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
@@ -338,7 +338,7 @@ def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
 def check_head(head: Item, room: int) -> None:
     """A head that is larger would cost every claim more; `InvalidSchedule` says what to shorten."""
     size = size_of(head) + room
-    if size <= MOST_HEAD_BYTES:
+    if size <= MAX_HEAD_BYTES:
         return
     parts = {"owner": len(head["pk"]["S"].encode()) * 2, "key": len(id_of(head).key.encode())}
     parts |= {
@@ -347,12 +347,12 @@ def check_head(head: Item, room: int) -> None:
     longest = max(parts, key=lambda name: parts[name])
     raise InvalidSchedule(
         longest,
-        f"makes what a claim has to write {size} bytes long, and on DynamoDB {MOST_HEAD_BYTES} are allowed: shorten it "
+        f"makes what a claim has to write {size} bytes long, and on DynamoDB {MAX_HEAD_BYTES} are allowed: shorten it "
         f"(owner counts twice; {', '.join(f'{name} {length}' for name, length in parts.items())})",
     )
 
 
 def check_body(body: Item) -> None:
     size = size_of(body)
-    if size > MOST_BODY_BYTES:
-        raise InvalidSchedule("payload", f"makes an item of {size} bytes: DynamoDB keeps {MOST_BODY_BYTES}; store a reference")
+    if size > MAX_BODY_BYTES:
+        raise InvalidSchedule("payload", f"makes an item of {size} bytes: DynamoDB keeps {MAX_BODY_BYTES}; store a reference")

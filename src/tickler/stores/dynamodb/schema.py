@@ -16,10 +16,10 @@ from tickler.stores.dynamodb.settings import Settings
 NEWEST = 2
 FIRST_MIGRATION = "0001_table"
 DEFAULT_SHARDS = 16
-MOST_SHARDS = 1024
+MAX_SHARDS = 1024
 TTL = "ttl"
 POLL_S = 0.5
-PATIENCE_S = 600.0
+TABLE_TIMEOUT_S = 600.0
 
 KEY_TYPES = {
     "pk": "S",
@@ -142,7 +142,7 @@ def _check_projection(label: str, index: str, projection: dict[str, Any]) -> Non
 async def until_active(client: Client, table: str) -> dict[str, Any]:
     """Wait until the table and its indexes are there to be used."""
     waited = 0.0
-    while waited < PATIENCE_S:
+    while waited < TABLE_TIMEOUT_S:
         description = await describe(client, table)
         if description is not None:
             states = [
@@ -153,7 +153,9 @@ async def until_active(client: Client, table: str) -> dict[str, Any]:
                 return description
         await asyncio.sleep(POLL_S)
         waited += POLL_S
-    raise StoreUnavailable(f"the table {table} was not ready after {PATIENCE_S:g} s: look at it in the console, and try again")
+    raise StoreUnavailable(
+        f"the table {table} was not ready after {TABLE_TIMEOUT_S:g} s: look at it in the console, and try again"
+    )
 
 
 async def _add_index(client: Client, table: str, index: str) -> None:

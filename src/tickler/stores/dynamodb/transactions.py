@@ -13,7 +13,7 @@ from tickler.dynamo.failures import worth_another_try
 from tickler.errors import StoreUnavailable
 from tickler.stores.dynamodb.table import LOST, TRIES, Table
 
-MOST_TOGETHER = 100
+MAX_TRANSACTION_ITEMS = 100
 
 
 class Insert(NamedTuple):

@@ -2,8 +2,8 @@
 import { show } from "./page.js";
 import { follow } from "./stream.js";
 
-const MOST_LISTED = 12;
-const MOST_FAILED = Number(document.querySelector("nav").dataset.maxCount); // that the navigation counts
+const MAX_LISTED = 12;
+const MAX_FAILED = Number(document.querySelector("nav").dataset.maxCount); // that the navigation counts
 const SHOWN_MS = 60_000;
 const fires = [];
 const list = document.getElementById("fires");
@@ -62,7 +62,7 @@ function showFailed(number) {
     place = Object.assign(document.createElement("span"), { className: "count" });
     link.append(" ", place);
   }
-  place.textContent = number > MOST_FAILED ? `${MOST_FAILED}+` : number;
+  place.textContent = number > MAX_FAILED ? `${MAX_FAILED}+` : number;
 }
 
 function ago(ms) {
@@ -137,7 +137,7 @@ function showFire(fire) {
   item.dataset.at = fire.at;
   // What took longer is told of later: by when they began, the latest first.
   list.insertBefore(item, [...list.children].find((other) => Number(other.dataset.at) <= fire.at) ?? null);
-  while (list.children.length > MOST_LISTED) list.lastElementChild.remove();
+  while (list.children.length > MAX_LISTED) list.lastElementChild.remove();
 }
 
 function draw() {

@@ -6,7 +6,7 @@ const EVERY_MS = 1_000; // at most
 const USED = "a[href], button, summary, input:not([type=hidden]), .scroll";
 const { owner, key } = document.querySelector("[data-schedule]").dataset;
 const news = document.getElementById("news");
-const MOST_LOOKS = 3; // a fire is told of before its history is written
+const MAX_LOOKS = 3; // a fire is told of before its history is written
 const SAID_MS = 60_000;
 let readAt = Date.now();
 let looks = 0;
@@ -52,7 +52,7 @@ async function refresh() {
 }
 
 async function soon(fire = null) {
-  looks = MOST_LOOKS;
+  looks = MAX_LOOKS;
   awaited = fire;
   if (isBusy) return;
   isBusy = true;
@@ -60,7 +60,7 @@ async function soon(fire = null) {
     looks -= 1;
     await refresh().catch(() => {});
     await new Promise((done) => setTimeout(done, EVERY_MS));
-    if (looks < MOST_LOOKS && (!awaited || isShown(awaited))) looks = 0;
+    if (looks < MAX_LOOKS && (!awaited || isShown(awaited))) looks = 0;
   }
   isBusy = false;
 }

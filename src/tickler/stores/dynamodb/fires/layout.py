@@ -27,7 +27,7 @@ from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 FIRES = "fires#"
 BUCKETS = 16  # of each list: a person's id is looked for in one of them
-LONGEST_REASON_BYTES = 80  # on a head, which has to stay small; the history has all of it
+MAX_REASON_BYTES = 80  # on a head, which has to stay small; the history has all of it
 
 # Of an open fire. Beside them is `lease`, a token by which whoever changed it last knows his own writing.
 OF_FIRE = ("fire_nominal", "fire_id", "fire_attempt", "fire_opened", "fire_worker", "fire_reason", "deliver_after", "open_shard")
@@ -109,7 +109,7 @@ def own_item(fire: Fire, home: str, shards: int) -> Item:
 
 
 def shortened(reason: str) -> str:
-    return reason.encode()[:LONGEST_REASON_BYTES].decode(errors="ignore")
+    return reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
 
 
 def fire_of(item: Mapping[str, Attribute]) -> Fire | None:

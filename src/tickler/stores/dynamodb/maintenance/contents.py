@@ -31,7 +31,7 @@ from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, 
 
 T = TypeVar("T")
 
-MOST_PAGES = 20  # that are looked at before somebody hears of it, where little is found
+MAX_PAGES = 20  # that are looked at before somebody hears of it, where little is found
 FIRES_TOGETHER = 90  # of one schedule, beside its head
 
 Place = dict[str, dict[str, str]]  # the last item that was looked at
@@ -68,7 +68,7 @@ class DynamodbPart(Generic[T]):
             found += page["Items"]
             last = page.get("LastEvaluatedKey")
             looked_at += 1
-            if len(found) >= limit or looked_at == MOST_PAGES:
+            if len(found) >= limit or looked_at == MAX_PAGES:
                 break
         return await kind.read(self._table, found), None if last is None else walk_cursor(last)
 

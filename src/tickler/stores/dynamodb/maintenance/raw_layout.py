@@ -15,7 +15,7 @@ from tickler.stores.dynamodb.fires.layout import LEASE, OF_FIRE, OWED
 from tickler.stores.dynamodb.layout import number, text
 
 OF_FIRES = frozenset({*OF_FIRE, *OWED, LEASE})  # what a head has of what is owed, which stays
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 
 def read_raw(head: Mapping[str, Attribute], body: bytes) -> RawSchedule | None:
@@ -89,7 +89,7 @@ def _stands(raw: RawSchedule, home: str, shards: int) -> Item:
         listed_as = raw.standing
         attributes["aside"] = text(raw.standing)
     if raw.standing == "unreadable":
-        attributes |= {"was_due_at": number(raw.next_fire_at or 0), "reason": text((raw.reason or "")[:LONGEST_REASON])}
+        attributes |= {"was_due_at": number(raw.next_fire_at or 0), "reason": text((raw.reason or "")[:MAX_REASON_LENGTH])}
     if raw.ends_at is not None:
         attributes["ends_at"] = number(raw.ends_at)
     if raw.offset_ms:

@@ -12,7 +12,7 @@ from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import fire_of, is_fire, open_shard
 from tickler.stores.dynamodb.layout import SETTINGS_KEY, number, text
-from tickler.stores.dynamodb.schema import MOST_SHARDS
+from tickler.stores.dynamodb.schema import MAX_SHARDS
 from tickler.stores.dynamodb.settings import Settings, read_settings
 from tickler.stores.dynamodb.table import Table, settled
 
@@ -30,8 +30,8 @@ async def raise_shards(table: Table, shards: int, say: Say) -> None:
         raise InvalidInput(
             f"{table.label} has {settings.read_shards} shards, and only more are possible: rows may sleep in any one for years"
         )
-    if shards > MOST_SHARDS:
-        raise InvalidInput(f"shards: {shards} are too many, every claim asks each of them: {MOST_SHARDS} are allowed")
+    if shards > MAX_SHARDS:
+        raise InvalidInput(f"shards: {shards} are too many, every claim asks each of them: {MAX_SHARDS} are allowed")
     if shards == settings.write_shards:
         say(f"{table.label} has {shards} shards already")
         return

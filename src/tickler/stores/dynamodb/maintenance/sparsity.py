@@ -8,9 +8,9 @@ import msgspec
 
 from tickler.dynamo import Item
 
-MOST_SHARE = 0.3
+MAX_SHARE = 0.3
 FEW_ITEMS = 1_000  # with fewer, nothing is saved by leaving some out
-MOST_STATUSES = 1_100  # a DynamoIndex has up to 1,024 shards of what is active
+MAX_STATUSES = 1_100  # a DynamoIndex has up to 1,024 shards of what is active
 
 
 class Sparsity(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Sparsity(msgspec.Struct, frozen=True):
 
     @property
     def is_sparse(self) -> bool:
-        return self.items < FEW_ITEMS or self.share <= MOST_SHARE
+        return self.items < FEW_ITEMS or self.share <= MAX_SHARE
 
 
 class Tally:
@@ -46,13 +46,13 @@ class Tally:
             self.indexed += 1
             if len(self._statuses) < 2 and status not in self._statuses:
                 self.example = item
-            if len(self._statuses) <= MOST_STATUSES:
+            if len(self._statuses) <= MAX_STATUSES:
                 self._statuses.add(status)
 
     def reason(self, items: int) -> str | None:
         """Why it is no sparse index, though it seems to be one of what is due: one with a few statuses, or shards of one."""
         sparsity = Sparsity(self.index, items, self.indexed)
-        if sparsity.is_sparse or len(self._statuses) > min(MOST_STATUSES, self.indexed // 10):
+        if sparsity.is_sparse or len(self._statuses) > min(MAX_STATUSES, self.indexed // 10):
             return None
         return (
             f"is on {sparsity.share:.0%} of all {items:,} items: if {self.index} is the index of a DynamoIndex, it is not sparse"

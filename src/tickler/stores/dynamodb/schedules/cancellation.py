@@ -10,9 +10,9 @@ from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire
 from tickler.stores.dynamodb.fires.transaction import own_fires
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.dynamodb.transactions import MOST_TOGETHER, Delete, Write, write_together
+from tickler.stores.dynamodb.transactions import MAX_TRANSACTION_ITEMS, Delete, Write, write_together
 
-MOST_WITH_HEAD = (MOST_TOGETHER - 3) // 2  # beside the head, its body and the fire on it; each takes two writes
+MAX_WITH_HEAD = (MAX_TRANSACTION_ITEMS - 3) // 2  # beside the head, its body and the fire on it; each takes two writes
 
 
 def unchanged(head: Item) -> Condition:
@@ -33,8 +33,8 @@ async def cancellations(table: Table, removal: Removal, head: Item) -> list[Writ
     if "spilled" not in head and "dead" not in head:
         return writes
     fires = await own_fires(table, removal.id, None)
-    while len(fires) > MOST_WITH_HEAD:
-        some, fires = fires[:MOST_WITH_HEAD], fires[MOST_WITH_HEAD:]
+    while len(fires) > MAX_WITH_HEAD:
+        some, fires = fires[:MAX_WITH_HEAD], fires[MAX_WITH_HEAD:]
         if await write_together(table, _cancelled(some, removal)):
             fires = await own_fires(table, removal.id, None)  # one of them was settled meanwhile
     return [*writes, *_cancelled(fires, removal)]
