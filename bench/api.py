@@ -61,7 +61,7 @@ async def _throughput(store: str, url: str, folder: Path) -> list[Result]:
     put.write_text(script.replace("METHOD", "PUT").replace("BODY", BODY))
     get.write_text(script.replace("METHOD", "GET").replace("BODY", "nil"))
     async with connect(url) as tickler:
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"user-{n}", key="digest", when="0 9 * * tue", target="https://example.org/hook") for n in range(KEYS)
         )
     async with _serving("nothing") as empty, _serving(url) as ours:
@@ -90,7 +90,7 @@ def _wrk(address: str, script: Path) -> Callable[[], Awaitable[float]]:
 async def _pages(url: str) -> list[Result]:
     async with connect(url) as tickler:
         whens = expressions(3_000)
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"user-{n % 7_000:05}", key=f"digest-{n}", when=whens[n % 3_000], target="https://example.org/hook")
             for n in range(SCHEDULES)
         )

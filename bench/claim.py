@@ -65,7 +65,7 @@ async def _load(urls: list[str]) -> None:
     rows = due_rows(ROWS)
     for url in urls:
         async with connect(url) as tickler:
-            await tickler.index.index.upsert_many(rows)
+            await tickler.index.upsert_many(rows)
 
 
 async def _compare(store: str, batch: int, ours: Claim, raw: Claim) -> Result:
@@ -94,7 +94,7 @@ async def _compare(store: str, batch: int, ours: Claim, raw: Claim) -> Result:
 
 def _ours(tickler: Tickler) -> Claim:
     async def claim(now_ms: int, limit: int) -> int:
-        return len(await tickler.index.index.claim_due(now_ms, limit))
+        return len(await tickler.index.claim_due(now_ms, limit))
 
     return claim
 

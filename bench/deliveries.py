@@ -60,7 +60,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 async def _deliveries(store: str, kind: str, url: str, sink: SinkProcess) -> Result:
     clock = ManualClock(NOW_MS)
     async with connect(url, clock=clock, allow_networks=("127.0.0.0/8",)) as tickler:
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"user-{n % 500}", key=f"digest-{n}", when=Cron("0 * * * *"), target=sink.url, payload={"n": n},
                      policy=POLICIES[kind])
             for n in range(FIRES)
@@ -101,7 +101,7 @@ def _runner(tickler: Tickler, clock: ManualClock, sink: SinkProcess) -> Callable
             tickler.stop()
             await running
         assert len({id for id, _, _ in sink.arrived()}) == FIRES
-        assert not (await tickler.fires.fires.list()).items
+        assert not (await tickler.fires.list()).items
         return watch.seconds
 
     return measure
@@ -149,7 +149,7 @@ def _bare_loop(sink: SinkProcess) -> Callable[[], Awaitable[float]]:
 async def _load(url: str) -> None:
     async with connect(url, clock=ManualClock(NOW_MS)) as tickler:
         whens = expressions(3_000)
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"user-{n % 7_000:05}", key=f"digest-{n}", when=whens[n % 3_000], target="https://example.org/hook",
                      payload={"n": n})
             for n in range(100_000)
@@ -187,7 +187,7 @@ async def _compare(store: str, ours: tuple[Claim, Due], raw: tuple[Claim, Due]) 
 
 def _ours(tickler: Tickler) -> Claim:
     async def claim(now_ms: int) -> int:
-        return len(await tickler.fires.fires.claim(now_ms, BATCH, worker="bench"))
+        return len(await tickler.fires.claim(now_ms, BATCH, worker="bench"))
 
     return claim
 

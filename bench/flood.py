@@ -60,7 +60,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 async def _load(url: str, target: str) -> None:
     async with connect(url, clock=ManualClock(NOW_MS)) as tickler:
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"u{n % OWNERS}", key=f"k{n}", when=At(to_datetime(_nominal(n)).isoformat()), target=target,
                      payload={"text": "x" * 500}, delete_after=False)
             for n in range(FIRES)

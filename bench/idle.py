@@ -28,7 +28,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 async def _idle(store: str, url: str, say: Callable[[str], None]) -> Result:
     say(f"{store}: an idle runner over {SLEEPING:,} sleeping schedules, for {SECONDS} s")
     async with connect(url) as tickler:
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"u{n}", key="yearly", when=Cron("0 0 1 1 *"), target="https://example.org/") for n in range(SLEEPING)
         )
     process = await asyncio.create_subprocess_exec(sys.executable, __file__, url, stdout=PIPE)

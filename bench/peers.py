@@ -76,7 +76,7 @@ async def _tickler(server: PostgresServer) -> float:
     clock = ManualClock(NOW_MS)
     async with connect(server.url(f"ours_{next(_schemas)}"), clock=clock) as tickler:
         tickler.handler("count")(handler)
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"u{n}", key="digest", when=Cron("0 * * * *"), target=PythonTarget("count")) for n in range(FIRES)
         )
         clock.advance(timedelta(hours=1))

@@ -23,7 +23,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
     with bench_server() as server:
         rows = due_rows(ROWS)
         async with connect(server.url("many")) as tickler:
-            await tickler.index.index.upsert_many(rows)
+            await tickler.index.upsert_many(rows)
         raw = await asyncpg.connect(server.dsn)
         await raw.execute("CREATE TABLE many.fresh AS SELECT * FROM many.tickler_index")
 

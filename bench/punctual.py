@@ -58,7 +58,7 @@ async def _ours(url: str, sink: SinkProcess, options: RunOptions) -> list[float]
     """Each schedule fires once a second, each at an instant of its own."""
     async with connect(url, allow_networks=("127.0.0.0/8",)) as tickler:
         start = tickler.now_ms() // 1000 * 1000 + 1000
-        await tickler.schedules.schedules.put_many(
+        await tickler.schedules.put_many(
             Schedule(owner=f"u{n}", key="tick", when=Every(seconds=1, start=start + n * 1000 // A_SECOND), target=sink.url)
             for n in range(A_SECOND)
         )

@@ -39,7 +39,7 @@ async def on_sqlite(say: Callable[[str], None]) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "put.db"))
         async with connect(f"sqlite:///{path}") as tickler:
-            await tickler.schedules.schedules.put_many(declared)
+            await tickler.schedules.put_many(declared)
             raw = sqlite3.connect(path, isolation_level=None)
             for pragma in PRAGMAS:
                 raw.execute(pragma)
@@ -59,7 +59,7 @@ async def on_sqlite(say: Callable[[str], None]) -> Result:
             async def ours() -> float:
                 empty()
                 with Stopwatch() as watch:
-                    await tickler.schedules.schedules.put_many(declared)
+                    await tickler.schedules.put_many(declared)
                 return watch.seconds
 
             async def theirs() -> float:
@@ -82,7 +82,7 @@ async def on_postgres(say: Callable[[str], None]) -> Result:
     with bench_server() as server:
         raw = await asyncpg.connect(server.dsn)
         async with connect(server.url("put_bench")) as tickler:
-            await tickler.schedules.schedules.put_many(declared)
+            await tickler.schedules.put_many(declared)
             columns = {TABLES[0]: postgres_schedules.TABLE_COLUMNS, TABLES[1]: postgres_rows.COLUMNS}
             written = {
                 table: [tuple(row) for row in await raw.fetch(f"SELECT {', '.join(names)} FROM put_bench.{table}")]
@@ -95,7 +95,7 @@ async def on_postgres(say: Callable[[str], None]) -> Result:
             async def ours() -> float:
                 await empty()
                 with Stopwatch() as watch:
-                    await tickler.schedules.schedules.put_many(declared)
+                    await tickler.schedules.put_many(declared)
                 return watch.seconds
 
             async def theirs() -> float:

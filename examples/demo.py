@@ -35,11 +35,11 @@ async def fill(tickler: Tickler) -> None:
         tickler.handler(kind)(work)
     tickler.handler("flaky")(flaky)
     tickler.handler("refusing")(refusing)
-    if (await tickler.schedules.schedules.list(limit=1)).items:
+    if (await tickler.schedules.list(limit=1)).items:
         return
-    await tickler.schedules.schedules.put_many(schedule for n in range(ACCOUNTS) for schedule in schedules_of(n))
+    await tickler.schedules.put_many(schedule for n in range(ACCOUNTS) for schedule in schedules_of(n))
     quick = Policy(attempts=3, backoff=[2, 5])
-    await tickler.schedules.schedules.put_many(
+    await tickler.schedules.put_many(
         [
             Schedule(owner="amber-books", key="flaky-hook", when="@every 20s", target=PythonTarget("flaky"), policy=quick),
             Schedule(owner="birch-cafe", key="refused-post", when="*/5 * * * *", target=PythonTarget("refusing"), policy=quick),

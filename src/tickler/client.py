@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tickler.access.audit_log import Audit
+from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
 from tickler.deliver.abandoned import Abandoned
@@ -27,18 +27,18 @@ from tickler.model.delivery import Deliverer, Listener
 from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
 from tickler.model.schedule import Id, State, StoredSchedule, checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
-from tickler.observe.diagnosis import Diagnosis, OnProgress, unheard
+from tickler.observe.diagnosis import Diagnosis, OnProgress, no_progress
 from tickler.observe.doctor import doctor
 from tickler.observe.forecast import Forecast
-from tickler.observe.forecast_cache import Forecasts
+from tickler.observe.forecast_cache import ForecastCache
 from tickler.observe.why import Why, why
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.contract import Decide, ScheduleStore
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Capabilities, Store
-from tickler.webhooks.encryption import Sealer
-from tickler.webhooks.signing_secrets import Secrets
+from tickler.webhooks.encryption import Encryption
+from tickler.webhooks.signing_secrets import SigningSecrets
 from tickler.when import tzdata_version
 
 
@@ -70,15 +70,15 @@ class Tickler:
         self._heard_by: list[Listener] = []
         self._wraps: list[Wrap] = []
         self._abandoned = Abandoned()  # by any of its workers, and by ticks before
-        self._sealer = Sealer.from_environment(settings.environ)
+        self._sealer = Encryption.from_environment(settings.environ)
         self.schedules = Schedules(_Waking(store.schedules, self._wake), clock, sealer=self._sealer, kept_ms=self._kept_ms)
         self.index = Index(store.index)
         self.fires = Fires(store.fires, clock, kept_ms=self._kept_ms, wake=self._wake)
         self.records = Records(store.records, clock)
-        self.secrets = Secrets(store.records, self._sealer, clock)
+        self.secrets = SigningSecrets(store.records, self._sealer, clock)
         self.tokens = Tokens(store.records, clock)
-        self.audit = Audit(store.records, clock, self._kept_ms)
-        self.forecasts = Forecasts(store.index, store.records, clock)
+        self.audit = AuditLog(store.records, clock, self._kept_ms)
+        self.forecasts = ForecastCache(store.index, store.records, clock)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -151,7 +151,7 @@ class Tickler:
         """
         return await self.forecasts.get()
 
-    async def doctor(self, *, deep: bool = False, repair: bool = False, progress: OnProgress = unheard) -> Diagnosis:
+    async def doctor(self, *, deep: bool = False, repair: bool = False, progress: OnProgress = no_progress) -> Diagnosis:
         """What is wrong with the store, the worst first, each with an example and what mends it.
 
         Costs a few bounded queries; `deep`, a walk through everything. With `repair`, what can be mended is: safe while workers

@@ -18,7 +18,9 @@ import pytest
 
 import tickler
 from dynamodb_server import DynamodbServer
-from tickler import Cron, DynamoIndex, IndexRow
+from tickler import Cron, IndexRow
+from tickler.dynamodb import DynamoIndex
+from tickler.observe import Diagnosis
 from tickler.observe.doctor import SHOWN
 from tickler.observe.scan_findings import Scan
 
@@ -348,7 +350,7 @@ async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
     done = doctor()
     assert done.returncode == 1
     (line,) = done.stdout.splitlines()
-    diagnosis = msgspec.json.decode(line, type=tickler.Diagnosis)
+    diagnosis = msgspec.json.decode(line, type=Diagnosis)
     (finding,) = diagnosis.findings
     assert (diagnosis.healthy, diagnosis.deep, finding.check, finding.count) == (False, True, "unindexed", 2)
     mended = msgspec.json.decode(doctor("--repair").stdout)

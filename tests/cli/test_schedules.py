@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler import Cron, HttpTarget, LambdaTarget, Policy, PythonTarget, Schedule, StoredSchedule, Weekly, connect_sync
-from tickler.access.audit_log import Deed
+from tickler.access.audit_log import AuditEntry
 
 from .conftest import Here
 
@@ -27,7 +27,7 @@ def stored(url: str, owner: str = "u1", key: str = "k") -> StoredSchedule:
 
 def deeds(url: str) -> list[tuple[object, ...]]:
     with connect_sync(url, create=False) as t:
-        found: list[Deed] = t.audit.list().items
+        found: list[AuditEntry] = t.audit.list().items
     return [(deed.by, deed.did, deed.owner, deed.key, deed.detail) for deed in reversed(found)]
 
 

@@ -21,7 +21,7 @@ from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
 from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
-from tickler.model.fire import Claim, Due, Entry, Fire, FireState, Settlement
+from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
 from tickler.stores.store import Store
@@ -311,7 +311,7 @@ async def _all_taken(t: Tickler, now_ms: int, take: Callable[[], Awaitable[Seque
     One that gives nothing is not always the last: it may have met what a policy skips.
     """
     taken: list[T] = []
-    due: list[Due] | None = None
+    due: list[DueItem] | None = None
     for _ in range(MAX_ROUNDS):
         some = await take()
         instants = [due_at(each) for each in some]

@@ -11,7 +11,7 @@ import pytest
 from postgres_server import PostgresServer
 from tickler import Cron, ManualClock, Schedule, Tickler, connect
 from tickler.connect import parse_url
-from tickler.database.postgres.request_batcher import MAX_BATCH, Gathering
+from tickler.database.postgres.request_batcher import MAX_BATCH, RequestBatcher
 
 NOW_MS = 1_921_406_400_000
 
@@ -33,7 +33,7 @@ class Answering:
 
 async def test_who_asks_while_an_answer_is_on_its_way_is_answered_by_the_next() -> None:
     answering = Answering()
-    gathering = Gathering(answering)
+    gathering = RequestBatcher(answering)
     tasks = [asyncio.create_task(gathering.ask(0))]
     await asyncio.sleep(0.01)
     tasks += [asyncio.create_task(gathering.ask(n)) for n in (1, 2, 2, 3)]
@@ -48,7 +48,7 @@ async def test_who_asks_while_an_answer_is_on_its_way_is_answered_by_the_next() 
 async def test_what_has_to_be_apart_is_asked_one_after_the_other() -> None:
     answering = Answering()
     answering.go.set()
-    gathering = Gathering(answering, apart=lambda n: n % 10)
+    gathering = RequestBatcher(answering, apart=lambda n: n % 10)
     assert await asyncio.gather(*(gathering.ask(n) for n in (1, 11, 2, 21))) == [2, 22, 4, 42]
     assert answering.batches == [[1, 2], [11], [21]]
 
@@ -56,7 +56,7 @@ async def test_what_has_to_be_apart_is_asked_one_after_the_other() -> None:
 async def test_what_goes_wrong_is_told_to_those_who_asked_together_and_to_nobody_else() -> None:
     answering = Answering()
     answering.go.set()
-    gathering = Gathering(answering)
+    gathering = RequestBatcher(answering)
     together = await asyncio.gather(gathering.ask(1), gathering.ask(13), return_exceptions=True)
     assert [type(answer) for answer in together] == [ValueError, ValueError]
     assert await gathering.ask(2) == 4
@@ -64,7 +64,7 @@ async def test_what_goes_wrong_is_told_to_those_who_asked_together_and_to_nobody
 
 async def test_who_has_gone_is_not_asked_for() -> None:
     answering = Answering()
-    gathering = Gathering(answering)
+    gathering = RequestBatcher(answering)
     first, gone, last = (asyncio.create_task(gathering.ask(n)) for n in (1, 2, 3))
     await asyncio.sleep(0)
     gone.cancel()
@@ -75,7 +75,7 @@ async def test_who_has_gone_is_not_asked_for() -> None:
 
 async def test_an_answer_that_is_long_in_coming_does_not_hold_up_the_next() -> None:
     answering = Answering()
-    gathering = Gathering(answering)
+    gathering = RequestBatcher(answering)
     slow = asyncio.create_task(gathering.ask(1))
     await asyncio.sleep(0.01)
     follows = asyncio.create_task(gathering.ask(2))
@@ -89,7 +89,7 @@ async def test_an_answer_that_is_long_in_coming_does_not_hold_up_the_next() -> N
 async def test_so_many_are_answered_at_once_and_no_more() -> None:
     answering = Answering()
     answering.go.set()
-    gathering = Gathering(answering)
+    gathering = RequestBatcher(answering)
     await asyncio.gather(*(gathering.ask(14 + n) for n in range(MAX_BATCH + 5)))
     assert [len(batch) for batch in answering.batches] == [MAX_BATCH, 5]
 

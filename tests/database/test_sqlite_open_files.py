@@ -55,7 +55,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def t(path: Path, clock: ManualClock) -> AsyncIterator[Tickler]:
     async with connect(f"sqlite:///{path}", clock=clock) as tickler:
-        await tickler.schedules.schedules.put(schedule("before"))
+        await tickler.schedules.put(schedule("before"))
         yield tickler
 
 

@@ -10,9 +10,10 @@ from datetime import timedelta
 
 import msgspec
 
-from tickler import At, Claim, Delivery, Entry, Fire, HttpTarget, Outcome, PythonTarget, RunOptions, Schedule, Target, Tickler
+from tickler import At, Delivery, HttpTarget, Outcome, PythonTarget, RunOptions, Schedule, Target, Tickler
 from tickler.client import Settings
 from tickler.clock import to_datetime
+from tickler.fires import Claim, Entry, Fire
 from tickler.model.policy import DEFAULT_POLICY, Policy
 from tickler.model.schedule import StoredSchedule
 from tickler.when import When

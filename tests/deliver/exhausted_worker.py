@@ -21,13 +21,13 @@ DEADLINE_S = 30.0
 
 
 async def state(tickler: Tickler, keys: list[str]) -> dict[str, Any]:
-    entries = [entry for key in keys for entry in (await tickler.fires.fires.history("u1", key)).items]
-    open_fires = (await tickler.fires.fires.list(state="open", limit=1000)).items
+    entries = [entry for key in keys for entry in (await tickler.fires.history("u1", key)).items]
+    open_fires = (await tickler.fires.list(state="open", limit=1000)).items
     return {
         "happened": sorted(f"{entry.happened} {entry.attempt} {entry.status}" for entry in entries),
         "details": sorted({entry.detail for entry in entries if entry.detail}),
         "given_back": sum((fire.reason or "").startswith("given back: the worker could not connect") for fire in open_fires),
-        "dead": len((await tickler.fires.fires.list(state="dead")).items),
+        "dead": len((await tickler.fires.list(state="dead")).items),
     }
 
 
@@ -48,7 +48,7 @@ async def main(port: int, number: int) -> None:
             for host in ("127.0.0.1", "localhost")
             for n in range(number)
         ]
-        await tickler.schedules.schedules.put_many(schedules)
+        await tickler.schedules.put_many(schedules)
         keys = [schedule.key for schedule in schedules]
         running = asyncio.create_task(tickler.run(RunOptions(in_flight=100, per_owner=100, per_host=100)))
         await asyncio.sleep(0.1)

@@ -10,10 +10,11 @@ from typing import Literal
 
 import pytest
 
-from tickler import At, Cron, Delivery, Fire, HttpTarget, Outcome, Policy, PythonTarget, Target
+from tickler import At, Cron, Delivery, HttpTarget, Outcome, Policy, PythonTarget, Target
 from tickler.clock import ManualClock
 from tickler.deliver.attempt import MAX_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
 from tickler.deliver.targets.python import Handlers
+from tickler.fires import Fire
 from tickler.model.delivery import Verdict
 from tickler.model.fire import HISTORY_RETENTION_MS, MAX_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.model.policy import DEFAULT_POLICY

@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from tickler import Cron, Delivery, Fire, GiveUp, Outcome, Policy, RunOptions
+from tickler import Cron, Delivery, GiveUp, Outcome, Policy, RunOptions
 from tickler.errors import StoreUnavailable
+from tickler.fires import Fire
 from tickler.model.fire import Extension
 from tickler.model.schedule import Id
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickler.deliver.fair_queue import FairQueue, Lane, Places
+from tickler.deliver.fair_queue import FairQueue, Lane, SlotLimit
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
 
@@ -21,7 +21,7 @@ def lane(owner: str, host: str = "example.org") -> Lane:
 
 def a_queue(per_owner: int, per_host: int, in_flight: int = 100_000) -> FairQueue[str]:
     """One in which nothing is reserved."""
-    return FairQueue(Places(in_flight), per_owner, Places(per_host))
+    return FairQueue(SlotLimit(in_flight), per_owner, SlotLimit(per_host))
 
 
 def fill(queue: FairQueue[str], owner: str, number: int, host: str = "example.org") -> None:
@@ -55,7 +55,7 @@ def test_an_owner_starts_no_more_than_its_limit_until_one_is_over() -> None:
 @pytest.mark.parametrize("hosts", ["all to one host", "each to its own"])
 def test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang(hosts: str) -> None:
     """Whichever of them came first, and however much they have."""
-    queue: FairQueue[str] = FairQueue(Places(100, 20), 25, Places(50, 10))
+    queue: FairQueue[str] = FairQueue(SlotLimit(100, 20), 25, SlotLimit(50, 10))
     for n in range(10):
         fill(queue, f"hangs{n}", 1_000, "h" if hosts == "all to one host" else f"h{n}")
         taken(queue)
@@ -66,7 +66,7 @@ def test_an_owner_with_nothing_in_flight_starts_at_once_while_ten_others_hang(ho
 
 
 def test_what_is_reserved_is_for_the_first_attempt_of_an_owner_alone() -> None:
-    queue: FairQueue[str] = FairQueue(Places(5, 2), 5, Places(100))
+    queue: FairQueue[str] = FairQueue(SlotLimit(5, 2), 5, SlotLimit(100))
     fill(queue, "a", 10)
     assert len(taken(queue)) == 3
     fill(queue, "b", 10)
@@ -78,7 +78,7 @@ def test_what_is_reserved_is_for_the_first_attempt_of_an_owner_alone() -> None:
 
 
 def test_an_owner_whose_last_attempt_ended_takes_what_a_host_has_reserved() -> None:
-    queue: FairQueue[str] = FairQueue(Places(100), 10, Places(3, 1))
+    queue: FairQueue[str] = FairQueue(SlotLimit(100), 10, SlotLimit(3, 1))
     fill(queue, "a", 5, "h")
     fill(queue, "b", 1, "elsewhere")
     assert taken(queue) == ["a0", "b0", "a1"]
@@ -180,7 +180,7 @@ def test_what_is_drained_can_be_put_again_and_what_was_started_still_counts() ->
 
 @pytest.mark.parametrize("hosts", [1, 50])
 def test_many_who_wait_for_a_busy_host_all_get_there(hosts: int) -> None:
-    queue: FairQueue[int] = FairQueue(Places(100_000), 2, Places(2))
+    queue: FairQueue[int] = FairQueue(SlotLimit(100_000), 2, SlotLimit(2))
     for n in range(20_000):
         queue.put(Lane(f"owner{n % 2_000}", f"host{n % hosts}"), n)
     done = []
@@ -197,7 +197,7 @@ def test_many_who_wait_for_a_busy_host_all_get_there(hosts: int) -> None:
 class Model:
     """A queue, and what is known of it by the simplest of means."""
 
-    def __init__(self, slots: Places, per_owner: int, per_host: Places) -> None:
+    def __init__(self, slots: SlotLimit, per_owner: int, per_host: SlotLimit) -> None:
         self.limits = slots, per_owner, per_host
         self.queue: FairQueue[int] = FairQueue(slots, per_owner, per_host)
         self.numbers = itertools.count()
@@ -270,15 +270,15 @@ puts = st.tuples(st.just("put"), st.integers(0, len(LANES) - 1))
 takes = st.tuples(st.just("take"), st.sampled_from([1, 2, 1_000]))
 ends = st.tuples(st.just("done"), st.integers(0, 5))
 drains = st.tuples(st.just("drain"), st.just(0))
-places = st.sampled_from([Places(1), Places(2), Places(2, 1), Places(3, 1), Places(4, 2)])
-slots = st.one_of(places, st.sampled_from([Places(5, 2), Places(100_000)]))
+places = st.sampled_from([SlotLimit(1), SlotLimit(2), SlotLimit(2, 1), SlotLimit(3, 1), SlotLimit(4, 2)])
+slots = st.one_of(places, st.sampled_from([SlotLimit(5, 2), SlotLimit(100_000)]))
 steps = st.one_of(puts, puts, takes, ends, ends, st.one_of(takes, drains))
 
 
 @settings(max_examples=5_000 if SOAK else 150, derandomize=not SOAK, deadline=None, database=None)
 @given(slots, st.integers(1, 3), places, st.lists(steps, min_size=50, max_size=100))
 def test_whatever_is_done_to_it_it_does_what_the_naive_queue_allows(
-    slots: Places, per_owner: int, per_host: Places, steps: list[tuple[str, int]]
+    slots: SlotLimit, per_owner: int, per_host: SlotLimit, steps: list[tuple[str, int]]
 ) -> None:
     model = Model(slots, per_owner, per_host)
     for number, (step, value) in enumerate(steps):

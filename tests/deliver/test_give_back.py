@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
 from tickler.deliver import retry
-from tickler.deliver.missing_targets import MAX_LACKS, REMEMBERED_MS, Lacks
-from tickler.deliver.retry import Next, after_release
+from tickler.deliver.missing_targets import MAX_MISSING, REMEMBERED_MS, MissingTargets
+from tickler.deliver.retry import NextStep, after_release
 from tickler.deliver.shortage import Shortage
 from tickler.errors import StoreUnavailable
 from tickler.model.policy import DEFAULT_POLICY
@@ -183,7 +183,7 @@ def test_what_is_given_back_is_put_off_for_longer_the_older_it_is_and_dead_after
     assert delay_ms(3_600, Outcome(verdict="release", retry_after_ms=7)) == 7
     assert delay_ms(30 * 86_400) == 300_000
     late_ms = START_MS + retry.MAX_RELEASED_MS + 1
-    assert after_release(MISSING, START_MS, late_ms, lambda: 1) == Next("dead")
+    assert after_release(MISSING, START_MS, late_ms, lambda: 1) == NextStep("dead")
 
 
 @in_virtual_time
@@ -238,11 +238,11 @@ async def test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_
 
 
 def test_what_is_lacking_is_forgotten_when_nobody_asks_for_it_any_more() -> None:
-    lacks = Lacks()
-    for n in range(2 * MAX_LACKS):
+    lacks = MissingTargets()
+    for n in range(2 * MAX_MISSING):
         lacks.met(f"python:h{n}", "no such handler", START_MS + n)
-    assert list(lacks.recent(START_MS)) == [f"python:h{n}" for n in range(MAX_LACKS, 2 * MAX_LACKS)]
-    assert lacks.recent(START_MS + REMEMBERED_MS + 2 * MAX_LACKS) == {}
+    assert list(lacks.recent(START_MS)) == [f"python:h{n}" for n in range(MAX_MISSING, 2 * MAX_MISSING)]
+    assert lacks.recent(START_MS + REMEMBERED_MS + 2 * MAX_MISSING) == {}
     assert not lacks
 
 

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, Record, RunOptions, StoreUnavailable, Tickler
+from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, RunOptions, StoreUnavailable, Tickler
 from tickler.clock import MAX_OFFSET_MS, SystemClock
 from tickler.deliver.worker import new_name
+from tickler.records import Record
 from tickler.records.worker_status import EVERY_S, KIND, STATUS_RETENTION_MS
 
 from .at_work import Bench, after, many, schedule

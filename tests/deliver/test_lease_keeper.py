@@ -50,7 +50,7 @@ async def another_worker(url: str, looks: list[float], ends: threading.Event) ->
     """As in another process: takes over what seems to be nobody's, again and again."""
     async with connect(url) as tickler:
         while not ends.is_set():
-            taken = await tickler.fires.fires.lease(tickler.now_ms(), worker="another")
+            taken = await tickler.fires.lease(tickler.now_ms(), worker="another")
             assert not taken, taken
             looks.append(tickler.now_ms())
             await asyncio.sleep(0.05)
@@ -94,7 +94,7 @@ async def test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keep
                 wait_here("another has looked after the lease would have ended", lambda: bool(looks) and looks[-1] > until_ms)
                 delivered.set()
 
-            await tickler.schedules.schedules.put(
+            await tickler.schedules.put(
                 Schedule(owner="u1", key="slow", when=At(to_datetime(due_at)), target=PythonTarget("computes"))
             )
             running = asyncio.create_task(tickler.run(short_lease()))
@@ -102,7 +102,7 @@ async def test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keep
                 await delivered.wait()
             tickler.stop()
             await running
-        assert [entry.happened for entry in (await tickler.fires.fires.history("u1", "slow")).items] == ["delivered"]
+        assert [entry.happened for entry in (await tickler.fires.history("u1", "slow")).items] == ["delivered"]
     assert len(begun) == 1
     assert "a thread extends them" in caplog.text
     assert keepers() == [], "the thread ends with its worker"

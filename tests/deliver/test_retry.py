@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickler.deliver.retry import MAX_RETRY_AFTER_MS, Next, after, delay_ms
+from tickler.deliver.retry import MAX_RETRY_AFTER_MS, NextStep, after, delay_ms
 from tickler.model.delivery import Outcome, Verdict
 from tickler.model.policy import DEFAULT_BACKOFF, Policy
 
@@ -63,19 +63,19 @@ def test_a_failure_is_tried_again_until_there_are_no_attempts_left(attempt: int)
 
 @pytest.mark.parametrize("verdict", ["give_up", "gone"])
 def test_what_will_never_work_is_dead_at_once(verdict: Verdict) -> None:
-    assert after(failed(verdict, retry_after_ms=1_000), Policy(), 1, NOW_MS) == Next("dead")
+    assert after(failed(verdict, retry_after_ms=1_000), Policy(), 1, NOW_MS) == NextStep("dead")
 
 
 @pytest.mark.parametrize("attempt", [1, 10, 50])
 def test_what_was_delivered_is_done_on_whatever_attempt(attempt: int) -> None:
-    assert after(Outcome(verdict="delivered"), Policy(attempts=3), attempt, NOW_MS) == Next("done")
+    assert after(Outcome(verdict="delivered"), Policy(attempts=3), attempt, NOW_MS) == NextStep("done")
 
 
 def test_retry_after_is_counted_from_now() -> None:
-    assert after(failed(retry_after_ms=90_000), Policy(), 1, NOW_MS, lambda: 0.5) == Next("retry", NOW_MS + 90_000 + 2_500)
+    assert after(failed(retry_after_ms=90_000), Policy(), 1, NOW_MS, lambda: 0.5) == NextStep("retry", NOW_MS + 90_000 + 2_500)
 
 
 @pytest.mark.parametrize("verdict", ["retry", "give_up", "gone"])
 def test_what_is_delivered_at_most_once_is_not_tried_a_second_time(verdict: Verdict) -> None:
     """It has a fire when it was triggered by hand; the target may well have got it."""
-    assert after(failed(verdict), Policy(delivery="at-most-once"), 1, NOW_MS) == Next("dead")
+    assert after(failed(verdict), Policy(delivery="at-most-once"), 1, NOW_MS) == NextStep("dead")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tickler import RunOptions
-from tickler.deliver.fair_queue import Places
+from tickler.deliver.fair_queue import SlotLimit
 from tickler.errors import InvalidInput
 
 
@@ -57,10 +57,10 @@ def test_what_is_no_duration_is_refused_by_its_name(name: str, value: object) ->
 
 
 def test_nothing_is_reserved_where_one_owner_may_take_it_all() -> None:
-    assert RunOptions(in_flight=100, per_owner=100, per_host=100).slots == Places(100, 0)
-    assert RunOptions(in_flight=100, per_owner=90).slots == Places(100, 10)
-    assert RunOptions(in_flight=4, per_owner=1).slots == Places(4, 0)
-    assert RunOptions(in_flight=100, per_owner=5, per_host=20).places_of_a_host == Places(20, 4)
+    assert RunOptions(in_flight=100, per_owner=100, per_host=100).slots == SlotLimit(100, 0)
+    assert RunOptions(in_flight=100, per_owner=90).slots == SlotLimit(100, 10)
+    assert RunOptions(in_flight=4, per_owner=1).slots == SlotLimit(4, 0)
+    assert RunOptions(in_flight=100, per_owner=5, per_host=20).places_of_a_host == SlotLimit(20, 4)
 
 
 @pytest.mark.parametrize("lease", [0, 4.999, timedelta(seconds=4)])

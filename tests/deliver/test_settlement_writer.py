@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tickler import Cron, Schedule, StoreUnavailable
-from tickler.deliver.settlement_writer import LINGER_S, MAX_BATCH, MAX_PAUSE_S, Acknowledgements
+from tickler.deliver.settlement_writer import LINGER_S, MAX_BATCH, MAX_PAUSE_S, SettlementWriter
 from tickler.errors import InvalidInput
 from tickler.model.fire import Claim, Entry, Settlement
 from tickler.model.schedule import Id
@@ -26,7 +26,7 @@ class Written:
     def __init__(self) -> None:
         self.bench = Bench()
         self.faults = self.bench.faults
-        self.acknowledgements = Acknowledgements(self.bench.store.store().fires, self.bench.clock, KEPT_MS)
+        self.acknowledgements = SettlementWriter(self.bench.store.store().fires, self.bench.clock, KEPT_MS)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tickler.fires import claim as module
-from tickler.fires.claim import Batch, Opened
+from tickler.fires.claim import ClaimBatch, OpenedFire
 from tickler.fires.missed import Occurrences, occurrences
 from tickler.model.fire import Entry, Fire, fire_id
 from tickler.model.policy import Policy
@@ -37,7 +37,7 @@ def schedule(key: str = "digest", when: When = HOURLY, policy: Policy = CATCH_UP
     return Schedule(owner=owner, key=key, when=when, target=PythonTarget("work"), policy=policy)
 
 
-def batch(schedules: Sequence[Schedule], now_ms: int, *, put_at: int = NOW_MS, texts: dict[str, str] | None = None) -> Batch:
+def batch(schedules: Sequence[Schedule], now_ms: int, *, put_at: int = NOW_MS, texts: dict[str, str] | None = None) -> ClaimBatch:
     """What a store makes of schedules that were put at `put_at`, in the order in which they are due."""
     rows: list[tuple[object, ...]] = []
     for number, each in enumerate(schedules):
@@ -46,10 +46,10 @@ def batch(schedules: Sequence[Schedule], now_ms: int, *, put_at: int = NOW_MS, t
         rows.append((number, *each.id, text, each.tz, row.next_fire_at, each.ends_at, row.offset_ms, True))
     rows.sort(key=lambda row: row[5])  # type: ignore[arg-type, return-value]  # next_fire_at
     bodies = {each.id: encode_body(each) for each in schedules}
-    return Batch(rows, [(3, put_at, put_at, bodies[Id(str(row[1]), str(row[2]))]) for row in rows], now_ms)
+    return ClaimBatch(rows, [(3, put_at, put_at, bodies[Id(str(row[1]), str(row[2]))]) for row in rows], now_ms)
 
 
-def opened(schedules: Sequence[Schedule], hours: float, *, busy: Sequence[Id] = ()) -> Opened:
+def opened(schedules: Sequence[Schedule], hours: float, *, busy: Sequence[Id] = ()) -> OpenedFire:
     return batch(schedules, NOW_MS + round(hours * HOUR_MS)).open(busy, "w1", LEASE_MS)
 
 

@@ -9,7 +9,9 @@ from typing import get_args
 
 import pytest
 
-from tickler import Entry, Fire, FireNotFound, InvalidInput, InvalidSchedule, ManualClock, Policy, Schedule, Tickler, connect
+from tickler import InvalidInput, InvalidSchedule, ManualClock, Policy, Schedule, Tickler, connect
+from tickler.errors import FireNotFound
+from tickler.fires import Entry, Fire
 from tickler.fires.fires import Retried
 from tickler.model.fire import Claim, FireState, Settlement, fire_id
 from tickler.model.limits import MAX_LIMIT
@@ -321,7 +323,7 @@ async def test_the_history_says_by_whom_a_fire_was_sent_again_or_cancelled(
 async def test_every_dead_fire_is_sent_again_of_all_an_owner_or_a_schedule(
     t: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, which: dict[str, str], sent: list[str]
 ) -> None:
-    monkeypatch.setattr("tickler.fires.fires.RETRIED_TOGETHER", 2)
+    monkeypatch.setattr("tickler.fires.fires.RETRY_PAGE", 2)
     await put(t, "a", "b", "fine")
     await put(t, "a", owner="u2")
     for fire in fires_of(await claimed(t, clock)):

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tickler.index import advance as module
-from tickler.index.advance import Problem, advance, lacking_zones, reads
+from tickler.index.advance import RowProblem, advance, lacking_zones, reads
 from tickler.model.index_row import IndexRow
 from tickler.when import At, Cron, Every, Weekly, When, read_when
 
@@ -193,7 +193,7 @@ def test_every_bad_row_is_a_problem_of_its_own() -> None:
     result = advance(rows, NOW_MS)
     assert [problem.row for problem in result.problems] == rows
     assert lacking_zones(result.problems) == {"Mars/Olympus_Mons"}
-    assert lacking_zones([Problem(rows[0], "x", None)]) == set()
+    assert lacking_zones([RowProblem(rows[0], "x", None)]) == set()
 
 
 @pytest.mark.parametrize("when", [HOURLY, DAILY, ONCE, Weekly({}), Every(minutes=5, start=NOW_MS)], ids=str)

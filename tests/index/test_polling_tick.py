@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 import tickler
-from tickler import At, Cron, IndexRow, InvalidInput, InvalidWhen, Schedule, SchemaMissing, Tickler
+from tickler import At, Cron, IndexRow, InvalidInput, Schedule, Tickler
+from tickler.errors import InvalidWhen, SchemaMissing
 from tickler.index.index import Index
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000

@@ -21,9 +21,7 @@ from tickler import (
     At,
     Cron,
     Delivery,
-    Diagnosis,
     Every,
-    Finding,
     GiveUp,
     IndexRow,
     ManualClock,
@@ -37,6 +35,7 @@ from tickler import (
 )
 from tickler.clock import SystemClock
 from tickler.index.advance import ROW_FORMAT
+from tickler.observe import Diagnosis, Finding
 from tickler.observe.checks.snapshot import MAX_COUNTED
 from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
 from tickler.records.worker_status import WorkerReport, report

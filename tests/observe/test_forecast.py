@@ -18,8 +18,8 @@ from tickler.clock import to_datetime
 from tickler.index.advance import advance
 from tickler.model.index_row import IndexRow
 from tickler.observe import forecast as module
-from tickler.observe.forecast import Forecast, Tally, forecast
-from tickler.observe.forecast_cache import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, Forecasts
+from tickler.observe.forecast import CountedFires, Forecast, forecast
+from tickler.observe.forecast_cache import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, ForecastCache
 from tickler.observe.forecast_peaks import AtOnce, peaks
 from tickler.observe.instant_series import Expansion, Progression, Shifted
 from tickler.when import When
@@ -40,7 +40,7 @@ def row(when: When, key: str = "k", *, now_ms: int = NOW_MS, offset_ms: int = 0,
 
 
 def of(rows: Iterable[IndexRow], now_ms: int = NOW_MS) -> Forecast:
-    tally = Tally(now_ms)
+    tally = CountedFires(now_ms)
     for each in rows:
         tally.add(each)
     for _ in tally.expand():
@@ -225,7 +225,7 @@ def test_what_fires_every_second_is_not_walked_through(monkeypatch: pytest.Monke
 
 
 def test_intervals_that_everybody_counts_from_another_instant_are_counted_together() -> None:
-    tally = Tally(NOW_MS)
+    tally = CountedFires(NOW_MS)
     for n in range(20_000):
         tally.add(row(Every(minutes=5, start=NOW_MS - n * 37), f"k{n}"))
     assert len(tally._progressions) <= 301
@@ -382,7 +382,7 @@ async def test_a_forecast_of_few_is_worked_out_anew_at_nearly_every_look(t: Tick
 async def test_one_process_at_a_time_works_it_out_and_the_others_read_what_is_kept(t: Tickler, clock: ManualClock) -> None:
     await t.schedules.put(Schedule(owner="u1", key="plain", when="0 * * * *"))
     index = Watched(t)
-    processes = [Forecasts(index, t._store.records, clock) for _ in range(4)]
+    processes = [ForecastCache(index, t._store.records, clock) for _ in range(4)]
     assert await processes[0].kept() is None
     assert index.pages == 0, "to read what is kept walks nowhere"
     first = await processes[0].refresh()
@@ -399,7 +399,7 @@ async def test_one_process_at_a_time_works_it_out_and_the_others_read_what_is_ke
 async def test_a_process_that_fails_or_dies_over_it_holds_nobody_up_for_long(t: Tickler, clock: ManualClock) -> None:
     await t.schedules.put(Schedule(owner="u1", key="plain", when="0 * * * *"))
     index = Watched(t)
-    dies, lives = (Forecasts(index, t._store.records, clock) for _ in range(2))
+    dies, lives = (ForecastCache(index, t._store.records, clock) for _ in range(2))
     index.fails = True
     with pytest.raises(StoreUnavailable):
         await dies.refresh()
@@ -434,7 +434,7 @@ async def test_it_is_kept_fresh_while_somebody_runs_it(clock: ManualClock, monke
     monkeypatch.setattr("tickler.observe.forecast_cache.LOOK_S", 0.001)
     async with connect("memory://", clock=clock) as t:
         index = Watched(t)
-        forecasts = Forecasts(index, t._store.records, clock)
+        forecasts = ForecastCache(index, t._store.records, clock)
         index.fails = True
         running = asyncio.create_task(forecasts.run())
         while index.pages < 2:

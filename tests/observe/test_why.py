@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, Why, connect
+from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, connect
 from tickler.clock import to_datetime
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.observe.why import Fact, Known, explain
+from tickler.observe import Why
+from tickler.observe.why import Fact, KnownFacts, explain
 from tickler.records.worker_status import KIND, WorkerReport
 from tickler.when import Unreadable
 
@@ -473,7 +474,7 @@ async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> Non
 
 
 def test_an_explanation_needs_no_store() -> None:
-    known = Known(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
+    known = KnownFacts(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
     assert explain(known).sentence.startswith("there is no schedule u1/x")
 
 
@@ -491,7 +492,7 @@ def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None,
     schedule = StoredSchedule(
         owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
     )
-    known = Known(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
+    known = KnownFacts(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
     why = explain(known, at)
     assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
     assert "workers" in hindrances(why)

@@ -16,7 +16,8 @@ import pytest
 
 import tickler
 from receivers.programs import served, write_program
-from tickler import Entry, HttpTarget, Policy, Schedule, Tickler
+from tickler import HttpTarget, Policy, Schedule, Tickler
+from tickler.fires import Entry
 from tickler.model.fire import fire_id
 from tickler.webhooks.signature import sign
 

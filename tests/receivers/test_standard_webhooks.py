@@ -92,10 +92,10 @@ def message(key: str) -> tuple[str, int, str]:
 
 def check_ours_verifies(secret: str, id: str, timestamp_s: int, body: str, signature: str) -> None:
     headers = {"Webhook-Id": id, "Webhook-Timestamp": str(timestamp_s), "Webhook-Signature": signature}
-    received = tickler.webhooks.verify(body.encode(), headers, secret)
+    received = tickler.verify(body.encode(), headers, secret)
     assert (received.id, received.owner, received.payload) == (id, "ada", PAYLOAD)
     with pytest.raises(InvalidSignature):
-        tickler.webhooks.verify(body.encode() + b" ", headers, secret)
+        tickler.verify(body.encode() + b" ", headers, secret)
 
 
 def test_the_python_package_verifies_what_a_worker_sends(delivered: list[Request], secret: str) -> None:

@@ -15,7 +15,7 @@ from tickler.model.target import REDACTED
 from tickler.schedules.merge_patch import merge_patch
 from tickler.schedules.schedules import Schedules
 from tickler.stores.memory import MemoryStore
-from tickler.webhooks.encryption import Sealer
+from tickler.webhooks.encryption import Encryption
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ NOW_MS = 1_893_456_000_000  # 2030-01-01T00:00:00Z
 URL = "https://hooks.example.org/a"
 ELSEWHERE = "https://attacker.example.net/a"
 HEADERS = {"authorization": "Bearer hunter2", "x-team": "blue"}
-SEALER = Sealer([new_key()])
+SEALER = Encryption([new_key()])
 SECRET = "whsec_" + "c2VjcmV0" * 6  # the same in every process, as it is part of names of tests
 SEALED_TARGET = HttpTarget(URL, headers=HEADERS, secret=SECRET)
 DECLARED = Schedule(
@@ -38,7 +38,7 @@ DECLARED = Schedule(
 )
 
 
-def made(sealer: Sealer = SEALER, store: MemoryStore | None = None) -> Schedules:
+def made(sealer: Encryption = SEALER, store: MemoryStore | None = None) -> Schedules:
     return Schedules((store or MemoryStore()).schedules, ManualClock(NOW_MS), sealer=sealer)
 
 
@@ -285,7 +285,7 @@ async def test_a_target_moves_with_what_is_named_and_nothing_else(
 async def test_a_service_without_the_key_neither_moves_nor_mixes_what_is_sealed() -> None:
     store = MemoryStore()
     await made(SEALER, store).put(Schedule(owner="u1", key="k", when="@daily", target=SEALED_TARGET))
-    keyless = made(Sealer(), store)
+    keyless = made(Encryption(), store)
     for patch in ({"url": ELSEWHERE}, {"headers": {"x-new": "1"}}):
         with pytest.raises(InvalidInput):
             await keyless.patch("u1", "k", {"target": patch})

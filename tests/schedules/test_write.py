@@ -17,7 +17,18 @@ from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import encode_body
-from tickler.schedules.write import TAKEN_AHEAD_MS, Change, Move, first_row, is_misplaced, pause, put, recompute, reindex, resume
+from tickler.schedules.write import (
+    TAKEN_AHEAD_MS,
+    Move,
+    ScheduleChange,
+    first_row,
+    is_misplaced,
+    pause,
+    put,
+    recompute,
+    reindex,
+    resume,
+)
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z, a Wednesday
@@ -50,7 +61,7 @@ def stored(declared: Schedule, state: State = "active", next_fire_at: int | None
     )
 
 
-def checked(change: Change | None, declared: Schedule, current: StoredSchedule | None) -> Change:
+def checked(change: ScheduleChange | None, declared: Schedule, current: StoredSchedule | None) -> ScheduleChange:
     """What holds of every change."""
     assert change is not None
     assert change.schedule.id == declared.id
@@ -552,7 +563,7 @@ def test_what_is_stored_after_a_change_is_what_the_change_says() -> None:
         "finish": ("finished", None),
     }
     for move, (state, next_fire_at) in expected.items():
-        change = Change(declared, b"{}", 7, 1, 2, move, row if move == "enter" else None)
+        change = ScheduleChange(declared, b"{}", 7, 1, 2, move, row if move == "enter" else None)
         assert change.stored(before) == StoredSchedule(
             owner="u1",
             key="digest",
@@ -575,7 +586,7 @@ class World(msgspec.Struct):
     now_ms: int = NOW_MS
     current: StoredSchedule | None = None
 
-    def apply(self, change: Change | None) -> None:
+    def apply(self, change: ScheduleChange | None) -> None:
         before, version = self.current, 0 if self.current is None else self.current.version
         if change is None:
             return

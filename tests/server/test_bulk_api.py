@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from server.served import NDJSON, Api, serving
-from tickler import PartlyWritten, Schedule, StoreUnavailable, Tickler, connect
+from tickler import Schedule, StoreUnavailable, Tickler, connect
+from tickler.errors import PartlyWritten
 from tickler.server.middleware import incoming
 from tickler.server.settings import ServerSettings
 from tickler.server.spooled_response import SpooledResponse

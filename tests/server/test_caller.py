@@ -20,7 +20,7 @@ from tickler.cli.commands.serve import _check_open
 from tickler.model.delivery import Delivery
 from tickler.records import worker_status as workers
 from tickler.records.worker_status import WorkerReport
-from tickler.server.middleware.rate_limit import Rates
+from tickler.server.middleware.rate_limit import RateLimit
 from tickler.server.settings import ServerSettings
 
 # What each route of the API takes. A new one is to be decided on, and added here.
@@ -561,7 +561,7 @@ async def test_a_token_that_asks_too_often_is_told_when_to_come_back(t: Tickler)
 
 def test_a_rate_fills_up_again_as_time_goes_by() -> None:
     now = 0.0
-    rates = Rates(10, lambda: now)
+    rates = RateLimit(10, lambda: now)
     assert [rates.take("a") for _ in range(20)] == [0.0] * 20
     assert rates.take("a") == pytest.approx(0.1)
     now = 0.1
@@ -572,7 +572,7 @@ def test_a_rate_fills_up_again_as_time_goes_by() -> None:
 
 
 def test_a_rate_remembers_so_many_callers_and_no_more() -> None:
-    rates = Rates(1, lambda: 0.0)
+    rates = RateLimit(1, lambda: 0.0)
     for number in range(25_000):
         assert rates.take(f"caller {number}") == 0
     assert len(rates._buckets) <= 10_000

@@ -11,15 +11,15 @@ import pytest
 
 from tickler import Delivery, Policy, PythonTarget, Schedule, Tickler, connect
 from tickler.records.activity import KIND, Event
-from tickler.server.event_stream import Live, events_of
+from tickler.server.event_stream import EventStream, events_of
 
 ONE_ATTEMPT = Policy(attempts=1)
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.deliver.activity_publisher.LOOK_S", 0.05)
-    monkeypatch.setattr("tickler.deliver.activity_publisher.TELL_S", 0.05)
+    monkeypatch.setattr("tickler.deliver.activity_publisher.UNWATCHED_PAUSE_S", 0.05)
+    monkeypatch.setattr("tickler.deliver.activity_publisher.PUBLISH_PAUSE_S", 0.05)
     monkeypatch.setattr("tickler.server.event_stream.LOOK_S", 0.05)
 
 
@@ -38,7 +38,7 @@ async def worker(url: str) -> AsyncIterator[Tickler]:
         await running
 
 
-async def watched(live: Live, owner: str | None, number: int) -> list[Event]:
+async def watched(live: EventStream, owner: str | None, number: int) -> list[Event]:
     found: list[Event] = []
     with live.watching() as queue:
         async with asyncio.timeout(20):
@@ -51,10 +51,10 @@ async def watched(live: Live, owner: str | None, number: int) -> list[Event]:
 
 
 @pytest.fixture
-async def following(tmp_path: Path) -> AsyncIterator[tuple[Live, str]]:
+async def following(tmp_path: Path) -> AsyncIterator[tuple[EventStream, str]]:
     url = f"sqlite:///{tmp_path}/live.db"
     async with connect(url) as t:
-        live = Live()
+        live = EventStream()
         task = asyncio.create_task(live.follow(t.store.records, t.clock, lambda: t.own_workers))
         yield live, url
         task.cancel()
@@ -62,7 +62,9 @@ async def following(tmp_path: Path) -> AsyncIterator[tuple[Live, str]]:
             await task
 
 
-async def test_attempts_of_workers_elsewhere_are_heard_of_once_each_while_somebody_watches(following: tuple[Live, str]) -> None:
+async def test_attempts_of_workers_elsewhere_are_heard_of_once_each_while_somebody_watches(
+    following: tuple[EventStream, str],
+) -> None:
     live, url = following
     async with worker(url) as t:
         for key, handler in (("good", "echo"), ("bad", "fails")):
@@ -86,7 +88,7 @@ async def test_attempts_of_workers_elsewhere_are_heard_of_once_each_while_somebo
     assert {event.detail for event in events if event.key == "bad"} == {"ConnectionError: nobody there"}
 
 
-async def test_whoever_is_bound_to_an_owner_hears_of_no_other(following: tuple[Live, str]) -> None:
+async def test_whoever_is_bound_to_an_owner_hears_of_no_other(following: tuple[EventStream, str]) -> None:
     live, url = following
     async with worker(url) as t:
         for owner in ("u1", "u2"):
@@ -101,7 +103,7 @@ async def test_whoever_is_bound_to_an_owner_hears_of_no_other(following: tuple[L
 
 async def test_a_worker_that_tells_what_this_version_does_not_read_silences_no_other(tmp_path: Path) -> None:
     async with worker(f"sqlite:///{tmp_path}/newer.db") as t:
-        records, live = t.store.records, Live()
+        records, live = t.store.records, EventStream()
         following = asyncio.create_task(live.follow(records, t.clock, lambda: ()))
         watching = asyncio.create_task(watched(live, None, 1))
         told = b'{"number": 1, "events": [{"owner": "u1", "key": "k", "nominal_at": 1, "at": 1, "attempt": 1, "happened": "%s"}]}'
@@ -114,7 +116,7 @@ async def test_a_worker_that_tells_what_this_version_does_not_read_silences_no_o
 
 async def test_attempts_of_this_process_are_heard_of_at_once_and_not_again_through_the_store(tmp_path: Path) -> None:
     async with worker(f"sqlite:///{tmp_path}/own.db") as t:
-        live = Live()
+        live = EventStream()
         t.listen(live)
         following = asyncio.create_task(live.follow(t.store.records, t.clock, lambda: t.own_workers))
         await t.schedules.put(Schedule(owner="u1", key="good", when="0 0 1 1 *", target=PythonTarget("echo")))

@@ -10,7 +10,7 @@ import pytest
 from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
 from tickler.server.middleware.caller import ADMITTED, KEY, LOCAL
-from tickler.server.middleware.idempotency import KIND, RUNNING_MS, Once
+from tickler.server.middleware.idempotency import KIND, RUNNING_MS, Idempotency
 from tickler.server.problems import Refused
 
 PATH = "/v1/schedules/u1/digest"
@@ -131,7 +131,7 @@ async def test_what_was_done_is_done_once_also_if_who_did_it_cannot_be_remembere
 
 
 @pytest.fixture
-def once(t: Tickler) -> tuple[Once, dict[int, asyncio.Event]]:
+def once(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
     """Around what answers with its number, counted from 1, as soon as it is let."""
     go_on: dict[int, asyncio.Event] = {}
 
@@ -142,10 +142,10 @@ def once(t: Tickler) -> tuple[Once, dict[int, asyncio.Event]]:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": str(number).encode()})
 
-    return Once(app, t.store.records, t.clock), go_on
+    return Idempotency(app, t.store.records, t.clock), go_on
 
 
-async def ask(once: Once) -> bytes:
+async def ask(once: Idempotency) -> bytes:
     """With a key, always the same."""
     sent: list[Any] = []
     headers = [(b"idempotency-key", b"k1")]
@@ -169,7 +169,7 @@ async def begun(go_on: dict[int, asyncio.Event], number: int) -> None:
 
 
 async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_came(
-    once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock
+    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
     service, go_on = once
     first = asyncio.create_task(ask(service))
@@ -186,7 +186,7 @@ async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_
 
 
 async def test_a_key_is_held_as_long_as_its_request_runs(
-    t: Tickler, once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    t: Tickler, once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tickler.server.middleware.idempotency.EXTEND_S", 0.001)
     service, go_on = once
@@ -216,7 +216,7 @@ async def test_a_key_that_is_being_held_when_its_request_ends_is_kept_as_done(
 
 
 async def test_whoever_was_taken_for_gone_leaves_the_key_to_who_came_after(
-    once: tuple[Once, dict[int, asyncio.Event]], clock: ManualClock
+    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
     service, go_on = once
     first = asyncio.create_task(ask(service))

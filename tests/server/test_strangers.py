@@ -17,7 +17,7 @@ from tickler.access import tokens
 from tickler.records.activity import Event
 from tickler.server.api import system
 from tickler.server.app import make_app
-from tickler.server.event_stream import Live, events_of
+from tickler.server.event_stream import EventStream, events_of
 from tickler.server.middleware import gateway as door
 from tickler.server.middleware import rate_limit as rates
 from tickler.server.middleware import sessions
@@ -182,7 +182,7 @@ async def test_a_stream_ends_within_five_seconds_of_its_token(
 
 
 async def test_a_stream_looks_at_its_token_however_much_happens() -> None:
-    live = Live()
+    live = EventStream()
     with live.watching() as queue:
 
         async def much() -> None:

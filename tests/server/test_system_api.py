@@ -18,11 +18,11 @@ from tickler.model.delivery import Delivery
 from tickler.observe.doctor import AFTER, QUICK, name_of
 from tickler.server.api import system
 from tickler.server.app import make_app
-from tickler.server.event_stream import Live
+from tickler.server.event_stream import EventStream
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.middleware.uvicorn_protocol import PROTOCOLS
 from tickler.server.settings import ServerSettings
-from tickler.server.single_flight import Shared
+from tickler.server.single_flight import SingleFlight
 from tickler.server.stats import stats
 
 PATH = "/v1/schedules/u1/digest"
@@ -281,7 +281,7 @@ async def test_the_head_of_what_can_be_got_can_be_asked_for_alone(api: Api, path
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_the_head_of_what_never_ends_ends_and_the_connection_goes_on(t: Tickler, protocol: type[asyncio.Protocol]) -> None:
-    live = Live()
+    live = EventStream()
     head = b"HEAD /v1/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
     last = b"HEAD /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
     async with serving(t, app=make_app(t, ServerSettings(), live=live), protocol=protocol) as api:
@@ -333,7 +333,7 @@ async def test_what_happens_while_the_numbers_are_counted_is_seen_too(
 async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system, "PULSE_S", 0.05)
     async with connect("memory://") as t:
-        live = Live()
+        live = EventStream()
         async with serving(t, app=make_app(t, ServerSettings(), live=live)) as api:
             running = asyncio.create_task(t.run())
             await api.put(PATH, ECHO)
@@ -434,7 +434,7 @@ async def test_the_numbers_are_worked_out_once_for_all_who_watch(monkeypatch: py
 
 
 async def test_numbers_that_could_not_be_had_are_tried_for_again_by_the_next_one() -> None:
-    shared: Shared[int] = Shared()
+    shared: SingleFlight[int] = SingleFlight()
 
     async def fail() -> int:
         raise StoreUnavailable("the disk is gone")
@@ -451,7 +451,7 @@ async def test_numbers_that_could_not_be_had_are_tried_for_again_by_the_next_one
 
 
 async def test_numbers_are_worked_out_to_the_end_though_who_asked_first_goes_away() -> None:
-    shared: Shared[int] = Shared()
+    shared: SingleFlight[int] = SingleFlight()
     go_on = asyncio.Event()
 
     async def slowly() -> int:

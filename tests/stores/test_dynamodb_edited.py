@@ -19,7 +19,7 @@ import pytest
 
 from dynamodb_server import DynamodbServer
 from npm_packages import node_modules
-from tickler import DynamoIndex
+from tickler.dynamodb import DynamoIndex
 
 REGION = "eu-west-1"
 NOW_MS = 1_921_406_400_000  # 20 November 2030, 12:00 UTC

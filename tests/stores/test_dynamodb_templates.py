@@ -21,7 +21,7 @@ from tickler.stores.dynamodb import DynamodbStore
 from tickler.stores.dynamodb.layout import LISTED, head_key
 from tickler.stores.dynamodb.maintenance.templates import COMMANDS, render
 from tickler.stores.dynamodb.schema import TTL, table_definition
-from tickler.stores.store import Form, Moves
+from tickler.stores.store import Form, MigrationOptions
 
 TABLE = "schedules"
 ARN = f"arn:aws:dynamodb:*:*:table/{TABLE}"
@@ -407,10 +407,10 @@ async def test_commands_ask_for_what_every_form_says(dynamodb_url: str, table: s
     async with connect(dynamodb_url, create=False, clock=ManualClock(NOW_MS)) as t:
         await t.index.upsert(row("a"))
     used.clear()
-    await store.migrate(Moves(shards=8))
+    await store.migrate(MigrationOptions(shards=8))
     assert used == needed("tickler migrate") | needed("tickler migrate --shards")
     used.clear()
-    await store.migrate(Moves(home="us-east-1"))
+    await store.migrate(MigrationOptions(home="us-east-1"))
     assert used == needed("tickler migrate") | needed("tickler migrate --home")
     used.clear()
     assert [misfit async for misfit in store.misfits()] == []

@@ -20,23 +20,9 @@ import pytest
 
 from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
-from tickler import (
-    At,
-    Cron,
-    DueItem,
-    DynamoIndex,
-    InvalidInput,
-    InvalidWhen,
-    NeverFires,
-    ScheduleNotFound,
-    SchemaError,
-    SchemaMismatch,
-    StoreUnavailable,
-    TicklerError,
-    Weekly,
-    When,
-    parse_when,
-)
+from tickler import At, Cron, InvalidInput, NeverFires, ScheduleNotFound, StoreUnavailable, TicklerError, Weekly, When, parse_when
+from tickler.dynamodb import DueItem, DynamoIndex
+from tickler.errors import InvalidWhen, SchemaError, SchemaMismatch
 from tickler.stores.dynamodb.index.user_table_units import is_misread
 from tickler.stores.dynamodb.maintenance.sparsity import Sparsity
 
@@ -720,7 +706,7 @@ async def test_an_item_that_does_not_read_is_set_aside_and_holds_up_nobody(
     assert changed["scheduleStatus"] is None
     assert "'nonsense'" in changed["ticklerError"]["S"]
     assert products.due(NOW_MS) == []
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "tickler.index.index"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tickler.index"]
     assert "set aside 1 due items that do not read, first {'productId': 'bad'}" in line
 
 
@@ -806,7 +792,7 @@ async def test_four_claimers_get_each_item_once(products: Products, proxy: Fault
 
 CLAIMER = """if True:
     import asyncio, json, sys
-    from tickler import DynamoIndex
+    from tickler.dynamodb import DynamoIndex
 
     async def main(table, region, endpoint, now_ms):
         async with DynamoIndex(table, key="productId", when="schedule", shards=4, region=region, endpoint=endpoint) as index:

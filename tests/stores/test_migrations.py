@@ -11,9 +11,10 @@ import asyncpg
 import msgspec
 import pytest
 
-from tickler import Cron, ManualClock, Schedule, SchemaMissing, SchemaOutdated, SchemaTooNew, connect
+from tickler import Cron, ManualClock, Schedule, connect
 from tickler.connect import parse_url, store_for_url
 from tickler.database.migrations import Migration
+from tickler.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 from tickler.stores.postgres import PostgresStore
 from tickler.stores.postgres import schema as postgres_schema
 from tickler.stores.sqlite import SqliteStore

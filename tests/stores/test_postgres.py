@@ -16,7 +16,6 @@ from tickler import (
     Cron,
     IndexRow,
     InvalidInput,
-    ManagedRow,
     ManualClock,
     NeverFires,
     PythonTarget,
@@ -27,6 +26,7 @@ from tickler import (
 )
 from tickler.connect import parse_url
 from tickler.database.postgres.pool import BEGIN_CLAIM
+from tickler.errors import ManagedRow
 from tickler.model.fire import Extension
 from tickler.stores.postgres.index import SELECT_DUE, WALK
 
@@ -362,9 +362,9 @@ async def test_using_needs_an_open_transaction_on_an_asyncpg_connection(t: Tickl
 async def test_the_callers_pool_is_used_and_left_open(postgres_server: PostgresServer, schema: str) -> None:
     async with asyncpg.create_pool(postgres_server.dsn, min_size=1, max_size=2) as pool:
         async with connect(pool=pool, schema=schema, clock=ManualClock(NOW_MS)) as tickler:
-            await tickler.schedules.schedules.put(schedule("a"))
+            await tickler.schedules.put(schedule("a"))
             async with pool.acquire() as connection, connection.transaction():
-                await tickler.schedules.schedules.put(schedule("b"), using=connection)
+                await tickler.schedules.put(schedule("b"), using=connection)
         assert await pool.fetchval(f"SELECT count(*) FROM {schema}.tickler_index") == 2
 
 
@@ -378,8 +378,8 @@ async def test_a_callers_pool_may_have_codecs_of_its_own(postgres_server: Postgr
         connect(pool=pool, schema=schema, clock=ManualClock(NOW_MS)) as tickler,
     ):
         async with pool.acquire() as connection, connection.transaction():
-            await tickler.schedules.schedules.put(schedule("a", payload={"n": 1}), using=connection)
-        stored = await tickler.schedules.schedules.get("u1", "a")
+            await tickler.schedules.put(schedule("a", payload={"n": 1}), using=connection)
+        stored = await tickler.schedules.get("u1", "a")
     assert stored is not None
     assert stored.payload == {"n": 1}
 
@@ -388,7 +388,7 @@ async def test_schemas_are_worlds_of_their_own(postgres_url: str, t: Tickler) ->
     await t.schedules.put(schedule("here"))
     elsewhere = f"{postgres_url}_b"
     async with connect(elsewhere) as tickler:
-        assert (await tickler.schedules.schedules.list()).items == []
+        assert (await tickler.schedules.list()).items == []
     with pytest.raises(InvalidInput, match="plain name"):
         connect(postgres_url.partition("&schema=")[0] + '&schema=a"; DROP')
 

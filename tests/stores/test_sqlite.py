@@ -12,19 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tickler import (
-    Cron,
-    IndexRow,
-    InvalidInput,
-    ManualClock,
-    NeverFires,
-    Schedule,
-    SchemaMissing,
-    StoreUnavailable,
-    Tickler,
-    connect,
-)
+from tickler import Cron, IndexRow, InvalidInput, ManualClock, NeverFires, Schedule, StoreUnavailable, Tickler, connect
 from tickler.database import sqlite as sqlite_database
+from tickler.errors import SchemaMissing
 from tickler.stores import sqlite as sqlite_store
 from tickler.stores.sqlite.fire_rows import FAILING
 from tickler.stores.sqlite.index import SELECT_DUE, WALK

@@ -19,9 +19,7 @@ from tickler import (
     At,
     Cron,
     Delivery,
-    Entry,
     Every,
-    Fire,
     HttpTarget,
     IndexRow,
     InvalidInput,
@@ -29,24 +27,24 @@ from tickler import (
     Policy,
     PythonTarget,
     Schedule,
-    Settlement,
     Tickler,
     Weekly,
     connect,
-    copying,
     new_key,
     new_secret,
 )
 from tickler.clock import to_datetime
 from tickler.errors import StoreUnavailable
+from tickler.fires import Entry, Fire, Settlement
 from tickler.model.fire import Happened, fire_id
 from tickler.model.record import Record
 from tickler.model.schedule import Id
 from tickler.records.kinds import OWN_KINDS
 from tickler.records.worker_status import WorkerReport, report
-from tickler.stores.contents import RawSchedule, Remembered
+from tickler.stores.contents import HistoryItem, RawSchedule
 from tickler.stores.sqlite import SqliteStore
-from tickler.transfer.copy import PARTS, Compared, Copy, digest_of
+from tickler.transfer import copy as transfer_copy
+from tickler.transfer.copy import PARTS, Comparison, Copy, digest_of
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 MINUTE_MS = 60_000
@@ -232,21 +230,21 @@ def copy_of(source: Tickler, target: Tickler, name: str = NAME) -> Copy:
     return Copy(source.store, target.store, name, source.now_ms, lambda *told: None)
 
 
-async def copied(source: Tickler, target: Tickler) -> list[Compared]:
+async def copied(source: Tickler, target: Tickler) -> list[Comparison]:
     copy = copy_of(source, target)
     await copy.begin()
     await copy.run()
     return await copy.compare()
 
 
-def differing(found: list[Compared]) -> list[str]:
+def differing(found: list[Comparison]) -> list[str]:
     return [each.part for each in found if not each.same]
 
 
 async def test_a_copy_is_value_by_value_what_it_was_copied_from(
     connected: Connected, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]
 ) -> None:
-    monkeypatch.setattr(copying, "PAGE", 3)
+    monkeypatch.setattr(transfer_copy, "PAGE", 3)
     source, target = await connected(pair[0]), await connected(pair[1])
     await fill(source, clock)
     before = await everything(source)
@@ -294,7 +292,7 @@ class _Cut(Copy):
     notes = 0
     has_run = False
 
-    async def _note(self, progress: copying.Progress) -> None:
+    async def _note(self, progress: transfer_copy.Progress) -> None:
         self.notes += 1
         if self.notes == 2:
             raise StoreUnavailable("it was cut short")
@@ -309,7 +307,7 @@ async def test_a_copy_can_go_on_after_every_page(
     connected: Connected, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut short between the page and the note of it, again and again; each time by a new process, as it were."""
-    monkeypatch.setattr(copying, "PAGE", 4)
+    monkeypatch.setattr(transfer_copy, "PAGE", 4)
     source, target = await connected("memory"), await connected("sqlite")
     await fill(source, clock)
     cut = 0
@@ -406,8 +404,8 @@ def test_what_stores_keep_in_their_own_way_is_the_same_to_the_checksum() -> None
     assert digest_of(raw) == digest_of(replace(raw, body='{"b":[2],"a":1}'))
     assert digest_of(replace(FIRE, reason="x" * 200)) == digest_of(replace(FIRE, reason="x" * 80))
     entry = Entry(owner="o", key="k", nominal_at=1, at=1, happened="delivered")
-    assert digest_of(Remembered(entry, 1001)) == digest_of(Remembered(entry, 2000))
-    assert digest_of(Remembered(entry, 1001)) != digest_of(Remembered(entry, 2001))
+    assert digest_of(HistoryItem(entry, 1001)) == digest_of(HistoryItem(entry, 2000))
+    assert digest_of(HistoryItem(entry, 1001)) != digest_of(HistoryItem(entry, 2001))
 
 
 async def test_what_has_expired_stays_behind(connected: Connected, clock: ManualClock) -> None:
@@ -421,8 +419,8 @@ async def test_what_has_expired_stays_behind(connected: Connected, clock: Manual
 
 
 def test_of_every_kind_of_record_it_is_decided_whether_it_is_copied() -> None:
-    assert set(OWN_KINDS) >= copying.STAYS
-    assert set(OWN_KINDS) - copying.STAYS == {"zone", "secret", "token", "audit", "server"}, "or add it to STAYS"
+    assert set(OWN_KINDS) >= transfer_copy.STAYS
+    assert set(OWN_KINDS) - transfer_copy.STAYS == {"zone", "secret", "token", "audit", "server"}, "or add it to STAYS"
 
 
 # What is refused.
@@ -453,7 +451,7 @@ async def test_a_target_with_anything_in_it_is_not_empty(connected: Connected, c
         await contents.fires.restore([Fire(id="f", owner="o", key="k", nominal_at=1, opened_at=1, deliver_after=1)])
     else:
         entry = Entry(owner="o", key="k", nominal_at=1, at=1, happened="delivered")
-        await contents.history.restore([Remembered(entry, NOW_MS + HOUR_MS)])
+        await contents.history.restore([HistoryItem(entry, NOW_MS + HOUR_MS)])
     with pytest.raises(InvalidInput, match="already"):
         await copy_of(source, target).begin()
 
@@ -583,7 +581,7 @@ async def test_progress_is_told_of_each_part(connected: Connected, clock: Manual
 
 # Killed.
 
-SLOWLY = "import sys, tickler.transfer.copy as c; c.PAGE = 20; from tickler.cli import main; main()"
+SLOWLY = "import sys, tickler.copying as c; c.PAGE = 20; from tickler.cli import main; main()"
 SCHEDULES, ENTRIES = 400, 3000
 
 
@@ -629,7 +627,7 @@ async def _fill_much(t: Tickler) -> None:
         Entry(owner=f"u{n % 7}", key=f"k{n % SCHEDULES}", nominal_at=now_ms, at=now_ms + n, happened="delivered", attempt=1)
         for n in range(ENTRIES)
     ]
-    await t.store.contents.history.restore([Remembered(entry, now_ms + 90 * 24 * HOUR_MS) for entry in past])
+    await t.store.contents.history.restore([HistoryItem(entry, now_ms + 90 * 24 * HOUR_MS) for entry in past])
 
 
 async def _until_at(target: Tickler, part: str) -> None:
@@ -637,6 +635,6 @@ async def _until_at(target: Tickler, part: str) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         for record in await target.store.records.list("copy", now_ms=target.now_ms()):
-            if part in msgspec.convert(record.value, copying.Progress).parts:
+            if part in msgspec.convert(record.value, transfer_copy.Progress).parts:
                 return
     raise TimeoutError(f"the copy never came to the {part}")

@@ -32,14 +32,14 @@ from tickler import (
     StoreUnavailable,
     Tickler,
     Weekly,
-    bulk,
     connect,
     new_key,
-    pacing,
 )
+from tickler.database import pacing
 from tickler.database.pacing import LONG_BYTES, Pace
 from tickler.model.schedule_json import schedule_to_json
 from tickler.schedules.schedules import Schedules
+from tickler.transfer import ndjson
 from tickler.transfer.ndjson import MAX_LINE_LENGTH, LineResult, export_lines, import_lines
 from tickler.when import zones
 
@@ -119,7 +119,7 @@ async def test_an_export_with_its_bounds_as_text_is_imported_and_exported_in_mil
 
 
 async def test_an_export_may_be_of_one_owner_and_is_read_by_pages(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "PAGE", 2)
+    monkeypatch.setattr(ndjson, "PAGE", 2)
     await t.schedules.put_many(DECLARED)
     of_one = [piece async for piece in export_lines(t.schedules, "u1")]
     assert [piece.count(b"\n") for piece in of_one] == [2, 2]

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from tickler import Entry, Tickler
+from tickler import Tickler
+from tickler.fires import Entry
 from tickler.model.fire import fire_id
 from under_fire.sink import Arrival
 from under_fire.summary import PREFIX
@@ -104,7 +105,7 @@ async def all_entries(tickler: Tickler, due: Iterable[Due]) -> list[Entry]:
     for owner, key in sorted({(each.owner, each.key) for each in due}):
         after = None
         while True:
-            page = await tickler.fires.fires.history(owner, key, after=after)
+            page = await tickler.fires.history(owner, key, after=after)
             entries += page.items
             after = page.next
             if after is None:

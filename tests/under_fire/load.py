@@ -62,7 +62,7 @@ async def put_one_shots(
         Schedule(owner=owner, key=each.key, when=At(to_datetime(each.nominal_at)), target=target, policy=how) for each in load.due
     ]
     load.declared = [declared(schedule) for schedule in schedules]
-    await tickler.schedules.schedules.put_many(schedules)
+    await tickler.schedules.put_many(schedules)
     return load
 
 
@@ -77,7 +77,7 @@ async def put_repeating(tickler: Tickler, owner: str, number: int, times: int, t
         schedule = Schedule(
             owner=owner, key=f"every-{n:03}", when=every, ends_at=instants[-1], target=target, policy=policy("at-least-once")
         )
-        await tickler.schedules.schedules.put(schedule)
+        await tickler.schedules.put(schedule)
         load.due += [Due(owner, schedule.key, instant) for instant in instants]
         load.declared.append(declared(schedule))
     return load
@@ -92,6 +92,6 @@ async def put_overdue(url: str, owner: str, keys: Sequence[str], target: Target 
 
 async def nothing_is_owed(tickler: Tickler) -> bool:
     """Nothing will become due any more, and nothing waits to be delivered."""
-    if await tickler.index.index.next_due() is not None:
+    if await tickler.index.next_due() is not None:
         return False
-    return not any([(await tickler.fires.fires.list(state=state, limit=1)).items for state in ("open", "waiting")])
+    return not any([(await tickler.fires.list(state=state, limit=1)).items for state in ("open", "waiting")])

@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from tickler import Entry, Schedule
+from tickler import Schedule
+from tickler.fires import Entry
 from tickler.model.fire import fire_id
 from tickler.model.schedule import StoredSchedule
 from under_fire.sink import Arrival

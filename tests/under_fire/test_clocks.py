@@ -43,7 +43,7 @@ class SetClock:
 
 
 async def has_beaten(tickler: Tickler) -> bool:
-    return bool(await tickler.records.records.list("worker"))
+    return bool(await tickler.records.list("worker"))
 
 
 async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_url: str) -> None:
@@ -82,10 +82,10 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
             # So that both look every second, and not only when there is something for them.
             Schedule(owner="u1", key="often", when=Every(seconds=1), target=PythonTarget("count")),
         ):
-            load.append(declared(await tickler.schedules.schedules.put(schedule)))
+            load.append(declared(await tickler.schedules.put(schedule)))
         await stack.enter_async_context(running(*(tickler for tickler, _ in workers)))
         await until("a fire is in flight", lambda: begun["slow"] == 1)
-        (slow_fire,) = (await tickler.fires.fires.list(key="slow", owner="u1")).items
+        (slow_fire,) = (await tickler.fires.list(key="slow", owner="u1")).items
 
         machine.off_s = HOUR_S
         await until("what is due by this clock is delivered", lambda: begun["in half an hour"] == 1)
@@ -99,12 +99,12 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
         machine.off_s = 0
 
         async def lease_ends_soon() -> bool:
-            fire = await tickler.fires.fires.get(slow_fire.id)
+            fire = await tickler.fires.get(slow_fire.id)
             return fire is not None and fire.deliver_after is not None and fire.deliver_after <= tickler.now_ms() + LEASE_MS
 
         await until("the lease is kept by the clock as it is", lease_ends_soon)
         machine.off_s = HOUR_S
-        load.append(declared(await tickler.schedules.schedules.put(one_shot("last", tickler.now_ms() + 1_000))))
+        load.append(declared(await tickler.schedules.put(one_shot("last", tickler.now_ms() + 1_000))))
         await until("the last is delivered", lambda: begun["last"] == 1)
         looks = [fires.looks for _, fires in workers]
         await until(
@@ -115,17 +115,17 @@ async def test_a_clock_that_jumps_neither_steals_a_lease_nor_fires_twice(sqlite_
         go_on.set()
 
         async def slow_is_delivered() -> bool:
-            return await tickler.fires.fires.get(slow_fire.id) is None
+            return await tickler.fires.get(slow_fire.id) is None
 
         await until("it is delivered", slow_is_delivered)
-        await tickler.schedules.schedules.pause("u1", "often")
+        await tickler.schedules.pause("u1", "often")
 
         async def nothing_is_open() -> bool:
-            return not (await tickler.fires.fires.list()).items
+            return not (await tickler.fires.list()).items
 
         await until("all that was claimed is settled", nothing_is_open)
         for key in ("slow", "in half an hour", "last"):
-            assert [entry.happened for entry in (await tickler.fires.fires.history("u1", key)).items] == ["delivered"]
+            assert [entry.happened for entry in (await tickler.fires.history("u1", key)).items] == ["delivered"]
             assert begun[key] == 1
         entries = await all_entries(tickler, [Due(each.owner, each.key, 0) for each in load])
         often = [entry for entry in entries if entry.key == "often" and entry.happened != "skipped"]
@@ -178,7 +178,7 @@ async def test_a_worker_whose_clock_is_five_seconds_off_warns_and_is_on_time(
                 arrived[fire.nominal_at] = time.time_ns() // 1_000_000
 
             due_at = time.time_ns() // 1_000_000 + 2_000
-            await tickler.schedules.schedules.put(one_shot("due", due_at))
+            await tickler.schedules.put(one_shot("due", due_at))
             async with running(tickler):
                 await until("it is delivered", lambda: bool(arrived))
 
@@ -196,13 +196,13 @@ async def test_a_clock_that_is_set_while_a_worker_works_makes_it_neither_early_n
             arrived[fire.key] = time.time_ns() // 1_000_000
 
         now_ms = time.time_ns() // 1_000_000
-        await tickler.schedules.schedules.put(one_shot("in half an hour", now_ms + 1_800_000))
+        await tickler.schedules.put(one_shot("in half an hour", now_ms + 1_800_000))
         async with running(tickler):
             await until("it has looked at the store's clock", lambda: has_beaten(tickler))  # it does so every 20 s
             for key, off_s in (("forward", HOUR_S), ("back", -HOUR_S), ("right", 0)):
                 machine.off_s = off_s
                 due_at = time.time_ns() // 1_000_000 + 1_000
-                await tickler.schedules.schedules.put(one_shot(key, due_at))
+                await tickler.schedules.put(one_shot(key, due_at))
                 await until("it is delivered", partial(arrived.__contains__, key))
                 assert -EARLY_MS <= arrived[key] - due_at < PROMPTLY_MS
     assert list(arrived) == ["forward", "back", "right"]
@@ -212,11 +212,11 @@ async def test_how_late_a_fire_was_is_in_the_history(any_url: str) -> None:
     clock = ManualClock(NOW_MS)
     async with connect(any_url, clock=clock) as tickler:
         tickler.handler("count")(lambda fire: None)
-        await tickler.schedules.schedules.put(one_shot("late", NOW_MS + 1_000))
+        await tickler.schedules.put(one_shot("late", NOW_MS + 1_000))
         clock.set(NOW_MS + 91_000)
 
         summary = await tickler.tick(5_000)
 
-        (entry,) = (await tickler.fires.fires.history("u1", "late")).items
+        (entry,) = (await tickler.fires.history("u1", "late")).items
         assert summary.delivered == 1
         assert (entry.happened, entry.late_ms) == ("delivered", 90_000)

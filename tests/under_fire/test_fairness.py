@@ -37,9 +37,7 @@ async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
         await until("the flood fills the worker's hands", lambda: len(worker.claimed) >= QUEUED)
 
         due_at = tickler.now_ms() + SOON_MS
-        await tickler.schedules.schedules.put(
-            Schedule(owner="other", key="one", when=At(to_datetime(due_at)), target=sink.hook())
-        )
+        await tickler.schedules.put(Schedule(owner="other", key="one", when=At(to_datetime(due_at)), target=sink.hook()))
 
         async def arrived() -> bool:
             return "other" in {arrival.owner for arrival in await sink.arrivals()}

@@ -7,7 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from tickler import Entry, connect
+from tickler import connect
+from tickler.fires import Entry
 from under_fire.accounts import Accounts, RecordProperty, all_entries, tell
 from under_fire.load import Load, nothing_is_owed, put_one_shots, put_repeating
 from under_fire.processes import until
@@ -66,9 +67,7 @@ async def fight(url: str, scale: Scale) -> Battle:
         try:
             await until("nothing is owed", lambda: nothing_is_owed(tickler), within_s=TIMEOUT_S)
         except AssertionError as late:
-            late.add_note(
-                f"still open: {(await tickler.fires.fires.list(limit=5)).items}, due: {await tickler.index.index.next_due()}"
-            )
+            late.add_note(f"still open: {(await tickler.fires.list(limit=5)).items}, due: {await tickler.index.next_due()}")
             late.add_note(f"now: {tickler.now_ms()}, workers alive: {workers.all_alive()}")
             raise
         await until("nothing is in anybody's hands", lambda: not any(worker.in_hands for worker in workers.living))

@@ -55,7 +55,7 @@ async def test_a_worker_that_meets_many_large_payloads_stays_small(
         finally:
             await end(process)
         tell(record_property, {f"{kind} peak MB": peak_mb, f"{kind} ms": round(seconds * 1000)})
-        assert (await tickler.fires.fires.list(state="dead")).items == []
+        assert (await tickler.fires.list(state="dead")).items == []
         assert peak_mb < MAX_MB
 
 

@@ -42,7 +42,7 @@ async def put(
 ) -> list[Due]:
     at = tickler.now_ms() + in_ms
     due = [Due(owner, f"k{n}", at) for n in range(number)]
-    await tickler.schedules.schedules.put_many(
+    await tickler.schedules.put_many(
         [
             Schedule(owner=owner, key=each.key, when=At(to_datetime(at)), target=target, policy=policy or Policy(backoff=[0]))
             for each in due
@@ -53,7 +53,7 @@ async def put(
 
 async def happened(tickler: Tickler, due: Due) -> list[tuple[str, int]]:
     """What, and at which attempt, the oldest first."""
-    return [(entry.happened, entry.attempt) for entry in reversed((await tickler.fires.fires.history(due.owner, due.key)).items)]
+    return [(entry.happened, entry.attempt) for entry in reversed((await tickler.fires.history(due.owner, due.key)).items)]
 
 
 @pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
@@ -70,10 +70,10 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_back_t
             return len(await sink.arrivals()) == len(begun)
 
         async def all_claimed() -> bool:
-            return await tickler.index.index.next_due() is None
+            return await tickler.index.next_due() is None
 
         async def given_back() -> bool:
-            found = (await tickler.fires.fires.list(owner="queued")).items + (await tickler.fires.fires.list(owner="once")).items
+            found = (await tickler.fires.list(owner="queued")).items + (await tickler.fires.list(owner="once")).items
             return [fire.worker for fire in found] == [None] * (len(queued) + len(only_once))
 
         async with working(url, "--in-flight", "20", "--per-host", "4", "--drain", "60") as process:
@@ -103,13 +103,13 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
         (due,) = await put(tickler, "u1", 1, PythonTarget(handler))
 
         async def is_claimed() -> bool:
-            return [fire.worker is not None for fire in (await tickler.fires.fires.list()).items] == [True]
+            return [fire.worker is not None for fire in (await tickler.fires.list()).items] == [True]
 
         async with working(sqlite_url, "--setup", "under_fire.handlers:never_ending", "--drain", "0.5") as process:
             await until("the handler is at work", is_claimed)
             process.terminate()
             assert await ended(process, within_s=30) == 0
-        (entry,) = (await tickler.fires.fires.history("u1", due.key)).items
+        (entry,) = (await tickler.fires.history("u1", due.key)).items
         assert (entry.happened, entry.detail) == ("failed", "the worker was told to stop")
 
         async def is_delivered() -> bool:
@@ -138,7 +138,7 @@ async def test_what_was_claimed_ahead_is_given_back_for_its_instant_and_not_befo
         async with running(tickler):
             await until("they are delivered after all", lambda: nothing_is_owed(tickler))
         for due in owed + only_once:
-            (entry,) = (await tickler.fires.fires.history(due.owner, due.key)).items
+            (entry,) = (await tickler.fires.history(due.owner, due.key)).items
             assert entry.happened == "delivered"
             assert entry.late_ms >= 0
 
@@ -152,7 +152,7 @@ async def test_what_a_worker_that_holds_it_ahead_keeps_is_not_taken_over_before_
         async with running(tickler, options=RunOptions(ahead=10, lease=5, drain=0)):
             await until("it is claimed", lambda: len(fires.taken) == 1)
             await until("its lease is kept", lambda: fires.extended > 0)
-            (fire,) = (await tickler.fires.fires.list()).items
+            (fire,) = (await tickler.fires.list()).items
             assert fire.deliver_after is not None
             assert fire.deliver_after > due.nominal_at
 
@@ -162,7 +162,7 @@ async def test_of_several_processes_one_that_dies_is_replaced_and_all_stop_toget
 
         async def pids() -> set[int]:
             """Of all workers that ever were."""
-            return {int(record.name.split(":")[-2]) for record in await tickler.records.records.list("worker")}
+            return {int(record.name.split(":")[-2]) for record in await tickler.records.list("worker")}
 
         async def so_many(number: int) -> bool:
             return len(await pids()) == number
@@ -183,7 +183,7 @@ async def test_of_several_processes_those_whose_parent_was_killed_stop_by_themse
         async with connect(sqlite_url) as tickler:
 
             async def doing() -> list[object]:
-                return [r.value.get("doing") for r in await tickler.records.records.list("worker") if isinstance(r.value, dict)]
+                return [r.value.get("doing") for r in await tickler.records.list("worker") if isinstance(r.value, dict)]
 
             async def both(wanted: str) -> bool:
                 return await doing() == [wanted] * 2
@@ -271,10 +271,10 @@ async def test_a_handler_that_goes_on_when_it_is_cancelled_does_not_keep_the_pro
         await put(tickler, "u1", 1, PythonTarget("stubborn"))
 
         async def is_claimed() -> bool:
-            return [fire.worker is not None for fire in (await tickler.fires.fires.list()).items] == [True]
+            return [fire.worker is not None for fire in (await tickler.fires.list()).items] == [True]
 
         async with working(sqlite_url, "--setup", "stubborn_handlers:register", "--drain", "0.5") as process:
             await until("the handler is at work", is_claimed)
             process.terminate()
             assert await ended(process, within_s=30) == 0
-        assert len((await tickler.fires.fires.list()).items) == 1  # it is still owed
+        assert len((await tickler.fires.list()).items) == 1  # it is still owed

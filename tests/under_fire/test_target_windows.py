@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tickler import At, Entry, Every, Policy, Schedule
+from tickler import At, Every, Policy, Schedule
 from tickler.clock import to_datetime
+from tickler.fires import Entry
 from tickler.model.fire import Happened, fire_id
 from under_fire.sink import Arrival
 from under_fire.target_windows import Declared, Run, check_windows, declared, faults, instants

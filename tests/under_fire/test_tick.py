@@ -19,7 +19,7 @@ async def put_due(url: str, number: int, often: Often = "at-least-once") -> None
 
 
 async def happened(tickler: Tickler, number: int, often: Often = "at-least-once") -> list[list[tuple[str, int]]]:
-    found = [(await tickler.fires.fires.history("u1", f"{often} {n:05}")).items for n in range(number)]
+    found = [(await tickler.fires.history("u1", f"{often} {n:05}")).items for n in range(number)]
     return [[(entry.happened, entry.attempt) for entry in items] for items in found]
 
 
@@ -97,5 +97,5 @@ async def test_a_tick_tries_all_it_claims_of_what_is_delivered_at_most_once(url:
         assert summary.left
         recorded = [events for events in await happened(tickler, 30, "at-most-once") if events]
         assert recorded == [[("failed", 1)]] * len(begun)
-        page = await tickler.schedules.schedules.list(owner="u1")
+        page = await tickler.schedules.list(owner="u1")
         assert sum(schedule.state == "active" for schedule in page.items) == 30 - len(begun)

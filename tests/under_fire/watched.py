@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tickler import Claim, Clock, Fire, Tickler
+from tickler import Clock, Tickler
 from tickler.client import Settings
 from tickler.connect import store_for_url
+from tickler.fires import Claim, Fire
 from tickler.fires.contract import FireStore
 from tickler.model.fire import Extension
 from tickler.stores.store import Store

@@ -16,10 +16,11 @@ from typing import Any, cast
 
 import msgspec
 
-from tickler import Claim, Delivery, Fire, Outcome, RunOptions, Settlement, Tickler
+from tickler import Delivery, Outcome, RunOptions, Tickler
 from tickler.client import Settings
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
+from tickler.fires import Claim, Fire, Settlement
 from tickler.fires.contract import FireStore
 from tickler.model.fire import Extension, fire_id
 from tickler.stores.store import Store

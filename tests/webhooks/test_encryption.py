@@ -22,7 +22,7 @@ from tickler.model.schedule_json import encode_body, schedule_from_json, schedul
 from tickler.model.target import REDACTED, HttpTarget, PythonTarget
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.webhooks.encryption import MAX_REMEMBERED, Sealer, new_key
+from tickler.webhooks.encryption import MAX_REMEMBERED, Encryption, new_key
 from tickler.webhooks.signature import new_secret
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -30,7 +30,7 @@ URL = "https://example.org/hook"
 TOKEN = "Bearer hunter2"
 SECRET = new_secret()
 KEY, OLD_KEY = new_key(), new_key()
-SEALER = Sealer([KEY])
+SEALER = Encryption([KEY])
 TARGET = HttpTarget(URL, headers={"Authorization": TOKEN, "x-team": "blue-hunter2"}, secret=SECRET)
 SEALED = SEALER.seal_target(TARGET, "u1")
 
@@ -68,8 +68,8 @@ def test_headers_or_a_secret_or_both_survive(target: HttpTarget) -> None:
 
 @pytest.mark.parametrize("target", [HttpTarget(URL), HttpTarget(URL, body="raw"), HttpTarget(URL, headers={})], ids=str)
 def test_a_target_without_anything_to_hide_stays_as_it_is_and_needs_no_key(target: HttpTarget) -> None:
-    assert Sealer().seal_target(target, "u1") is target
-    assert Sealer().unseal_target(target, "u1") is target
+    assert Encryption().seal_target(target, "u1") is target
+    assert Encryption().unseal_target(target, "u1") is target
 
 
 def test_the_same_is_sealed_differently_each_time_but_kept_where_it_was_stored_already() -> None:
@@ -100,7 +100,7 @@ def test_what_differs_from_the_stored_is_sealed_anew(target: HttpTarget, owner: 
 
 
 def test_a_stored_text_that_no_key_opens_any_more_is_replaced() -> None:
-    lost = Sealer([new_key()]).seal_target(TARGET, "u1")
+    lost = Encryption([new_key()]).seal_target(TARGET, "u1")
     sealed = SEALER.seal_target(TARGET, "u1", lost)
     assert SEALER.unseal_target(sealed, "u1") == TARGET
 
@@ -194,7 +194,7 @@ def test_what_is_put_again_with_plain_values_beside_it_is_refused_and_not_stored
             SEALER.seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
         assert not shows_a_secret(refused.value)
         with pytest.raises(InvalidSchedule, match="beside `sealed`"):
-            Sealer().seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
+            Encryption().seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
 
 
 def test_a_header_cannot_be_dropped_or_added_by_its_name_alone() -> None:
@@ -231,7 +231,7 @@ def test_a_text_that_was_tampered_with_is_refused_when_it_is_put_and_when_it_is_
 
 @pytest.mark.parametrize("text", ["", "a b", "ä", "\ud800", "gAAAA\n", "x" * 65_537], ids=lambda text: repr(text[:9]))
 def test_a_text_that_can_be_none_is_refused_with_and_without_a_key(text: str) -> None:
-    for sealer in (SEALER, Sealer()):
+    for sealer in (SEALER, Encryption()):
         with pytest.raises(InvalidSchedule, match=r"^target\.sealed: "):
             sealer.seal_target(HttpTarget(URL, sealed=text), "u1")
         with pytest.raises(InvalidSchedule, match=r"^target\.sealed: "):
@@ -253,25 +253,25 @@ def test_whatever_the_text_nothing_worse_than_a_refusal_comes_of_it(text: str) -
 def test_without_a_key_nothing_is_sealed_and_the_error_says_how_to_make_one() -> None:
     for target, field in ((TARGET, "target.headers"), (HttpTarget(URL, secret=SECRET), "target.secret")):
         with pytest.raises(InvalidSchedule, match=r"set TICKLER_KEY to what .*tickler\.new_key\(\)") as refused:
-            Sealer().seal_target(target, "u1")
+            Encryption().seal_target(target, "u1")
         assert refused.value.field == field
         assert not shows_a_secret(refused.value)
     with pytest.raises(InvalidInput, match=r"set TICKLER_KEY to what .*tickler\.new_key\(\)"):
-        Sealer().seal_text(SECRET, "secret")
+        Encryption().seal_text(SECRET, "secret")
 
 
 def test_without_a_key_what_is_sealed_stays_so_and_may_be_put_again() -> None:
-    assert Sealer().seal_target(SEALED, "u1") is SEALED
+    assert Encryption().seal_target(SEALED, "u1") is SEALED
     with pytest.raises(InvalidSchedule, match="set TICKLER_KEY to the one it was sealed with"):
-        Sealer().unseal_target(SEALED, "u1")
+        Encryption().unseal_target(SEALED, "u1")
     with pytest.raises(InvalidInput, match="set TICKLER_KEY to the one it was sealed with"):
-        Sealer().unseal_text(SEALER.seal_text("x", "y"), "y")
+        Encryption().unseal_text(SEALER.seal_text("x", "y"), "y")
 
 
 def test_the_first_key_seals_and_all_unseal() -> None:
-    before = Sealer.from_environment({"TICKLER_KEY": OLD_KEY})
-    both = Sealer.from_environment({"TICKLER_KEY": f" {KEY}, {OLD_KEY} ,"})
-    after = Sealer.from_environment({"TICKLER_KEY": KEY})
+    before = Encryption.from_environment({"TICKLER_KEY": OLD_KEY})
+    both = Encryption.from_environment({"TICKLER_KEY": f" {KEY}, {OLD_KEY} ,"})
+    after = Encryption.from_environment({"TICKLER_KEY": KEY})
     old = before.seal_target(TARGET, "u1")
     assert both.unseal_target(old, "u1") == TARGET
     new = both.seal_target(TARGET, "u1")
@@ -283,8 +283,8 @@ def test_the_first_key_seals_and_all_unseal() -> None:
 
 def test_what_an_old_key_sealed_is_sealed_anew_when_it_is_put_again_and_then_stays() -> None:
     """Otherwise a key could never be dropped."""
-    both, after = Sealer([KEY, OLD_KEY]), Sealer([KEY])
-    old = Sealer([OLD_KEY]).seal_target(TARGET, "u1")
+    both, after = Encryption([KEY, OLD_KEY]), Encryption([KEY])
+    old = Encryption([OLD_KEY]).seal_target(TARGET, "u1")
     for again in (TARGET, old, HttpTarget(URL, sealed=old.sealed)):
         new = both.seal_target(again, "u1", old)
         assert after.unseal_target(new, "u1") == TARGET
@@ -295,7 +295,7 @@ def test_what_an_old_key_sealed_is_sealed_anew_when_it_is_put_again_and_then_sta
 @pytest.mark.parametrize("environ", [{}, {"TICKLER_KEY": ""}, {"TICKLER_KEY": " , "}], ids=str)
 def test_an_empty_setting_is_no_key(environ: dict[str, str]) -> None:
     with pytest.raises(InvalidSchedule, match="TICKLER_KEY"):
-        Sealer.from_environment(environ).seal_target(TARGET, "u1")
+        Encryption.from_environment(environ).seal_target(TARGET, "u1")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_an_empty_setting_is_no_key(environ: dict[str, str]) -> None:
 )
 def test_a_malformed_key_is_refused_and_never_repeated(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"TICKLER_KEY: key \d of \d is no key: ") as refused:
-        Sealer.from_environment({"TICKLER_KEY": text})
+        Encryption.from_environment({"TICKLER_KEY": text})
     assert not shows_a_secret(refused.value, repr(refused.value.__context__))
     assert text not in str(refused.value)
 
@@ -317,7 +317,7 @@ def test_a_new_key_is_one_that_fernet_takes() -> None:
 
 def test_where_the_package_is_missing_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
-    sealer = Sealer([KEY])
+    sealer = Encryption([KEY])
     with pytest.raises(InvalidInput, match=r"pip install 'tickler\[http\]'"):
         sealer.seal_target(TARGET, "u1")
     assert sealer.seal_target(HttpTarget(URL), "u1") == HttpTarget(URL)
@@ -352,7 +352,7 @@ def test_nothing_that_can_be_printed_shows_a_secret() -> None:
 
 
 def test_what_is_unsealed_for_each_delivery_is_remembered_and_that_is_bounded() -> None:
-    sealer = Sealer([KEY])
+    sealer = Encryption([KEY])
     first = sealer.unseal_target(SEALED, "u1")
     assert sealer.unseal_target(replace(SEALED), "u1") is first
     for number in range(MAX_REMEMBERED):

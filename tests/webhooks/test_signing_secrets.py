@@ -19,15 +19,15 @@ from tickler.model.target import HttpTarget
 from tickler.records.contract import RecordStore
 from tickler.records.records import Records
 from tickler.stores.store import Store
-from tickler.webhooks.encryption import Sealer, new_key
+from tickler.webhooks.encryption import Encryption, new_key
 from tickler.webhooks.envelope import envelope
 from tickler.webhooks.signature import new_secret, sign
-from tickler.webhooks.signing_secrets import MAX_REMEMBERED, MAX_SECRETS, SecretCache, Secrets
+from tickler.webhooks.signing_secrets import MAX_REMEMBERED, MAX_SECRETS, SecretCache, SigningSecrets
 from tickler.webhooks.verify import verify
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 DAY_S = 86_400
-SEALER = Sealer([new_key()])
+SEALER = Encryption([new_key()])
 DEFAULT, OLD_DEFAULT, OWN, OTHER = (new_secret() for _ in range(4))
 TARGET = HttpTarget("https://example.org/hook")
 
@@ -86,8 +86,8 @@ def records(store: Store) -> CountedRecords:
 
 
 @pytest.fixture
-def secrets(records: CountedRecords, clock: ManualClock) -> Secrets:
-    return Secrets(records, SEALER, clock)
+def secrets(records: CountedRecords, clock: ManualClock) -> SigningSecrets:
+    return SigningSecrets(records, SEALER, clock)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def delivery(owner: str = "u1") -> Delivery:
 
 
 async def test_the_targets_own_secret_wins_over_the_owners_and_that_over_the_default(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     assert await cache.secrets_of(delivery(), TARGET) == (DEFAULT,)
     await secrets.put("u1", OWN)
@@ -169,7 +169,7 @@ async def test_without_a_default_one_is_made_up_for_this_process_with_one_warnin
 
 
 async def test_while_rotating_a_receiver_with_either_secret_verifies(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     new = await secrets.rotate("u1")
@@ -199,7 +199,7 @@ async def test_while_rotating_a_receiver_with_either_secret_verifies(
 
 
 async def test_the_first_rotation_keeps_the_default_as_the_old_one(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     new = await secrets.rotate("u1", overlap=timedelta(hours=1))
     assert await cache.of("u1") == (new, DEFAULT)
@@ -208,14 +208,14 @@ async def test_the_first_rotation_keeps_the_default_as_the_old_one(
 
 
 async def test_the_first_rotation_without_a_default_signs_with_the_new_one_alone(
-    records: CountedRecords, secrets: Secrets, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    records: CountedRecords, secrets: SigningSecrets, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = await secrets.rotate("u1")
     assert await SecretCache(records, SEALER, clock, {}).of("u1") == (new,)
     assert caplog.records == []
 
 
-async def test_without_an_overlap_the_old_ones_are_gone_at_once(cache: SecretCache, secrets: Secrets) -> None:
+async def test_without_an_overlap_the_old_ones_are_gone_at_once(cache: SecretCache, secrets: SigningSecrets) -> None:
     await secrets.put("u1", OWN)
     await secrets.rotate("u1", overlap=600)
     new = await secrets.rotate("u1", overlap=0)
@@ -223,7 +223,7 @@ async def test_without_an_overlap_the_old_ones_are_gone_at_once(cache: SecretCac
 
 
 async def test_rotating_again_and_again_keeps_those_in_their_overlap_but_not_without_end(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     made = [await secrets.rotate("u1", overlap=timedelta(days=9)) for _ in range(MAX_SECRETS + 3)]
     assert await cache.of("u1") == tuple(reversed(made[-MAX_SECRETS:]))
@@ -233,7 +233,7 @@ async def test_rotating_again_and_again_keeps_those_in_their_overlap_but_not_wit
 
 
 async def test_an_older_secret_does_not_live_longer_for_another_rotation(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     first = await secrets.rotate("u1", overlap=120)
@@ -243,7 +243,7 @@ async def test_an_older_secret_does_not_live_longer_for_another_rotation(
 
 
 async def test_a_put_replaces_all_and_a_delete_leads_back_to_the_default(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.rotate("u1")
     await secrets.put("u1", OWN)
@@ -257,7 +257,7 @@ async def test_a_put_replaces_all_and_a_delete_leads_back_to_the_default(
 async def test_of_two_rotations_at_the_same_moment_one_is_told(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, quick = CountedRecords(store.records), Secrets(store.records, SEALER, clock)
+    slow, quick = CountedRecords(store.records), SigningSecrets(store.records, SEALER, clock)
     await quick.put("u1", OWN)
     get = slow.get
 
@@ -268,18 +268,18 @@ async def test_of_two_rotations_at_the_same_moment_one_is_told(
 
     monkeypatch.setattr(slow, "get", get_and_be_overtaken)
     with pytest.raises(VersionConflict):
-        await Secrets(slow, SEALER, clock).rotate("u1")
+        await SigningSecrets(slow, SEALER, clock).rotate("u1")
 
 
 @pytest.mark.parametrize("overlap", [-1, timedelta(days=367), float("nan"), float("inf"), "1h", None, True], ids=repr)
-async def test_an_overlap_is_a_duration(secrets: Secrets, overlap: object) -> None:
+async def test_an_overlap_is_a_duration(secrets: SigningSecrets, overlap: object) -> None:
     with pytest.raises(InvalidInput, match=r"^overlap: "):
         await secrets.rotate("u1", overlap=overlap)  # type: ignore[arg-type]  # wrong types are the point
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "", None, 5, b"x"], ids=repr)
 async def test_a_secret_that_is_none_is_refused_and_not_repeated(
-    secrets: Secrets, records: CountedRecords, secret: object
+    secrets: SigningSecrets, records: CountedRecords, secret: object
 ) -> None:
     with pytest.raises(InvalidInput, match=r"^secret: ") as refused:
         await secrets.put("u1", secret)  # type: ignore[arg-type]  # wrong types are the point
@@ -288,7 +288,7 @@ async def test_a_secret_that_is_none_is_refused_and_not_repeated(
 
 
 @pytest.mark.parametrize("owner", ["", None, "a\nb", "x" * 513], ids=lambda owner: repr(owner)[:9])
-async def test_an_owner_is_a_name(secrets: Secrets, owner: str) -> None:
+async def test_an_owner_is_a_name(secrets: SigningSecrets, owner: str) -> None:
     for call in (secrets.put(owner, OWN), secrets.rotate(owner), secrets.delete(owner)):
         with pytest.raises(InvalidSchedule, match=r"^owner: "):
             await call
@@ -308,7 +308,7 @@ async def test_while_no_owner_has_a_secret_there_is_one_read_a_minute(
 
 
 async def test_an_owners_secrets_or_that_there_are_none_are_read_once_a_minute(
-    cache: SecretCache, secrets: Secrets, records: CountedRecords, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, records: CountedRecords, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     for _ in range(100):
@@ -323,7 +323,7 @@ async def test_an_owners_secrets_or_that_there_are_none_are_read_once_a_minute(
 
 
 async def test_a_clock_that_is_set_back_does_not_keep_what_was_read(
-    cache: SecretCache, secrets: Secrets, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     assert await cache.of("u1") == (OWN,)
@@ -332,7 +332,7 @@ async def test_a_clock_that_is_set_back_does_not_keep_what_was_read(
     assert await cache.of("u1") == (OTHER,)
 
 
-async def test_only_so_many_owners_are_remembered(cache: SecretCache, secrets: Secrets) -> None:
+async def test_only_so_many_owners_are_remembered(cache: SecretCache, secrets: SigningSecrets) -> None:
     await secrets.put("u1", OWN)
     for number in range(MAX_REMEMBERED + 10):
         await cache.of(f"u{number}")
@@ -341,7 +341,7 @@ async def test_only_so_many_owners_are_remembered(cache: SecretCache, secrets: S
 
 
 async def test_while_the_store_is_down_deliveries_are_signed_with_what_is_known(
-    cache: SecretCache, secrets: Secrets, records: CountedRecords, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, records: CountedRecords, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     assert await cache.of("u1") == (OWN,)
@@ -358,7 +358,7 @@ async def test_while_the_store_is_down_deliveries_are_signed_with_what_is_known(
 
 
 async def test_a_worker_that_knows_nothing_yet_does_not_guess(
-    cache: SecretCache, records: CountedRecords, secrets: Secrets
+    cache: SecretCache, records: CountedRecords, secrets: SigningSecrets
 ) -> None:
     await secrets.put("u1", OWN)
     records.down = True
@@ -372,7 +372,7 @@ async def test_a_worker_that_knows_nothing_yet_does_not_guess(
 
 
 async def test_without_a_key_an_owner_gets_no_secret(records: CountedRecords, clock: ManualClock) -> None:
-    keyless = Secrets(records, Sealer(), clock)
+    keyless = SigningSecrets(records, Encryption(), clock)
     for call in (keyless.put("u1", OWN), keyless.rotate("u1")):
         with pytest.raises(InvalidInput, match=r"signing secret of u1: .*TICKLER_KEY") as refused:
             await call
@@ -381,10 +381,10 @@ async def test_without_a_key_an_owner_gets_no_secret(records: CountedRecords, cl
 
 
 async def test_a_worker_without_the_key_fails_rather_than_sign_with_another_secret(
-    records: CountedRecords, secrets: Secrets, clock: ManualClock
+    records: CountedRecords, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
-    for sealer, remedy in ((Sealer(), "set TICKLER_KEY"), (Sealer([new_key()]), "add the one it was sealed with")):
+    for sealer, remedy in ((Encryption(), "set TICKLER_KEY"), (Encryption([new_key()]), "add the one it was sealed with")):
         cache = SecretCache(records, sealer, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
         with pytest.raises(InvalidInput, match=remedy):
             await cache.of("u1")
@@ -392,7 +392,7 @@ async def test_a_worker_without_the_key_fails_rather_than_sign_with_another_secr
 
 
 async def test_a_record_that_was_copied_to_another_owner_is_not_unsealed(
-    cache: SecretCache, secrets: Secrets, store: Store, clock: ManualClock
+    cache: SecretCache, secrets: SigningSecrets, store: Store, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
     record = await store.records.get("secret", "u1", now_ms=NOW_MS)
@@ -403,7 +403,7 @@ async def test_a_record_that_was_copied_to_another_owner_is_not_unsealed(
         await cache.of("u2")
 
 
-async def test_a_record_of_another_shape_is_refused_by_name(cache: SecretCache, secrets: Secrets, store: Store) -> None:
+async def test_a_record_of_another_shape_is_refused_by_name(cache: SecretCache, secrets: SigningSecrets, store: Store) -> None:
     await store.records.put("secret", "u1", b'{"newer": true}', now_ms=NOW_MS)
     with pytest.raises(InvalidInput, match=r"signing secret of u1: .*upgrade"):
         await cache.of("u1")
@@ -424,7 +424,7 @@ async def test_secrets_are_kept_by_every_store(any_url: str, clock: ManualClock)
     store = store_for_url(any_url)
     await store.open(create=True)
     try:
-        secrets = Secrets(store.records, SEALER, clock)
+        secrets = SigningSecrets(store.records, SEALER, clock)
         await secrets.put("ü/1", OWN)
         new = await secrets.rotate("ü/1")
         cache = SecretCache(store.records, SEALER, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
@@ -440,7 +440,7 @@ async def test_nothing_that_is_stored_logged_or_printed_shows_a_secret(
     caplog.set_level(logging.DEBUG)
     store = store_for_url(sqlite_url)
     await store.open(create=True)
-    secrets = Secrets(store.records, SEALER, clock)
+    secrets = SigningSecrets(store.records, SEALER, clock)
     await secrets.put("u1", OWN)
     new = await secrets.rotate("u1")
     cache = SecretCache(store.records, SEALER, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})

@@ -25,7 +25,7 @@ MAX_DETAIL_CHARACTERS = 500
 _END = 10**15  # names count down, so that the latest comes first
 
 
-class Deed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Somebody did something. `did` is a verb such as "put" or "retried".
 
     Names are given freely, and several tokens may have one: `token_id` says which it was, where it was one.
@@ -40,14 +40,14 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str | None = None
 
 
-class DeedPage(msgspec.Struct, frozen=True):
+class AuditPage(msgspec.Struct, frozen=True):
     """Some deeds, and the cursor with which those before them are asked for; None at the end."""
 
-    items: list[Deed]
+    items: list[AuditEntry]
     next: str | None
 
 
-class Audit:
+class AuditLog:
     """Keeps deeds as records: once for all, and once for the owner they concern, who may see no others."""
 
     def __init__(self, records: RecordStore, clock: Clock, kept_ms: int = HISTORY_RETENTION_MS) -> None:
@@ -67,7 +67,7 @@ class Audit:
     ) -> None:
         now_ms = self._clock.now_ms()
         value = msgspec.json.encode(
-            Deed(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
+            AuditEntry(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
         )
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
         kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
@@ -75,7 +75,7 @@ class Audit:
             *(self._records.put(kind, name, value, now_ms=now_ms, expires_at=now_ms + self._kept_ms) for kind in kinds)
         )
 
-    async def list(self, *, owner: str | None = None, limit: int = 100, after: str | None = None) -> DeedPage:
+    async def list(self, *, owner: str | None = None, limit: int = 100, after: str | None = None) -> AuditPage:
         """The latest first; of one owner or all. `after` is a page's `next`."""
         check_limit(limit)
         if owner is not None:
@@ -86,7 +86,7 @@ class Audit:
         found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=after or "", limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
-        return DeedPage([deed for record in items if (deed := value_of(record, Deed)) is not None], following)
+        return AuditPage([deed for record in items if (deed := value_of(record, AuditEntry)) is not None], following)
 
 
 def _kind_of(owner: str) -> str:

@@ -163,7 +163,7 @@ class Tokens:
         return await self._records.list(KIND, now_ms=self._clock.now_ms(), limit=limit)
 
 
-class _Kept(Token, frozen=True, kw_only=True):
+class _StoredToken(Token, frozen=True, kw_only=True):
     """A token as it is stored."""
 
     hash: str
@@ -171,7 +171,7 @@ class _Kept(Token, frozen=True, kw_only=True):
 
 def _read(record: Record) -> tuple[bytes, Token] | None:
     """Its hash, and what it lets do. None for what a newer version wrote: nobody knows here what that lets do."""
-    kept = value_of(record, _Kept)
+    kept = value_of(record, _StoredToken)
     if kept is None:
         return None
     return bytes.fromhex(kept.hash), Token(**{name: getattr(kept, name) for name in Token.__struct_fields__})

@@ -15,7 +15,7 @@ from tickler.errors import FireNotFound
 from tickler.model.fire import Fire
 
 
-class Deed(NamedTuple):
+class FireAction(NamedTuple):
     """`did` names it, in the log and in JSON; `done` is said of each, and `refused` of each that is not there for it."""
 
     did: str
@@ -24,7 +24,7 @@ class Deed(NamedTuple):
     refused: str
 
 
-def do_to_each(store: str | None, ids: Sequence[str], deed: Deed, by: str, *, as_json: bool) -> None:
+def do_to_each(store: str | None, ids: Sequence[str], deed: FireAction, by: str, *, as_json: bool) -> None:
     done, refused = on_store(store, lambda tickler: _done_and_refused(tickler, ids, deed, by))
     for id in refused:
         remark(f"tickler: {deed.refused.format(id=id)}")
@@ -36,7 +36,7 @@ def do_to_each(store: str | None, ids: Sequence[str], deed: Deed, by: str, *, as
         raise typer.Exit(NOT_FOUND)
 
 
-async def _done_and_refused(tickler: Tickler, ids: Sequence[str], deed: Deed, by: str) -> tuple[list[str], list[str]]:
+async def _done_and_refused(tickler: Tickler, ids: Sequence[str], deed: FireAction, by: str) -> tuple[list[str], list[str]]:
     done: list[str] = []
     refused: list[str] = []
     for id in ids:
@@ -46,5 +46,5 @@ async def _done_and_refused(tickler: Tickler, ids: Sequence[str], deed: Deed, by
             refused.append(id)
             continue
         done.append(id)
-        await tickler.access.audit_log.note(by, deed.did, owner=fire.owner, key=fire.key, detail=id)
+        await tickler.audit.note(by, deed.did, owner=fire.owner, key=fire.key, detail=id)
     return done, refused

@@ -14,7 +14,7 @@ from tickler.model.policy import policy_to_json
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.observe.human_format import count, span
-from tickler.when import Marked, in_words, marked
+from tickler.when import MarkedInstant, in_words, marked
 
 NOMINAL = "nominal (UTC)"
 DUE = "due (UTC)"
@@ -26,7 +26,7 @@ WIDE_ENOUGH = 110  # for schedules
 MAX_PAYLOAD_LENGTH = 400  # characters of it that are shown
 
 
-def upcoming_of(schedule: StoredSchedule, now_ms: int, n: int) -> list[Marked]:
+def upcoming_of(schedule: StoredSchedule, now_ms: int, n: int) -> list[MarkedInstant]:
     """The instants that it names next, within its bounds: of one that is not active, those it would have from now on."""
     if schedule.state == "active" and schedule.next_fire_at is not None:
         after_ms = schedule.next_fire_at - schedule.offset_ms() - 1
@@ -35,7 +35,7 @@ def upcoming_of(schedule: StoredSchedule, now_ms: int, n: int) -> list[Marked]:
     return marked(schedule.when, after_ms, n, schedule.ends_at) if schedule.state != "unreadable" else []
 
 
-def show_schedule(schedule: StoredSchedule, upcoming: Sequence[Marked], health: Health = NO_HEALTH) -> None:
+def show_schedule(schedule: StoredSchedule, upcoming: Sequence[MarkedInstant], health: Health = NO_HEALTH) -> None:
     say(str(schedule.id))
     for name, value in _fields(schedule, health):
         say(f"  {name:<9} {value}")

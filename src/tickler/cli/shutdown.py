@@ -27,7 +27,7 @@ def taken_parent() -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-class Told:
+class StopSignal:
     """Whether a process was told to stop, and whether again."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Told:
         return now - self._first_at > SAME_S
 
 
-class Stopping:
+class Shutdown:
     """Stops a run that has `drain_s` for what is in flight, on signals or because the parent is gone.
 
     One that has a parent leaves Ctrl-C to it, and does not count: a terminal tells both, and so does systemd. The parent kills
@@ -52,7 +52,7 @@ class Stopping:
         self._stop = stop
         self._drain_s = drain_s
         self._parent = parent
-        self._told = Told()
+        self._told = StopSignal()
         self._is_stopping = False
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None

@@ -10,7 +10,7 @@ import sys
 import time
 from types import FrameType
 
-from tickler.cli.shutdown import PARENT, TOLD_TWICE, Told
+from tickler.cli.shutdown import PARENT, TOLD_TWICE, StopSignal
 
 PLACE = "TICKLER_PLACE"  # which of them a process is, in the environment that it gets
 POLL_S = 0.1
@@ -26,7 +26,7 @@ def taken_place() -> int:
     return int(text) if text.isdecimal() else 0
 
 
-class Processes:
+class Supervisor:
     """Runs this command again, with `--processes 1`, so many times. `patience_s`: how long they may take to stop."""
 
     def __init__(self, number: int, patience_s: float) -> None:
@@ -35,7 +35,7 @@ class Processes:
         self._children: dict[int, tuple[subprocess.Popen[bytes], float]] = {}  # by place
         self._start_at: dict[int, float] = {}
         self._failures: dict[int, int] = {}
-        self._told = Told()
+        self._told = StopSignal()
         self._stopping = False
         self._at_once = False
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from tickler.cli.output import show_table
 from tickler.clock import datetime_ms, to_datetime
 from tickler.errors import InvalidWhen
-from tickler.when import At, Marked, read_instant
+from tickler.when import At, MarkedInstant, read_instant
 
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -33,7 +33,7 @@ def utc(ms: int | None, *, exactly: bool = False) -> str:
     return "" if ms is None else _shown(to_datetime(ms if exactly else ms // 1000 * 1000), DATE_AND_TIME)
 
 
-def show_upcoming(found: Sequence[Marked], tz: str) -> None:
+def show_upcoming(found: Sequence[MarkedInstant], tz: str) -> None:
     """In the zone of the schedule, in UTC, and where this machine is, as far as those differ."""
     columns = {tz: [_in_zone(each.at) for each in found]}
     if any(each.at.utcoffset() for each in found):
@@ -46,7 +46,7 @@ def show_upcoming(found: Sequence[Marked], tz: str) -> None:
     show_table(list(columns), list(zip(*columns.values(), strict=True)), whole=set(columns) - {"mark"})
 
 
-def upcoming_json(found: Sequence[Marked]) -> list[dict[str, object]]:
+def upcoming_json(found: Sequence[MarkedInstant]) -> list[dict[str, object]]:
     return [each.to_json() for each in found]
 
 

@@ -13,7 +13,7 @@ MAX_WRITERS = 2  # that work out what to write at once
 T = TypeVar("T")
 
 
-class Aside(Protocol):
+class RunInThread(Protocol):
     """Runs what takes longer than a turn elsewhere, such as on a thread."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
@@ -30,12 +30,12 @@ class Pace:
         self._one_at_a_time = asyncio.Lock()
         self.writing = asyncio.Semaphore(MAX_WRITERS)
 
-    def turns(self) -> Turns:
+    def turns(self) -> FairTurns:
         """For one computation."""
-        return Turns(self._one_at_a_time)
+        return FairTurns(self._one_at_a_time)
 
 
-class Turns:
+class FairTurns:
     """The turns of one computation: it waits for the next one between its steps."""
 
     def __init__(self, one_at_a_time: asyncio.Lock) -> None:

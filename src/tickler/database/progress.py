@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Say = Callable[[str], None]
+OnMessage = Callable[[str], None]
 
 
-def silent(line: str) -> None:
+def no_message(line: str) -> None:
     """For those who do not want to hear it."""
 
 
-Tell = Callable[[int, int], None]  # how much is done, and of how much
+OnProgress = Callable[[int, int], None]  # how much is done, and of how much
 
 
-def untold(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """For those who do not want to know."""

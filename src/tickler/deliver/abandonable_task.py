@@ -11,10 +11,10 @@ from tickler.deliver.deadlines import Deadlines
 GRACE_S = 5.0  # for work to end that was cancelled: it may have something to put away
 
 T = TypeVar("T")
-Left = Callable[["asyncio.Future[Any]"], None]
+OnAbandoned = Callable[["asyncio.Future[Any]"], None]
 
 
-class Ended(NamedTuple, Generic[T]):
+class TaskResult(NamedTuple, Generic[T]):
     """What work returned, or what it raised. `late`: its time was over, and it was cancelled."""
 
     answer: T | None
@@ -27,20 +27,20 @@ def goes_on(cancelled: asyncio.CancelledError, until: asyncio.Future[Any]) -> No
     cancelled.goes_on_until = until  # type: ignore[attr-defined]  # `asyncio.timeout` knows that very class, and none derived
 
 
-class OwnTasks:
+class AbandonableTasks:
     """Runs work on tasks of its own."""
 
     def __init__(self) -> None:
         self._deadlines: Deadlines[asyncio.Future[Any]] = Deadlines(_time_is_over)
 
-    async def run(self, work: Callable[[], Awaitable[T]], seconds: float, left: Left) -> Ended[T]:
+    async def run(self, work: Callable[[], Awaitable[T]], seconds: float, left: OnAbandoned) -> TaskResult[T]:
         """Cancels the work after so many seconds. If it goes on for a while, it is not waited for, and `left` gets what is done
         when it has ended.
 
         Raises nothing but the caller's own cancellation, after the work has ended. A caller that is cancelled again leaves it.
         """
         loop = asyncio.get_running_loop()
-        over: asyncio.Future[Ended[T] | None] = loop.create_future()  # None when the time is
+        over: asyncio.Future[TaskResult[T] | None] = loop.create_future()  # None when the time is
         task = loop.create_task(_caught(work, over))
         self._deadlines.add(over, loop.time() + seconds, loop)
         try:
@@ -69,24 +69,24 @@ def _time_is_over(over: asyncio.Future[Any]) -> None:
         over.set_result(None)
 
 
-async def _caught(work: Callable[[], Awaitable[T]], over: asyncio.Future[Ended[T] | None]) -> Ended[T]:
+async def _caught(work: Callable[[], Awaitable[T]], over: asyncio.Future[TaskResult[T] | None]) -> TaskResult[T]:
     """Raised from a task of its own, a SystemExit would end the event loop."""
     try:
-        ended = Ended(await work(), None)
+        ended = TaskResult(await work(), None)
     except BaseException as error:
-        ended = Ended(None, error)
+        ended = TaskResult(None, error)
     if not over.done():
         over.set_result(ended)
     return ended
 
 
-def _ended(task: asyncio.Task[Ended[T]], left: Left) -> Ended[T]:
+def _ended(task: asyncio.Task[TaskResult[T]], left: OnAbandoned) -> TaskResult[T]:
     """Of work that was cancelled, whether it has ended or not."""
     if not task.done():
         left(task)
-        return Ended(None, None, late=True)
+        return TaskResult(None, None, late=True)
     if task.cancelled():  # before it began
-        return Ended(None, asyncio.CancelledError(), late=True)
+        return TaskResult(None, asyncio.CancelledError(), late=True)
     ended = task.result()
     if (until := getattr(ended.raised, "goes_on_until", None)) is not None and not until.done():
         left(until)

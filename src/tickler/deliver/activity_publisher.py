@@ -10,16 +10,16 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError
 from tickler.model.delivery import Outcome
 from tickler.model.fire import Claim, Settlement
-from tickler.records.activity import MAX_EVENTS, Event, event_of, is_watched, tell
+from tickler.records.activity import MAX_EVENTS, Event, event_of, is_watched, publish
 from tickler.records.contract import RecordStore
 
-LOOK_S = 3.0  # how often an unwatched worker asks whether somebody watches
-TELL_S = 0.7
+UNWATCHED_PAUSE_S = 3.0  # how often an unwatched worker asks whether somebody watches
+PUBLISH_PAUSE_S = 0.7
 
 log = logging.getLogger("tickler.deliver")
 
 
-class Telling:
+class ActivityPublisher:
     """Remembers the last attempts of a worker, and writes them down about once a second; nothing while nobody watches."""
 
     def __init__(self, records: RecordStore, clock: Clock, worker: str) -> None:
@@ -44,13 +44,13 @@ class Telling:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                if loop.time() - looked_at >= LOOK_S:
+                if loop.time() - looked_at >= UNWATCHED_PAUSE_S:
                     looked_at = loop.time()
                     self._watched = await is_watched(self._records, self._clock.now_ms())
                 if self._number > written:
                     number = self._number
-                    await tell(self._records, self._worker, number, self._events, self._clock.now_ms())
+                    await publish(self._records, self._worker, number, self._events, self._clock.now_ms())
                     written = number
             except TicklerError as error:
                 log.debug("those who watch are not told: %s", error)
-            await asyncio.sleep(TELL_S if self._watched else LOOK_S)
+            await asyncio.sleep(PUBLISH_PAUSE_S if self._watched else UNWATCHED_PAUSE_S)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.deliver import retry
-from tickler.deliver.abandonable_task import Ended, OwnTasks
+from tickler.deliver.abandonable_task import AbandonableTasks, TaskResult
 from tickler.deliver.abandoned import STUCK, Abandoned
 from tickler.deliver.listeners import Listeners
 from tickler.deliver.missing_targets import lacking
@@ -32,7 +32,7 @@ _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
 
 OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
-OnLeft = Callable[[Delivery, "asyncio.Future[Any]"], None]
+OnAttemptAbandoned = Callable[[Delivery, "asyncio.Future[Any]"], None]
 
 log = logging.getLogger("tickler.deliver")
 
@@ -79,7 +79,7 @@ class Attempts:
         self.heard = Listeners(heard_by)
         self.counts: Counter[str] = Counter()  # of all that this worker does
         self.abandoned = Abandoned() if abandoned is None else abandoned  # of all workers of this process
-        self._own_tasks = OwnTasks()
+        self._own_tasks = AbandonableTasks()
         self._stubborn: set[str] = set()  # labels of targets whose attempts did
         self.worker = worker  # its name
         self.kept_ms = kept_ms  # for how long its history is kept
@@ -125,7 +125,9 @@ class Attempts:
         is_stuck = self.abandoned.too_many(claim.schedule.owner, label_of(claim.schedule.target))
         return STUCK if is_stuck else None
 
-    async def make(self, claim: Claim, timeout_s: float | None = None, left: OnLeft | None = None) -> tuple[Settlement, Outcome]:
+    async def make(
+        self, claim: Claim, timeout_s: float | None = None, left: OnAttemptAbandoned | None = None
+    ) -> tuple[Settlement, Outcome]:
         """Deliver, and say what follows. Raises nothing but a cancellation and a KeyboardInterrupt.
 
         An attempt that did not begin is none, and nobody is told of it. `left` is called with one that is abandoned.
@@ -163,7 +165,7 @@ class Attempts:
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         schedule, delivered = claim.schedule, outcome.verdict == "delivered"
         if claim.fire is None:
-            then, deliver_after = retry.Next("done")
+            then, deliver_after = retry.NextStep("done")
         else:
             then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms)
         entry = Entry(
@@ -199,7 +201,7 @@ class Attempts:
             started_at=self._clock.now_ms(),
         )
 
-    async def _deliver(self, delivery: Delivery, left: OnLeft | None) -> Outcome:
+    async def _deliver(self, delivery: Delivery, left: OnAttemptAbandoned | None) -> Outcome:
         target = delivery.target
         if target is None:
             return Outcome(verdict="retry", detail=lacking(target).detail)
@@ -220,9 +222,9 @@ class Attempts:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # it is this worker that was told to stop, not something that the deliverer waited for
-            return self._failed(delivery, Ended(None, error))
+            return self._failed(delivery, TaskResult(None, error))
 
-    def _failed(self, delivery: Delivery, ended: Ended[Outcome]) -> Outcome:
+    def _failed(self, delivery: Delivery, ended: TaskResult[Outcome]) -> Outcome:
         """Whatever a handler raises is its own failure; but who interrupts the program means all of it."""
         if isinstance(ended.raised, KeyboardInterrupt):
             raise ended.raised
@@ -231,7 +233,7 @@ class Attempts:
         log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=_named(delivery))
         return Outcome(verdict="retry", detail=_said(ended.raised))
 
-    def _abandon(self, delivery: Delivery, left: OnLeft | None, attempt: asyncio.Future[Any]) -> None:
+    def _abandon(self, delivery: Delivery, left: OnAttemptAbandoned | None, attempt: asyncio.Future[Any]) -> None:
         label = label_of(delivery.target)
         self.counts["abandoned"] += 1
         self.abandoned.add(delivery.owner, label, attempt)

@@ -17,15 +17,15 @@ import msgspec
 from tickler.clock import Clock
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.claim_size import ClaimSize
-from tickler.deliver.clock_jump import Steady
-from tickler.deliver.dispatcher import Hands
+from tickler.deliver.clock_jump import ClockJumpDetector
+from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.held_leases import HeldLeases
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.run_options import RunOptions
-from tickler.deliver.settlement_writer import Acknowledgements
+from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
-from tickler.model.fire import MAX_CLAIM_BYTES, Claim, Due, Fire, is_at_most_once
+from tickler.model.fire import MAX_CLAIM_BYTES, Claim, DueItem, Fire, is_at_most_once
 from tickler.records.worker_status import workers
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
@@ -64,7 +64,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     given_back: int = 0
 
 
-class Runner:
+class ClaimLoop:
     """One worker. `run` until it is told to stop, or `tick` for as long as a budget lasts.
 
     `reopen` makes another store on the same data, for the thread that keeps leases while the event loop cannot.
@@ -89,8 +89,8 @@ class Runner:
         self._options = options
         self._lease_ms = options.lease // _MS
         self._ahead_ms = options.ahead // _MS
-        self._acknowledgements = Acknowledgements(store.fires, clock, attempts.kept_ms, self.wake)
-        self._hands = Hands(attempts, self._acknowledgements, clock, options, self.wake, self._disable)
+        self._acknowledgements = SettlementWriter(store.fires, clock, attempts.kept_ms, self.wake)
+        self._hands = Dispatcher(attempts, self._acknowledgements, clock, options, self.wake, self._disable)
         self._hands.low_water = options.queued - min(BATCH, options.queued // 2)
         self._something = asyncio.Event()  # came, or went
         self._stopping = asyncio.Event()
@@ -98,7 +98,7 @@ class Runner:
         self._others_seen_at = float("-inf")
         self._others_asked: frozenset[str] = frozenset()
         self._others_able = False
-        self._steady = Steady(options.lease.total_seconds())
+        self._steady = ClockJumpDetector(options.lease.total_seconds())
         self._claim_size = ClaimSize(options.in_flight, BATCH)
         self._leases = HeldLeases(self._lease_ms, self._ahead_ms)
         self._keeper = LeaseKeeper(reopen, clock, self._held, KeeperTiming(self._lease_ms, self._ahead_ms))
@@ -249,7 +249,7 @@ class Runner:
     async def _tick_rounds(self, ends_at: float) -> bool:
         """Whether something was left. Claims only what can be started at once: at most once must not mean lost."""
         loop, hands = asyncio.get_running_loop(), self._hands
-        still_due: list[Due] = []
+        still_due: list[DueItem] = []
         while True:
             self._something.clear()
             if loop.time() >= ends_at:

@@ -8,7 +8,7 @@ JUMP_MS = 5_000  # a clock that was set
 MAX_DOUBT_LEASES = 3  # a store that is slow for ever must not keep the dead alive
 
 
-class Steady:
+class ClockJumpDetector:
     """Compares the wall clock with the monotonic one. For a lease after a jump, or after the store was away, others may not have
     been able to extend their leases: none is taken over.
     """

@@ -13,11 +13,11 @@ from tickler.clock import Clock
 from tickler.deliver.abandoned import STUCK
 from tickler.deliver.attempt import Attempts, host_of
 from tickler.deliver.fair_queue import FairQueue, Lane
-from tickler.deliver.log_throttle import Sparingly
-from tickler.deliver.missing_targets import Lacks
+from tickler.deliver.log_throttle import ThrottledLog
+from tickler.deliver.missing_targets import MissingTargets
 from tickler.deliver.payload_memory import MAX_HELD_BYTES, PayloadMemory, Queued
 from tickler.deliver.run_options import RunOptions
-from tickler.deliver.settlement_writer import Acknowledgements
+from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.shortage import Shortage
 from tickler.model.delivery import Delivery, Outcome
 from tickler.model.fire import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
@@ -32,7 +32,7 @@ log = logging.getLogger("tickler.deliver")
 Gone = Callable[[Claim, str], Awaitable[None]]
 
 
-class Hands:
+class Dispatcher:
     """Starts what it was given as far as the limits allow, and hands what came of it to the acknowledgements.
 
     `less` is called when there may be room for more; `gone` with a claim whose target wants no more, and why.
@@ -41,7 +41,7 @@ class Hands:
     def __init__(
         self,
         attempts: Attempts,
-        acknowledgements: Acknowledgements,
+        acknowledgements: SettlementWriter,
         clock: Clock,
         options: RunOptions,
         less: Callable[[], None],
@@ -61,13 +61,13 @@ class Hands:
         self._was_cut_off = False  # what was in flight then is settled
         self._memory = PayloadMemory()  # what waits there has no slot
         self._held = self._memory.held
-        self._dead = Sparingly(log, logging.WARNING, "and %d more were given up")
-        self._failed = Sparingly(log, logging.INFO, "and %d more failed")
+        self._dead = ThrottledLog(log, logging.WARNING, "and %d more were given up")
+        self._failed = ThrottledLog(log, logging.INFO, "and %d more failed")
         self.low_water = 0  # `less` is called when so many are left
         self.ends_at: float | None = None  # of a tick, on the loop's clock: no attempt lasts longer than it and the drain
         self.counts = attempts.counts
         self.shortage = Shortage()
-        self.lacks = Lacks()
+        self.lacks = MissingTargets()
 
     @property
     def in_flight(self) -> int:

@@ -17,7 +17,7 @@ class Lane(NamedTuple):
     host: str
 
 
-class Places(NamedTuple):
+class SlotLimit(NamedTuple):
     """How many attempts there may be at once. The last `reserved` of them are for owners that have nothing in flight."""
 
     total: int
@@ -43,7 +43,7 @@ class FairQueue(Generic[J]):
     free place is offered to the lane that has waited longest for it, and to the next if that one's owner is at its limit.
     """
 
-    def __init__(self, slots: Places, per_owner: int, per_host: Places) -> None:
+    def __init__(self, slots: SlotLimit, per_owner: int, per_host: SlotLimit) -> None:
         self._slots, self._shared_slots = slots.total, slots.shared
         self._per_owner = per_owner
         self._per_host, self._shared_per_host = per_host.total, per_host.shared

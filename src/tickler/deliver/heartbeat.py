@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from tickler.clock import MAX_OFFSET_MS, Clock, SystemClock
-from tickler.deliver.claim_loop import Runner
+from tickler.deliver.claim_loop import ClaimLoop
 from tickler.errors import TicklerError
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import EVERY_S, STOPPED, WORKING, WorkerReport, report, report_tick
@@ -19,7 +19,7 @@ class Heartbeat:
     """Keeps the record of one worker. `follow` measures the clock against the store's."""
 
     def __init__(
-        self, records: RecordStore, clock: Clock, runner: Runner, worker: str, follow: Callable[[], Awaitable[None]]
+        self, records: RecordStore, clock: Clock, runner: ClaimLoop, worker: str, follow: Callable[[], Awaitable[None]]
     ) -> None:
         self._records = records
         self._clock = clock

@@ -10,7 +10,7 @@ MAX_LINES = 10
 WITHIN_S = 20.0
 
 
-class Sparingly:
+class ThrottledLog:
     """One kind of thing that is logged, at `level`. What `more` calls is not said one by one goes into a line of its own."""
 
     def __init__(self, log: logging.Logger, level: int, more: str) -> None:

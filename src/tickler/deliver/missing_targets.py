@@ -9,13 +9,13 @@ from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarg
 
 EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
-MAX_LACKS = 50
+MAX_MISSING = 50
 REMEMBERED_MS = 15 * 60_000  # longer than what is given back is put off
 
 log = logging.getLogger("tickler.deliver")
 
 
-class Lacks:
+class MissingTargets:
     """By label, when each was last asked for. Each is logged once."""
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class Lacks:
     def met(self, label: str, detail: str, now_ms: int) -> None:
         self._met_at.pop(label, None)
         self._met_at[label] = now_ms  # the last to go
-        if len(self._met_at) > MAX_LACKS:
+        if len(self._met_at) > MAX_MISSING:
             del self._met_at[next(iter(self._met_at))]
-        if label not in self._logged and len(self._logged) < 10 * MAX_LACKS:
+        if label not in self._logged and len(self._logged) < 10 * MAX_MISSING:
             self._logged.add(label)
             log.warning("%s: fires that need it are given back for workers that have it, and no attempt is counted", detail)
 

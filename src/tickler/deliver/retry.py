@@ -18,30 +18,30 @@ MAX_RELEASED_MS = 30 * 86_400_000  # after which a fire that nobody could begin 
 _MS = timedelta(milliseconds=1)
 
 
-class Next(NamedTuple):
+class NextStep(NamedTuple):
     then: Literal["done", "retry", "dead", "release"]
     deliver_after: int | None = None
 
 
-def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, dice: Callable[[], float] = random.random) -> Next:
+def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, dice: Callable[[], float] = random.random) -> NextStep:
     """For a fire that is open. `dice` rolls from 0 to 1."""
     if outcome.verdict == "delivered":
-        return Next("done")
+        return NextStep("done")
     most = 1 if policy.delivery == "at-most-once" else policy.attempts  # such a fire was opened by hand
     if outcome.verdict != "retry" or attempt >= most:
-        return Next("dead")
-    return Next("retry", now_ms + delay_ms(policy, attempt, outcome.retry_after_ms, dice))
+        return NextStep("dead")
+    return NextStep("retry", now_ms + delay_ms(policy, attempt, outcome.retry_after_ms, dice))
 
 
-def after_release(outcome: Outcome, opened_at: int, now_ms: int, dice: Callable[[], float] = random.random) -> Next:
+def after_release(outcome: Outcome, opened_at: int, now_ms: int, dice: Callable[[], float] = random.random) -> NextStep:
     """For a fire whose attempt did not begin. Nothing counts how often that was, so the delay grows with the fire's age."""
     age_ms = max(now_ms - opened_at, 0)
     if age_ms > MAX_RELEASED_MS:
-        return Next("dead")
+        return NextStep("dead")
     if outcome.retry_after_ms is not None:
-        return Next("release", now_ms + min(outcome.retry_after_ms, MAX_RETRY_AFTER_MS))
+        return NextStep("release", now_ms + min(outcome.retry_after_ms, MAX_RETRY_AFTER_MS))
     most_ms = min(FIRST_RELEASE_MS + age_ms, MAX_RELEASE_MS[outcome.obstacle])
-    return Next("release", now_ms + most_ms // 2 + int(dice() * most_ms / 2))
+    return NextStep("release", now_ms + most_ms // 2 + int(dice() * most_ms / 2))
 
 
 def delay_ms(policy: Policy, attempt: int, asked_for_ms: int | None, dice: Callable[[], float]) -> int:

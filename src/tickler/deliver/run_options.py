@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from tickler.deliver.fair_queue import Places
+from tickler.deliver.fair_queue import SlotLimit
 from tickler.errors import InvalidInput
 from tickler.model.policy import Duration
 
@@ -51,12 +51,12 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         ) -> None: ...
 
     @property
-    def slots(self) -> Places:
+    def slots(self) -> SlotLimit:
         """Of all attempts at once, some are kept for owners that have nothing in flight."""
         return self._shared_out(self.in_flight)
 
     @property
-    def places_of_a_host(self) -> Places:
+    def places_of_a_host(self) -> SlotLimit:
         """The same of those to one host: most owners have theirs in common."""
         return self._shared_out(self.per_host)
 
@@ -64,9 +64,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         """For a worker whose leases nobody extends while its event loop is busy: a longer lease, unless one was chosen."""
         return replace(self, lease=UNKEPT_LEASE) if self.lease is DEFAULT_LEASE else self  # a lease that was passed is another
 
-    def _shared_out(self, total: int) -> Places:
+    def _shared_out(self, total: int) -> SlotLimit:
         """A fifth is reserved, as far as one owner alone may not take all of it."""
-        return Places(total, min(total // 5, max(total - self.per_owner, 0)))
+        return SlotLimit(total, min(total // 5, max(total - self.per_owner, 0)))
 
     def __post_init__(self) -> None:
         for name in ("in_flight", "per_owner", "per_host", "queued"):

@@ -28,7 +28,7 @@ CLOCKS_APART_MS = 60_000  # more than workers' clocks are
 log = logging.getLogger("tickler.deliver")
 
 
-class Acknowledgements:
+class SettlementWriter:
     """Takes settlements and writes them in batches, as many as have come while the last batch was being written.
 
     While the store is away they wait, in order; leases that end meanwhile mean that another worker tries again. `wake` is called

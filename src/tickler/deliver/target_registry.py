@@ -13,7 +13,7 @@ from tickler.deliver.missing_targets import EXTRAS
 from tickler.model.delivery import Deliverer
 from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget, Target
 from tickler.records.contract import RecordStore
-from tickler.webhooks.encryption import Sealer
+from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signing_secrets import SecretCache, configured_secrets
 
 log = logging.getLogger("tickler.deliver")
@@ -42,7 +42,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
 
 
 def own_deliverers(
-    records: RecordStore, sealer: Sealer, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
+    records: RecordStore, sealer: Encryption, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
 ) -> dict[type[Target], Deliverer[Any]]:
     """Those whose packages are missing are left out: fires that go there are given back, for workers that have them."""
 

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from tickler.clock import Clock
-from tickler.deliver.activity_publisher import Telling
+from tickler.deliver.activity_publisher import ActivityPublisher
 from tickler.deliver.attempt import Attempts
-from tickler.deliver.claim_loop import Runner, Summary
+from tickler.deliver.claim_loop import ClaimLoop, Summary
 from tickler.deliver.heartbeat import Heartbeat
 from tickler.deliver.run_options import RunOptions
 from tickler.schedules.schedules import Schedules
@@ -43,9 +43,9 @@ class Worker:
         self.name = attempts.worker
         self._attempts = attempts
         self._loop = asyncio.get_running_loop()
-        self.runner = Runner(store, schedules, attempts, clock, options, reopen)
+        self.runner = ClaimLoop(store, schedules, attempts, clock, options, reopen)
         self._heartbeat = Heartbeat(store.records, clock, self.runner, attempts.worker, follow)
-        self._telling = Telling(store.records, clock, attempts.worker) if store.capabilities.shared else None
+        self._telling = ActivityPublisher(store.records, clock, attempts.worker) if store.capabilities.shared else None
         if self._telling is not None:
             attempts.heard.own.append(self._telling)
 

@@ -1,7 +1,7 @@
 """The pure middle of `fires.claim`: due rows with their schedules in; claims, fires to open and skips to remember out.
 
-A store selects and locks what is due, makes a `Batch` of it, looks up which of `exclusive` have a fire open, and applies what
-`Batch.open` answers, all in one transaction.
+A store selects and locks what is due, makes a `ClaimBatch` of it, looks up which of `exclusive` have a fire open, and applies
+what `ClaimBatch.open` answers, all in one transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from tickler.errors import InvalidSchedule
 from tickler.fires.missed import Occurrences, Skip, occurrences
-from tickler.index.advance import Advance, Problem, advance
+from tickler.index.advance import AdvancePlan, RowProblem, advance
 from tickler.model.fire import Claim, Entry, Fire, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
@@ -22,7 +22,7 @@ from tickler.model.schedule_json import ReadBody, active_schedule, read_body
 from tickler.when import When
 
 
-class Opened(NamedTuple):
+class OpenedFire(NamedTuple):
     """What a claim hands out, the fires it opens (leased, or waiting), and the skips it remembers."""
 
     claims: list[Claim]
@@ -39,7 +39,7 @@ class Opened(NamedTuple):
         return [claim for claim in self.claims if claim.fire is None or claim.fire.id in opened]
 
 
-class Owed(msgspec.Struct, frozen=True, gc=False):
+class ClaimPlan(msgspec.Struct, frozen=True, gc=False):
     """A due schedule, and what is owed of it."""
 
     row: IndexRow
@@ -55,7 +55,7 @@ Row = Sequence[Any]  # (handle, owner, key, when_text, tz, next_fire_at, ends_at
 Stored = tuple[int, int, int, str | bytes]  # (version, created_at, updated_at, body) of the row's schedule
 
 
-class Batch:
+class ClaimBatch:
     """Due rows, each with what is stored of its schedule, in the same order.
 
     Rows whose schedule does not read are among the problems of `advance`. Once what is owed comes to `most`, the rows that follow
@@ -65,11 +65,11 @@ class Batch:
     def __init__(self, rows: Sequence[Row], stored: Sequence[Stored], now_ms: int, most: int | None = None) -> None:
         self._now_ms = now_ms
         read = [_read(row, each) for row, each in zip(rows, stored, strict=True)]
-        unread = [each for each in read if isinstance(each, Problem)]
+        unread = [each for each in read if isinstance(each, RowProblem)]
         if unread:
-            rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, Problem)]
-        self.advance: Advance = advance(rows, now_ms)
-        self.owed = _owed(rows, [each for each in read if not isinstance(each, Problem)], self.advance, now_ms)
+            rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, RowProblem)]
+        self.advance: AdvancePlan = advance(rows, now_ms)
+        self.owed = _owed(rows, [each for each in read if not isinstance(each, RowProblem)], self.advance, now_ms)
         if most is not None and self.size > most and (kept := _first(self.owed, most)) < len(self.owed):
             self.owed = self.owed[:kept]
             ids = {owed.id for owed in self.owed}
@@ -88,9 +88,9 @@ class Batch:
         """Schedules whose fires may not overlap: the store says which of them have one open."""
         return [owed.id for owed in self.owed if owed.schedule.policy.overlap != "allow"]
 
-    def open(self, busy: Collection[Id], worker: str, lease_ms: int) -> Opened:
+    def open(self, busy: Collection[Id], worker: str, lease_ms: int) -> OpenedFire:
         """`busy` are those of `exclusive` that have a fire open or waiting."""
-        opened = Opened([], [], [])
+        opened = OpenedFire([], [], [])
         for owed in self.owed:
             occurrences = owed.occurrences
             if len(occurrences.fires) == 1 and owed.schedule.policy.overlap == "allow":
@@ -102,7 +102,7 @@ class Batch:
         opened.claims.sort(key=_due_at)
         return opened
 
-    def _open_one(self, owed: Owed, nominal_at: int, worker: str, lease_ms: int, opened: Opened) -> None:
+    def _open_one(self, owed: ClaimPlan, nominal_at: int, worker: str, lease_ms: int, opened: OpenedFire) -> None:
         schedule, due_at = owed.schedule, nominal_at + owed.row.offset_ms
         if schedule.policy.delivery == "at-most-once":
             opened.claims.append(Claim(schedule, nominal_at, None, due_at))
@@ -111,7 +111,7 @@ class Batch:
         opened.fires.append(fire)
         opened.claims.append(Claim(schedule, nominal_at, fire, due_at))
 
-    def _open_several(self, owed: Owed, busy: bool, worker: str, lease_ms: int, opened: Opened) -> None:
+    def _open_several(self, owed: ClaimPlan, busy: bool, worker: str, lease_ms: int, opened: OpenedFire) -> None:
         overlap = owed.schedule.policy.overlap
         overlapping: list[int] = []
         for nominal_at in owed.occurrences.fires:
@@ -157,14 +157,14 @@ def _waiting(id: Id, nominal_at: int, now_ms: int) -> Fire:
     return Fire(id=fire_id(*id, nominal_at), owner=id.owner, key=id.key, nominal_at=nominal_at, opened_at=now_ms, state="waiting")
 
 
-def _read(row: Row, stored: Stored) -> ReadBody | Problem:
+def _read(row: Row, stored: Stored) -> ReadBody | RowProblem:
     try:
         return read_body(stored)
     except InvalidSchedule as error:
-        return Problem(row, str(error), None)
+        return RowProblem(row, str(error), None)
 
 
-def _first(owed: Sequence[Owed], most: int) -> int:
+def _first(owed: Sequence[ClaimPlan], most: int) -> int:
     """How many of them come to `most`, or to a little more."""
     size = 0
     for number, each in enumerate(owed, 1):
@@ -174,15 +174,15 @@ def _first(owed: Sequence[Owed], most: int) -> int:
     return len(owed)
 
 
-def _weight(owed: Owed) -> int:
+def _weight(owed: ClaimPlan) -> int:
     return len(owed.occurrences.fires) or 1
 
 
-def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: Advance, now_ms: int) -> list[Owed]:
+def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
     """For each claimed row what is owed, computed once for each (expression, zone, instant, policy)."""
     known: dict[tuple[object, ...], Occurrences] = {}
     latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
-    owed: list[Owed] = []
+    owed: list[ClaimPlan] = []
     if result.problems:
         unread = {id(problem.row) for problem in result.problems}
         read = [each for row, each in zip(rows, read, strict=True) if id(row) not in unread]
@@ -197,7 +197,7 @@ def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: Advance, now_ms
             found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
         else:
             found = _late(known, row, schedule.policy, now_ms - offset_ms)
-        owed.append(Owed(row, schedule, found))
+        owed.append(ClaimPlan(row, schedule, found))
     return owed
 
 

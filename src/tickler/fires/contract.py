@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import Literal, Protocol
 
 from tickler.model.fire import (
-    BY_HAND,
+    MANUALLY,
     MAX_CLAIM_BYTES,
     Claim,
-    Due,
+    DueItem,
     Entry,
     Extension,
     Fire,
@@ -101,7 +101,7 @@ class FireStore(Protocol):
         """Open a fire, from its deliver_after on, whose schedule exists; False when the fire or no such schedule is there."""
 
     async def change(
-        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         """Send a dead fire again, as if it was opened now and with no attempts counted, or cancel one that is not leased now.
 
@@ -121,7 +121,7 @@ class FireStore(Protocol):
     async def next_at(self) -> int | None:
         """The earliest instant at which `claim` or `lease` would find something, or None."""
 
-    async def peek(self, due_by: int, limit: int) -> list[Due]:
+    async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         """Up to `limit` of what `claim` and `lease` would look at, at that instant, earliest first, without taking it.
 
         Rows that nobody gets, since they do not read, are of a newer format or have lost their schedule, may be among them.

@@ -28,8 +28,8 @@ from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.fires.contract import FireStore
 from tickler.model.cursor import _place, _read_place
 from tickler.model.fire import (
-    BY_HAND,
     HISTORY_RETENTION_MS,
+    MANUALLY,
     Claim,
     Entry,
     Fire,
@@ -45,7 +45,7 @@ MAX_FIRE_ID_LENGTH = 200
 MAX_LEASE_MS = 86_400_000
 
 
-RETRIED_TOGETHER = 100  # fires that are read together, to be sent again one by one
+RETRY_PAGE = 100  # fires that are read together, to be sent again one by one
 
 
 class FirePage(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ class Fires:
         sent: dict[str, int] = {}
         after: str | None = None
         while True:
-            limit = RETRIED_TOGETHER if left is None else min(left, RETRIED_TOGETHER)
+            limit = RETRY_PAGE if left is None else min(left, RETRY_PAGE)
             page = await self.list(state="dead", owner=owner, key=key, limit=limit, after=after)
             for fire in page.items:
                 with suppress(FireNotFound):  # somebody else has sent it, or cancelled it
@@ -208,7 +208,7 @@ class Fires:
         """The fire as it was."""
         if by is not None:
             check_name("by", by)
-        why = BY_HAND if by is None else f"by {by}"
+        why = MANUALLY if by is None else f"by {by}"
         expires_at = now_ms + self._kept_ms
         fire = await self._store.change(_checked_fire_id(fire_id), to, now_ms, expires_at=expires_at, why=why)
         if fire is None:

@@ -13,7 +13,7 @@ from tickler.model.schedule import StoredSchedule
 SCHEDULE_GONE = "its schedule is gone"
 
 
-class Leased(NamedTuple):
+class LeasePlan(NamedTuple):
     """Claims have their fires as they are from now on, and so do `dead`; `cancelled` are as they were."""
 
     claims: list[Claim]
@@ -22,13 +22,13 @@ class Leased(NamedTuple):
     entries: list[Entry]
 
 
-def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, worker: str, lease_ms: int) -> Leased:
+def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, worker: str, lease_ms: int) -> LeasePlan:
     """Decide for fires as they were found, each with its schedule.
 
     The lease token is the time: a settlement that is repeated must not meet a later lease of the same worker and attempt, which
     there is after a release, and after a person retried a dead fire.
     """
-    result = Leased([], [], [], [])
+    result = LeasePlan([], [], [], [])
     for fire, schedule in sorted(found, key=_in_order):
         reason = None if fire.worker is None or schedule is None else _why_not_again(fire, schedule)
         if fire.worker is not None:

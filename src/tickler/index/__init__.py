@@ -1,1 +1,7 @@
 """DUE: the schedule index: which schedules are due right now?"""
+
+from tickler.index.contract import ScheduleIndex
+from tickler.index.index import Index
+from tickler.model.index_row import IndexRow, SetAside
+
+__all__ = ["Index", "IndexRow", "ScheduleIndex", "SetAside"]

@@ -16,7 +16,7 @@ from tickler.when import When, read_when
 ROW_FORMAT = 1
 
 
-class Problem(NamedTuple):
+class RowProblem(NamedTuple):
     """A due row that does not read. `lacking_zone` is set when only its zone is unknown here."""
 
     row: Any
@@ -24,13 +24,13 @@ class Problem(NamedTuple):
     lacking_zone: str | None
 
 
-def unreadable(problem: Problem) -> tuple[Any, ...]:
-    """The row as `Advance.aside` has it."""
+def unreadable(problem: RowProblem) -> tuple[Any, ...]:
+    """The row as `AdvancePlan.aside` has it."""
     row = tuple(problem.row)
     return (*row[1:3], "unreadable", problem.reason, *row[3:])
 
 
-class Advance:
+class AdvancePlan:
     """What a claim does: `moved[i]` goes to `moved_to[i]`, `finished` and `problems` leave the index."""
 
     __slots__ = ("claimed", "finished", "moved", "moved_to", "problems")
@@ -40,7 +40,7 @@ class Advance:
         self.moved: list[Any] = []  # handles
         self.moved_to: list[int] = []
         self.finished: list[Any] = []
-        self.problems: list[Problem] = []
+        self.problems: list[RowProblem] = []
 
     def aside(self) -> list[tuple[Any, ...]]:
         """What is kept outside the index: schedules that are finished, and rows that do not read.
@@ -51,23 +51,23 @@ class Advance:
         return [*finished, *map(unreadable, self.problems)]
 
 
-def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
+def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> AdvancePlan:
     """Decide for rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
 
     The handle is whatever finds the row again. The next fire is the first instant that, moved by the row's offset, lies
     after `now_ms`; of a row that is taken ahead of its time, the one after that. Each (expression, zone) is read and computed
     once.
     """
-    result = Advance()
+    result = AdvancePlan()
     claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
-    readings: dict[tuple[str, str], tuple[When, int | None] | Problem] = {}
+    readings: dict[tuple[str, str], tuple[When, int | None] | RowProblem] = {}
     last_instants: dict[When, int | None] = {}
     for row in rows:
         handle, owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed = row
         reading = readings.get((text, tz))
         if reading is None:
             reading = readings[text, tz] = _read(text, tz, now_ms)
-        if isinstance(reading, Problem):
+        if isinstance(reading, RowProblem):
             result.problems.append(reading._replace(row=row))
             continue
         when, next_at = reading
@@ -88,17 +88,17 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> Advance:
     return result
 
 
-def _read(text: str, tz: str, now_ms: int) -> tuple[When, int | None] | Problem:
+def _read(text: str, tz: str, now_ms: int) -> tuple[When, int | None] | RowProblem:
     try:
         when = read_when(text, tz)
     except UnknownTimezone as error:
-        return Problem((), str(error), error.name)
+        return RowProblem((), str(error), error.name)
     except InvalidWhen as error:
-        return Problem((), str(error), None)
+        return RowProblem((), str(error), None)
     return when, when.next_after(now_ms)
 
 
-def lacking_zones(problems: Iterable[Problem]) -> set[str]:
+def lacking_zones(problems: Iterable[RowProblem]) -> set[str]:
     """Zones that this machine lacks. Where another machine has written one, this worker is at fault, not the row."""
     return {problem.lacking_zone for problem in problems if problem.lacking_zone is not None}
 

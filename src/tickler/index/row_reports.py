@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.index.advance import ROW_FORMAT, Problem
+from tickler.index.advance import ROW_FORMAT, RowProblem
 
 KIND = "outdated"
 REPORT_EVERY_MS = 60_000
 REPORT_RETENTION_MS = 10 * 60_000
 
-log = logging.getLogger("tickler.index.index")
+log = logging.getLogger("tickler.index")
 
 
-def say_set_aside(problems: Sequence[Problem]) -> None:
+def say_set_aside(problems: Sequence[RowProblem]) -> None:
     """One line a claim, with the first of them: the rest are shown by `index.set_aside()`."""
     if problems:
         owner, key = problems[0].row[1], problems[0].row[2]

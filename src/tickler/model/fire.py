@@ -21,7 +21,7 @@ Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled", "re
 # The rule that skipped: too late, more than may be caught up with, or the one before was still open.
 Rule = Literal["missed", "max_catchup", "overlap"]
 MAX_ANSWER_BYTES = 2_048
-BY_HAND = "by hand"
+MANUALLY = "by hand"
 MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
 HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
 GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
@@ -108,7 +108,7 @@ def is_at_most_once(claim: Claim) -> bool:
     return claim.fire is None or claim.schedule.policy.delivery == "at-most-once"
 
 
-class Due(NamedTuple):
+class DueItem(NamedTuple):
     """Something that waits to be taken: a row of the index that is due, or an open fire."""
 
     owner: str

@@ -14,7 +14,7 @@ Severity = Literal["critical", "warning", "info"]
 OnProgress = Callable[[str, int, int | None], None]  # what is being done, how much of it is, and how much there is, if known
 
 
-def unheard(doing: str, done: int, total: int | None) -> None:
+def no_progress(doing: str, done: int, total: int | None) -> None:
     """For those who do not want to hear it."""
 
 

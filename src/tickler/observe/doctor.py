@@ -11,12 +11,12 @@ from tickler.observe.checks import abilities, clocks, next_fires
 from tickler.observe.checks import backlog as kept
 from tickler.observe.checks import index_consistency as mirror
 from tickler.observe.checks import workers as working
-from tickler.observe.checks.snapshot import Standing, look
-from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, unheard, worst_first
+from tickler.observe.checks.snapshot import StoreSnapshot, look
+from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, no_progress, worst_first
 from tickler.stores.store import Store
 
 Find = Callable[[Store, Clock, OnProgress], Awaitable[Finding | None]]
-Judge = Callable[[Standing], Finding | None]
+Judge = Callable[[StoreSnapshot], Finding | None]
 Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # how many were mended, and how many are left
 
 # These read the whole store. They come first, since mending what they find may be what the others need.
@@ -76,7 +76,7 @@ REPAIRS: dict[str, Repair] = {
 
 
 async def doctor(
-    store: Store, clock: Clock, *, deep: bool = False, repair: bool = False, progress: OnProgress = unheard
+    store: Store, clock: Clock, *, deep: bool = False, repair: bool = False, progress: OnProgress = no_progress
 ) -> Diagnosis:
     """Quick checks are a bounded number of bounded queries; deep ones read everything. Nothing is changed but by `repair`."""
     found: dict[str, Finding] = {}

@@ -56,7 +56,7 @@ class Walked(Protocol):
 
 async def forecast(index: Walked, now_ms: int, *, pause_s: float = PAUSE_S) -> Forecast:
     """Walk through the index, page by page, and work out what follows; others get their turn all along."""
-    tally = Tally(now_ms)
+    tally = CountedFires(now_ms)
     cursor: str | None = None
     while True:
         page, cursor = await index.walk(cursor, PAGE)
@@ -82,7 +82,7 @@ class Following(NamedTuple):
     until: int
 
 
-class Tally:
+class CountedFires:
     """Counts rows, and then what they will do. Pure: add rows, run through `expand`, ask for the `forecast`.
 
     What lies in the same second counts as one instant. Rows that share an expression stand at the same place of it, but for

@@ -24,14 +24,14 @@ LOOK_S = 60.0
 log = logging.getLogger("tickler.observe")
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedForecast(msgspec.Struct, frozen=True):
     """What the record holds: the last forecast, and until when somebody is at work on the next."""
 
     forecast: Forecast | None = None
     busy_until: int = 0
 
 
-class Forecasts:
+class ForecastCache:
     """The forecast of a store. An old one is worked out anew by whoever comes first; the others go on with it meanwhile.
 
     Where somebody runs it, nobody else ever has to wait for a walk, but for the very first.
@@ -72,14 +72,14 @@ class Forecasts:
         if not is_old or now_ms < kept.busy_until:
             return None
         try:
-            version = await self._write(Kept(kept.forecast, now_ms + TURN_MS), version)
+            version = await self._write(CachedForecast(kept.forecast, now_ms + TURN_MS), version)
         except VersionConflict:
             return None
         found: Forecast | None = None
         try:
             found = await forecast(self._index, now_ms)
         finally:
-            await self._end_turn(Kept(kept.forecast if found is None else found), version)
+            await self._end_turn(CachedForecast(kept.forecast if found is None else found), version)
         return found
 
     async def run(self) -> None:
@@ -91,21 +91,21 @@ class Forecasts:
                 log.warning("no new forecast: %s", error)
             await asyncio.sleep(LOOK_S)
 
-    async def _end_turn(self, kept: Kept, version: int) -> None:
+    async def _end_turn(self, kept: CachedForecast, version: int) -> None:
         try:
             await self._write(kept, version)
         except VersionConflict:
             log.debug("the forecast took longer than a turn, and another process has begun one")
 
-    async def _read(self) -> tuple[Kept, int]:
+    async def _read(self) -> tuple[CachedForecast, int]:
         record = await self._records.get(KIND, NAME, now_ms=self._clock.now_ms())
         if record is None:
-            return Kept(), 0
+            return CachedForecast(), 0
         try:
-            return msgspec.convert(record.value, Kept), record.version
+            return msgspec.convert(record.value, CachedForecast), record.version
         except msgspec.ValidationError:
-            return Kept(), record.version  # of another version of this program
+            return CachedForecast(), record.version  # of another version of this program
 
-    async def _write(self, kept: Kept, version: int) -> int:
+    async def _write(self, kept: CachedForecast, version: int) -> int:
         value = msgspec.json.encode(kept)
         return await self._records.put(KIND, NAME, value, now_ms=self._clock.now_ms(), expected=version)

@@ -13,7 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from tickler.errors import TicklerError
 from tickler.model.delivery import Listener, Outcome
 from tickler.model.fire import Claim, Settlement
-from tickler.observe.forecast_cache import Forecasts
+from tickler.observe.forecast_cache import ForecastCache
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.stores.store import Store
 
@@ -32,7 +32,7 @@ _ROUND_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 class Observed(Protocol):
     """A Tickler, as far as its metrics need one."""
 
-    forecasts: Forecasts
+    forecasts: ForecastCache
 
     @property
     def store(self) -> Store: ...
@@ -45,7 +45,7 @@ class Observed(Protocol):
     def listen(self, listener: Listener) -> None: ...
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
     """How a store stands, from a few bounded reads."""
 
     due: int
@@ -161,11 +161,11 @@ def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
     return settlement.then if settlement.then in ("retry", "dead") else "lost"
 
 
-async def standing(store: Store, forecasts: Forecasts, now_ms: int) -> Standing:
+async def standing(store: Store, forecasts: ForecastCache, now_ms: int) -> StoreGauges:
     next_at = await store.fires.next_at()
     heard_of = await workers(store.records, now_ms)
     kept = await forecasts.kept()
-    return Standing(
+    return StoreGauges(
         due=await store.index.count(due_by=now_ms, most=MAX_DUE),
         owed_since=next_at if next_at is not None and next_at <= now_ms else None,
         dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),

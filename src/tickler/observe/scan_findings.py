@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tickler.observe.diagnosis import Diagnosis, Finding, Severity, worst_first
 from tickler.observe.human_format import some
-from tickler.stores.store import Fault, Misfit
+from tickler.stores.store import Fault, MalformedItem
 
 SEVERITIES: dict[Fault, Severity] = {"unfound": "critical", "set-aside": "warning", "not-sparse": "warning"}
 
@@ -14,24 +14,24 @@ SEVERITIES: dict[Fault, Severity] = {"unfound": "critical", "set-aside": "warnin
 class Scan(Diagnosis, frozen=True, kw_only=True):
     """A diagnosis whose examples are not all: whoever mends items has to know each."""
 
-    misfits: list[Misfit]
+    misfits: list[MalformedItem]
 
 
-def diagnosed(misfits: Iterable[Misfit], at: int) -> Scan:
+def diagnosed(misfits: Iterable[MalformedItem], at: int) -> Scan:
     """One finding for all that are at fault in the same way."""
     found = list(misfits)
-    alike: dict[tuple[Fault, str, str], list[Misfit]] = {}
+    alike: dict[tuple[Fault, str, str], list[MalformedItem]] = {}
     for misfit in found:
         reason = "" if misfit.fault == "set-aside" else misfit.reason  # which each of them has its own of
         alike.setdefault((misfit.fault, misfit.attribute, reason), []).append(misfit)
     return Scan(at=at, deep=True, findings=worst_first([_finding(group) for group in alike.values()]), misfits=found)
 
 
-def line(misfit: Misfit) -> str:
+def line(misfit: MalformedItem) -> str:
     return f"{misfit.item}: {misfit.attribute} {misfit.reason}"
 
 
-def _finding(alike: Sequence[Misfit]) -> Finding:
+def _finding(alike: Sequence[MalformedItem]) -> Finding:
     first, number = alike[0], sum(misfit.count for misfit in alike)
     return Finding(
         check=first.fault,
@@ -43,7 +43,7 @@ def _finding(alike: Sequence[Misfit]) -> Finding:
     )
 
 
-def _says(misfit: Misfit, number: int) -> str:
+def _says(misfit: MalformedItem, number: int) -> str:
     if misfit.fault == "unfound":
         return f"{some(number, 'item is', 'items are')} left out of an index: {misfit.attribute} {misfit.reason}"
     if misfit.fault == "set-aside":

@@ -23,10 +23,10 @@ _KINDS: Mapping[type[Target], str] = {HttpTarget: "http", PythonTarget: "python"
 def tracing(provider: TracerProvider | None = None) -> Callable[[Deliverer[Any]], Deliverer[Any]]:
     """For `Tickler.deliver_through`: spans by this provider, or by the one that the process has set up."""
     tracer = get_tracer("tickler", VERSION, provider)
-    return lambda deliverer: Traced(deliverer, tracer)
+    return lambda deliverer: TracedDeliverer(deliverer, tracer)
 
 
-class Traced:
+class TracedDeliverer:
     """Delivers as another does, each attempt in a span of its own, which is the current one meanwhile.
 
     An HTTP target is told of it by `traceparent`; a handler's own spans become its children. The span says what came of the

@@ -54,7 +54,7 @@ class Why(msgspec.Struct, frozen=True):
         return self.sentence
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class KnownFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All that an explanation is made from."""
 
     id: Id
@@ -85,7 +85,7 @@ async def why(
     states: tuple[FireState, ...] = ("open", "waiting", "dead")
     owed = [fire for state in states for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MAX_FIRES)]
     past, searched = await _past(fires, id, at)
-    known = Known(
+    known = KnownFacts(
         id=id,
         now_ms=now_ms,
         schedule=schedule,
@@ -97,7 +97,7 @@ async def why(
     return explain(known if names_workers else _nameless(known), at)
 
 
-def _nameless(known: Known) -> Known:
+def _nameless(known: KnownFacts) -> KnownFacts:
     return replace(
         known,
         fires=[nameless_fire(fire, SOMEBODY) for fire in known.fires],
@@ -122,13 +122,13 @@ async def _past(fires: FireStore, id: Id, at: int | None) -> tuple[list[Entry], 
     return past, False
 
 
-def explain(known: Known, at: int | None = None) -> Why:
+def explain(known: KnownFacts, at: int | None = None) -> Why:
     """Pure: what is known in, the reason out."""
     sentence, facts = _of_now(known) if at is None else _of_an_instant(known, at)
     return Why(*known.id, at, known.now_ms, sentence, facts)
 
 
-def _of_now(known: Known) -> tuple[str, list[Fact]]:
+def _of_now(known: KnownFacts) -> tuple[str, list[Fact]]:
     schedule = known.schedule
     if schedule is None:
         return _gone(known)
@@ -136,7 +136,7 @@ def _of_now(known: Known) -> tuple[str, list[Fact]]:
     return _now_in_one_sentence(known, schedule), facts
 
 
-def _now_in_one_sentence(known: Known, schedule: StoredSchedule) -> str:
+def _now_in_one_sentence(known: KnownFacts, schedule: StoredSchedule) -> str:
     """What is dead comes first: nobody tries it again, whatever else is fine."""
     stands = _as_it_stands(known, schedule)
     dead = [fire for fire in known.fires if fire.state == "dead"]
@@ -157,7 +157,7 @@ def _of_the_dead(id: Id, dead: Sequence[Fire], when: When) -> str:
     return f"{many}, the last of {instant(last.nominal_at, when)}{because}: send them again with `{_retry_all(id)}`"
 
 
-def _as_it_stands(known: Known, schedule: StoredSchedule) -> str:
+def _as_it_stands(known: KnownFacts, schedule: StoredSchedule) -> str:
     id, now_ms, next_at = known.id, known.now_ms, schedule.next_fire_at
     if schedule.state == "finished":
         return _finished(known, schedule)
@@ -180,7 +180,7 @@ def _as_it_stands(known: Known, schedule: StoredSchedule) -> str:
     return f"{coming}, but {stuck}" if stuck else coming
 
 
-def _although(known: Known, next_at: int) -> str:
+def _although(known: KnownFacts, next_at: int) -> str:
     """What workers do meanwhile, as far as they have said."""
     working = [worker for worker in known.alive if worker.doing == WORKING]
     if queued := sum(worker.queued for worker in working):
@@ -192,7 +192,7 @@ def _although(known: Known, next_at: int) -> str:
     return f", and {alive} said since that it looked for what is due: see `tickler doctor`"
 
 
-def _finished(known: Known, schedule: StoredSchedule) -> str:
+def _finished(known: KnownFacts, schedule: StoredSchedule) -> str:
     """What became of its last fire says more than that there is no other."""
     if (fire := _most_telling(known)) is not None:
         return _of_fire(known.id, fire, schedule.when, known.now_ms, _stuck(known))
@@ -202,7 +202,7 @@ def _finished(known: Known, schedule: StoredSchedule) -> str:
     return f"{known.id} {_why_not_active(schedule)}"
 
 
-def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
+def _of_an_instant(known: KnownFacts, at: int) -> tuple[str, list[Fact]]:
     schedule, now_ms = known.schedule, known.now_ms
     entries = [entry for entry in known.past if _covers(entry, at)]
     owed = [fire for fire in known.fires if fire.nominal_at == at]
@@ -223,7 +223,7 @@ def _of_an_instant(known: Known, at: int) -> tuple[str, list[Fact]]:
     return _why_nothing_happened(known, schedule, at, moment), [*facts, *_working(known)]
 
 
-def _why_nothing_happened(known: Known, schedule: StoredSchedule, at: int, moment: str) -> str:
+def _why_nothing_happened(known: KnownFacts, schedule: StoredSchedule, at: int, moment: str) -> str:
     id, next_at = known.id, schedule.next_fire_at
     if schedule.state == "unreadable":
         return f"{id} {_why_not_active(schedule)}"
@@ -258,7 +258,7 @@ def _why_not_then(schedule: StoredSchedule, at: int, moment: str) -> str | None:
     return None
 
 
-def _gone(known: Known) -> tuple[str, list[Fact]]:
+def _gone(known: KnownFacts) -> tuple[str, list[Fact]]:
     last = _last(known)
     if not known.past:
         return f"there is no schedule {known.id}, and nothing is remembered of one: check owner and key", last
@@ -276,7 +276,7 @@ def _why_not_active(schedule: StoredSchedule) -> str:
     return "should be in the index and is not: run `tickler doctor --repair`, or put it again"
 
 
-def _stuck(known: Known) -> str | None:
+def _stuck(known: KnownFacts) -> str | None:
     """Why nobody delivers it, if nobody does."""
     alive = known.alive
     if not alive:
@@ -293,7 +293,7 @@ def _stuck(known: Known) -> str | None:
     return None
 
 
-def _lacking(known: Known) -> str | None:
+def _lacking(known: KnownFacts) -> str | None:
     """What its target needs, if none of those who are at work has it."""
     target = None if known.schedule is None else known.schedule.target
     if target is None or any(worker.can_deliver_to(label_of(target)) for worker in known.alive):
@@ -301,7 +301,7 @@ def _lacking(known: Known) -> str | None:
     return needed(label_of(target))
 
 
-def _most_telling(known: Known) -> Fire | None:
+def _most_telling(known: KnownFacts) -> Fire | None:
     """The oldest that is still to be delivered."""
     return next((fire for fire in known.fires if fire.state != "dead"), None)
 
@@ -371,7 +371,7 @@ def _named(schedule: StoredSchedule, at: int, found: Sequence[Entry | Fire]) -> 
     return Fact("instant", f"{instant(at, when)} is {'an' if named else 'no'} instant of {when}", named)
 
 
-def _owed(known: Known) -> list[Fact]:
+def _owed(known: KnownFacts) -> list[Fact]:
     """What is dead for the same reason, or waits, is told together; what is to be delivered one by one."""
     alike: dict[tuple[str, str | None], list[Fire]] = {}
     for fire in known.fires:
@@ -379,7 +379,7 @@ def _owed(known: Known) -> list[Fact]:
     return [_owing_all(fires, known) for fires in islice(alike.values(), MAX_FACTS)]
 
 
-def _owing_all(fires: Sequence[Fire], known: Known) -> Fact:
+def _owing_all(fires: Sequence[Fire], known: KnownFacts) -> Fact:
     first, last = fires[0], fires[-1]
     if len(fires) == 1:
         return _owing(first, known.schedule, known.now_ms)
@@ -402,7 +402,7 @@ def _owing(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:
     return Fact("fire", says, fire.state != "dead")
 
 
-def _last(known: Known) -> list[Fact]:
+def _last(known: KnownFacts) -> list[Fact]:
     return [_happened(known.past[0], known.schedule)] if known.past else [Fact("history", "nothing has happened to it yet")]
 
 
@@ -422,7 +422,7 @@ def _happened(entry: Entry, schedule: StoredSchedule | None) -> Fact:
     return Fact("history", f"{moment}: {entry.happened}{attempt} at {instant(entry.at, when)}{took}{by}{status}{detail}", good)
 
 
-def _working(known: Known) -> list[Fact]:
+def _working(known: KnownFacts) -> list[Fact]:
     alive = known.alive
     if not alive:
         return [Fact("workers", _stuck(known) or "", good=False)]

@@ -35,7 +35,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     gave_up: bool = False
 
 
-class Told(msgspec.Struct, frozen=True):
+class WorkerActivity(msgspec.Struct, frozen=True):
     """The last events of a worker; `number` is how many there were before and with them."""
 
     number: int
@@ -58,7 +58,7 @@ def event_of(entry: Entry) -> Event:
     )
 
 
-async def watch(records: RecordStore, now_ms: int) -> None:
+async def mark_watched(records: RecordStore, now_ms: int) -> None:
     """Say that somebody watches, for a quarter of a minute."""
     await records.put(KIND, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
 
@@ -67,13 +67,13 @@ async def is_watched(records: RecordStore, now_ms: int) -> bool:
     return await records.get(KIND, WATCHED, now_ms=now_ms) is not None
 
 
-async def tell(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
-    value = msgspec.json.encode(Told(number, list(events)[-MAX_EVENTS:]))
+async def publish(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
+    value = msgspec.json.encode(WorkerActivity(number, list(events)[-MAX_EVENTS:]))
     await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
 
 
-async def told(records: RecordStore, now_ms: int) -> dict[str, Told]:
+async def read_activity(records: RecordStore, now_ms: int) -> dict[str, WorkerActivity]:
     """By worker."""
     found = await records.list(KIND, now_ms=now_ms, limit=MAX_WORKERS)
-    values = {record.name: value_of(record, Told) for record in found if record.name != WATCHED}
+    values = {record.name: value_of(record, WorkerActivity) for record in found if record.name != WATCHED}
     return {worker: heard for worker, heard in values.items() if heard is not None}

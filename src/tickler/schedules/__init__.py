@@ -1,1 +1,6 @@
-"""KEEP: schedules, as users declare them. Read `schedules.py` for what callers use."""
+"""KEEP: schedules, as users declare them."""
+
+from tickler.schedules.contract import ScheduleStore
+from tickler.schedules.schedules import Declared, Page, Schedules
+
+__all__ = ["Declared", "Page", "ScheduleStore", "Schedules"]

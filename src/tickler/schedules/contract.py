@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 
 Stored = Mapping[Id, StoredSchedule]
-Decide = Callable[[Stored], Sequence[Change | Removal]]
+Decide = Callable[[Stored], Sequence[ScheduleChange | ScheduleRemoval]]
 
 
 class ScheduleStore(Protocol):

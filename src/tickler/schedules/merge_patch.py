@@ -18,7 +18,7 @@ from tickler.model.policy import Policy
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.model.schedule_json import schedule_from_json, undecoded_json
 from tickler.model.target import REDACTED, HttpTarget, Target
-from tickler.webhooks.encryption import Sealer, origin_of
+from tickler.webhooks.encryption import Encryption, origin_of
 from tickler.when.zone_prefix import prefixed
 
 _SEALED_FIELDS = ("headers", "secret")
@@ -37,7 +37,7 @@ def merge_patch(value: object, patch: object) -> object:
     return merged
 
 
-def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, sealer: Sealer) -> Schedule:
+def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, sealer: Encryption) -> Schedule:
     """What is declared once `patch` is applied to what is stored, with the `payload` that follows from both.
 
     `InvalidSchedule` or `InvalidWhen` name what does not fit.
@@ -60,7 +60,7 @@ def _refuse_unknown(place: str, patch: object, kind: type[msgspec.Struct]) -> No
             raise InvalidSchedule(f"{place}{str(name)[:40]}", f"unknown field: use {', '.join(kind.__struct_fields__)}")
 
 
-def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Sealer) -> dict[str, Any]:
+def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Encryption) -> dict[str, Any]:
     changes = dict(patch)
     if isinstance(changes.get("target"), str):
         changes["target"] = {"type": "http", "url": changes["target"]}
@@ -75,7 +75,7 @@ def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Sealer) -
     return merged
 
 
-def _patched_target(before: Target | None, patch: object, owner: str, sealer: Sealer) -> object:
+def _patched_target(before: Target | None, patch: object, owner: str, sealer: Encryption) -> object:
     """As JSON. A target of another type takes the place of the stored one."""
     stored = None if before is None else msgspec.to_builtins(before)
     if not isinstance(patch, Mapping) or stored is None or patch.get("type", stored["type"]) != stored["type"]:
@@ -85,7 +85,7 @@ def _patched_target(before: Target | None, patch: object, owner: str, sealer: Se
     return _patched_http(before, stored, _normalised(before, patch), owner, sealer)
 
 
-def _patched_http(before: HttpTarget, stored: dict[str, Any], patch: dict[str, Any], owner: str, sealer: Sealer) -> object:
+def _patched_http(before: HttpTarget, stored: dict[str, Any], patch: dict[str, Any], owner: str, sealer: Encryption) -> object:
     bare = {name: value for name, value in stored.items() if name not in (*_SEALED_FIELDS, "sealed")}
     if before.sealed is not None and _moves(before, patch.get("url")):
         _check_named_again(before, patch)

@@ -22,7 +22,7 @@ def encoded_patch(patch: Mapping[str, object]) -> dict[str, object]:
     return fields
 
 
-class PayloadPatch:
+class PayloadMerge:
     """The payload of a schedule that an `encoded_patch` is applied to."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:

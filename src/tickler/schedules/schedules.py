@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.clock import Clock
-from tickler.database.pacing import Aside
+from tickler.database.pacing import RunInThread
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.revision import Expected, check_expected, check_version
@@ -22,10 +22,10 @@ from tickler.model.target import HttpTarget
 from tickler.schedules import write as changes
 from tickler.schedules.contract import Decide, ScheduleStore, Stored
 from tickler.schedules.merge_patch import patched
-from tickler.schedules.payload_patch import PayloadPatch, encoded_patch
+from tickler.schedules.payload_patch import PayloadMerge, encoded_patch
 from tickler.schedules.removed_fields import removed_fields
-from tickler.schedules.write import Change, Removal
-from tickler.webhooks.encryption import Sealer
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.webhooks.encryption import Encryption
 
 MAX_LISTED = 1_000
 
@@ -78,11 +78,11 @@ class Schedules:
     """
 
     def __init__(
-        self, store: ScheduleStore, clock: Clock, *, sealer: Sealer | None = None, kept_ms: int = HISTORY_RETENTION_MS
+        self, store: ScheduleStore, clock: Clock, *, sealer: Encryption | None = None, kept_ms: int = HISTORY_RETENTION_MS
     ) -> None:
         self._store = store
         self._clock = clock
-        self._sealer = sealer or Sealer()
+        self._sealer = sealer or Encryption()
         self._kept_ms = kept_ms  # how long the history keeps what was cancelled
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
@@ -96,7 +96,7 @@ class Schedules:
             check_version(version)
         before: StoredSchedule | None = None
 
-        def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+        def decide(current: StoredSchedule | None, now_ms: int) -> ScheduleChange | None:
             nonlocal before
             before = current
             if version is not None:
@@ -114,7 +114,7 @@ class Schedules:
         *,
         version: Expected | None = None,
         check: Callable[[Schedule], None] = _anything,
-        aside: Aside = asyncio.to_thread,
+        aside: RunInThread = asyncio.to_thread,
         using: object = None,
     ) -> Written:
         """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
@@ -128,11 +128,11 @@ class Schedules:
         if not isinstance(fields, Mapping):
             raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with the fields to change")
         encoded = encoded_patch(fields)
-        payload = PayloadPatch(encoded)
+        payload = PayloadMerge(encoded)
         before: StoredSchedule | None = None
         is_ready = False
 
-        def decide(current: StoredSchedule, now_ms: int) -> Change | None:
+        def decide(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
             nonlocal before, is_ready
             before, is_ready = current, payload.is_ready(current)
             if not is_ready:
@@ -156,7 +156,7 @@ class Schedules:
         ids = _distinct(declared)
         written = 0
 
-        def decide(stored: Stored) -> list[Change]:
+        def decide(stored: Stored) -> list[ScheduleChange]:
             nonlocal written
             made = [change for change in self._puts(declared, ids, stored) if change is not None]
             written = len(made)
@@ -201,7 +201,7 @@ class Schedules:
         if version is not None:
             check_version(version)
 
-        def decide(stored: Stored) -> Sequence[Removal]:
+        def decide(stored: Stored) -> Sequence[ScheduleRemoval]:
             nonlocal found
             found = bool(stored)
             if version is not None:
@@ -215,7 +215,7 @@ class Schedules:
     async def pause_all(self, owner: str, *, using: object = None) -> int:
         """Pause every schedule of the owner; how many were not paused before."""
 
-        def decide(stored: Stored) -> list[Change]:
+        def decide(stored: Stored) -> list[ScheduleChange]:
             now_ms = self._clock.now_ms()
             return [change for each in stored.values() if (change := changes.pause(each, now_ms))]
 
@@ -240,7 +240,7 @@ class Schedules:
         wanted = set(ids)
         report = Declared([], [], [], [])
 
-        def decide(stored: Stored) -> list[Change | Removal]:
+        def decide(stored: Stored) -> list[ScheduleChange | ScheduleRemoval]:
             nonlocal report
             puts = list(self._puts(declared, ids, stored, finished_is_fine=True))
             gone = [id for id in stored if id not in wanted]
@@ -319,7 +319,7 @@ class Schedules:
         *,
         finished_is_fine: bool = False,
         reason: str | None = None,
-    ) -> Change | None:
+    ) -> ScheduleChange | None:
         """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
@@ -329,7 +329,7 @@ class Schedules:
 
     def _puts(
         self, declared: Sequence[Schedule], ids: Sequence[Id], stored: Stored, *, finished_is_fine: bool = False
-    ) -> Iterator[Change | None]:
+    ) -> Iterator[ScheduleChange | None]:
         now_ms = self._clock.now_ms()
         position = 0
         try:
@@ -338,16 +338,16 @@ class Schedules:
         except (InvalidSchedule, NeverFires) as error:
             raise error.at(position) from None
 
-    def _removals(self, ids: Iterable[Id]) -> Sequence[Removal]:
+    def _removals(self, ids: Iterable[Id]) -> Sequence[ScheduleRemoval]:
         now_ms = self._clock.now_ms()
-        return [Removal(id, now_ms, now_ms + self._kept_ms) for id in ids]
+        return [ScheduleRemoval(id, now_ms, now_ms + self._kept_ms) for id in ids]
 
     async def _change_one(
-        self, id: Id, decide_one: Callable[[StoredSchedule | None, int], Change | None], using: object
+        self, id: Id, decide_one: Callable[[StoredSchedule | None, int], ScheduleChange | None], using: object
     ) -> StoredSchedule:
         result: StoredSchedule | None = None
 
-        def decide(stored: Stored) -> list[Change]:
+        def decide(stored: Stored) -> list[ScheduleChange]:
             nonlocal result
             current = stored.get(id)
             change = decide_one(current, self._clock.now_ms())
@@ -362,7 +362,7 @@ class Schedules:
         check_name("owner", owner)
         count = 0
 
-        def counted(stored: Stored) -> Sequence[Change | Removal]:
+        def counted(stored: Stored) -> Sequence[ScheduleChange | ScheduleRemoval]:
             nonlocal count
             decided = decide(stored)
             count = len(decided)
@@ -373,12 +373,12 @@ class Schedules:
 
 
 def _existing(
-    id: Id, change: Callable[[StoredSchedule, int], Change | None], version: Expected | None
-) -> Callable[[StoredSchedule | None, int], Change | None]:
+    id: Id, change: Callable[[StoredSchedule, int], ScheduleChange | None], version: Expected | None
+) -> Callable[[StoredSchedule | None, int], ScheduleChange | None]:
     if version is not None:
         check_version(version)
 
-    def decide(current: StoredSchedule | None, now_ms: int) -> Change | None:
+    def decide(current: StoredSchedule | None, now_ms: int) -> ScheduleChange | None:
         if current is None:
             raise ScheduleNotFound(*id)
         if version is not None:

@@ -23,7 +23,7 @@ Move = Literal["keep", "enter", "leave", "finish"]
 TAKEN_AHEAD_MS = 15_000  # what is due so soon may have been taken: workers claim up to 10 s ahead, and clocks differ a little
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class ScheduleChange(msgspec.Struct, frozen=True, gc=False):
     """Write this schedule, at this version, and move its index row."""
 
     schedule: Schedule
@@ -66,7 +66,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class Removal(NamedTuple):
+class ScheduleRemoval(NamedTuple):
     """Delete this schedule and its index row, and cancel what it still owes, which the history keeps until `expires_at`."""
 
     id: Id
@@ -81,7 +81,7 @@ def put(
     *,
     finished_is_fine: bool = False,
     reason: str | None = None,
-) -> Change | None:
+) -> ScheduleChange | None:
     """Declare `schedule`. None when that is what is stored already. `reason` says why one that is not enabled is paused.
 
     A put that does not change the times keeps the next fire, due or not, as long as it lies within the bounds; one that does
@@ -106,14 +106,14 @@ def put(
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
 
 
-def pause(current: StoredSchedule, now_ms: int, reason: str | None = None) -> Change | None:
+def pause(current: StoredSchedule, now_ms: int, reason: str | None = None) -> ScheduleChange | None:
     """Hold new fires. None when it is paused already."""
     if not current.enabled:
         return None
     return _change(replace(current.declared(), enabled=False), current, now_ms, "leave", reason=reason)
 
 
-def resume(current: StoredSchedule, now_ms: int) -> Change | None:
+def resume(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
     """Fire again, from now: what lay in between was not missed. None when it is not paused."""
     if current.state in ("active", "finished"):
         return None
@@ -121,7 +121,7 @@ def resume(current: StoredSchedule, now_ms: int) -> Change | None:
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
 
 
-def reindex(current: StoredSchedule, now_ms: int) -> Change | None:
+def reindex(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
     """Put a schedule back into the index that should be in it and is not, from now on; as finished, if no instant is left.
 
     None when it is where it belongs, or does not read.
@@ -135,7 +135,7 @@ def reindex(current: StoredSchedule, now_ms: int) -> Change | None:
         return _change(schedule, current, now_ms, "finish")
 
 
-def recompute(current: StoredSchedule, now_ms: int) -> Change | None:
+def recompute(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
     """Move an active schedule to its next instant, if it waits for another one. None when that is not so.
 
     None also when its next instant comes so soon that a worker may have taken it already, unless another follows just as soon:
@@ -205,13 +205,13 @@ def _change(
     move: Move,
     row: IndexRow | None = None,
     reason: str | None = None,
-) -> Change:
+) -> ScheduleChange:
     if current is not None and current.newer:
         raise InvalidSchedule(
             "schedule", f"{current.id} was written by a newer Tickler, and would lose what only that can read: upgrade"
         )
     version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
-    return Change(schedule, encode_body(schedule, reason), version, created_at, now_ms, move, row, reason)
+    return ScheduleChange(schedule, encode_body(schedule, reason), version, created_at, now_ms, move, row, reason)
 
 
 def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -> Schedule:

@@ -13,13 +13,13 @@ from tickler.client import Tickler
 from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
 from tickler.server.api import bulk, fires, schedules, system
-from tickler.server.context import SERVICE, Service
-from tickler.server.event_stream import Live
+from tickler.server.context import SERVICE, Context
+from tickler.server.event_stream import EventStream
 from tickler.server.json_body import check_bodiless
-from tickler.server.middleware.caller import ADMITTED, check_allowed, who_of
-from tickler.server.middleware.gateway import Door
-from tickler.server.middleware.idempotency import Once
-from tickler.server.middleware.rate_limit import Rates, loop_time
+from tickler.server.middleware.caller import ADMITTED, caller_of, check_allowed
+from tickler.server.middleware.gateway import Gateway
+from tickler.server.middleware.idempotency import Idempotency
+from tickler.server.middleware.rate_limit import RateLimit, loop_time
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.pages import router as pages
 from tickler.server.pages.rendering import error_page
@@ -27,23 +27,23 @@ from tickler.server.problems import answer
 from tickler.server.settings import ServerSettings
 
 
-def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, live: Live | None = None) -> ASGIApp:
+def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, live: EventStream | None = None) -> ASGIApp:
     """Everything on one open Tickler. `runs_here` says that a runner works in this process.
 
     `live` hears of what happens; whoever passes one may have it `follow` workers elsewhere.
     """
-    sessions = Sessions(tickler.stores.store.records, tickler.clock, settings)
-    live = live or Live()
+    sessions = Sessions(tickler.store.records, tickler.clock, settings)
+    live = live or EventStream()
     tickler.listen(live)
-    service = Service(tickler, settings, sessions, live, Metrics(tickler), runs_here=runs_here)
+    service = Context(tickler, settings, sessions, live, Metrics(tickler), runs_here=runs_here)
     app = routes()
 
     async def handled(scope: Any, receive: Receive, send: Send) -> None:
         scope[SERVICE] = service
         await app(scope, receive, send)
 
-    once = Once(handled, tickler.stores.store.records, tickler.clock)
-    return Door(once, settings, tickler.access.tokens, sessions, Rates(settings.rate, loop_time), service.failures)
+    once = Idempotency(handled, tickler.store.records, tickler.clock)
+    return Gateway(once, settings, tickler.tokens, sessions, RateLimit(settings.rate, loop_time), service.failures)
 
 
 @cache
@@ -60,7 +60,7 @@ def routes() -> Litestar:
 
 
 async def _admitted(request: Request[Any, Any, Any]) -> None:
-    check_allowed(who_of(request.scope), request.route_handler.opt)
+    check_allowed(caller_of(request.scope), request.route_handler.opt)
     request.scope[ADMITTED] = True  # type: ignore[literal-required]  # a key of ours
     check_bodiless(request)
 

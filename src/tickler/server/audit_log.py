@@ -6,15 +6,15 @@ import asyncio
 import logging
 
 from tickler.errors import TicklerError
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 
 MAX_OWNERS = 1_000  # that are told of one deed to all of them
-TOGETHER = 50
+WRITES_AT_ONCE = 50
 
 log = logging.getLogger("tickler.server")
 
 
-class Touched:
+class AffectedOwners:
     """How much was done to whose, of the first so many owners."""
 
     def __init__(self) -> None:
@@ -28,7 +28,9 @@ class Touched:
             self.more = True
 
 
-async def note(request: Asked, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None) -> None:
+async def record(
+    request: HttpRequest, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None
+) -> None:
     """After the deed: it was done, which whoever asked has to know, also if it cannot be remembered."""
     try:
         await _note(request, did, owner, key, detail)
@@ -36,7 +38,7 @@ async def note(request: Asked, did: str, *, owner: str | None = None, key: str |
         _say_forgotten(request, did, error)
 
 
-async def note_of_many(request: Asked, did: str, touched: Touched, detail: str) -> None:
+async def record_many(request: HttpRequest, did: str, touched: AffectedOwners, detail: str) -> None:
     """Of what was done to many owners at once: for all, and for each of them, who sees nothing but their own."""
     owners = list(touched.counts)
     try:
@@ -45,17 +47,17 @@ async def note_of_many(request: Asked, did: str, touched: Touched, detail: str) 
             return
         number = f"more than {MAX_OWNERS:,} owners, of whom the first are told" if touched.more else f"{len(owners):,} owners"
         await _note(request, did, None, None, f"{detail}, of {number}")
-        for start in range(0, len(owners), TOGETHER):
-            some = owners[start : start + TOGETHER]
+        for start in range(0, len(owners), WRITES_AT_ONCE):
+            some = owners[start : start + WRITES_AT_ONCE]
             await asyncio.gather(*(_note(request, did, owner, None, f"{touched.counts[owner]:,} of theirs") for owner in some))
     except TicklerError as error:
         _say_forgotten(request, did, error)
 
 
-async def _note(request: Asked, did: str, owner: str | None, key: str | None, detail: str | None) -> None:
+async def _note(request: HttpRequest, did: str, owner: str | None, key: str | None, detail: str | None) -> None:
     who, audit = caller(request), service_of(request).tickler.audit
     await audit.note(who.name, did, owner=owner, key=key, detail=detail, token_id=who.token_id)
 
 
-def _say_forgotten(request: Asked, did: str, error: TicklerError) -> None:
+def _say_forgotten(request: HttpRequest, did: str, error: TicklerError) -> None:
     log.warning("that %s has %s something could not be remembered: %s", caller(request).name, did, error)

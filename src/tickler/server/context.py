@@ -9,29 +9,36 @@ from litestar import Request
 
 from tickler.client import Tickler
 from tickler.database.pacing import Pace
-from tickler.deliver.log_throttle import Sparingly
+from tickler.deliver.log_throttle import ThrottledLog
 from tickler.observe.metrics import Metrics
-from tickler.server.event_stream import Live
-from tickler.server.middleware.caller import Who, who_of
-from tickler.server.middleware.rate_limit import failure_rates
+from tickler.server.event_stream import EventStream
+from tickler.server.middleware.caller import Caller, caller_of
+from tickler.server.middleware.rate_limit import failure_rate_limit
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.per_caller_pool import PerCallerPool
 from tickler.server.settings import ServerSettings
-from tickler.server.single_flight import Shared
+from tickler.server.single_flight import SingleFlight
 from tickler.server.stats import Stats
 
 log = logging.getLogger("tickler.server")
 
 SERVICE = "tickler.service"  # in an ASGI scope
 
-Asked = Request[Any, Any, Any]
+HttpRequest = Request[Any, Any, Any]
 
 
-class Service:
+class Context:
     """A Tickler, and what the service has beside it."""
 
     def __init__(
-        self, tickler: Tickler, settings: ServerSettings, sessions: Sessions, live: Live, metrics: Metrics, *, runs_here: bool
+        self,
+        tickler: Tickler,
+        settings: ServerSettings,
+        sessions: Sessions,
+        live: EventStream,
+        metrics: Metrics,
+        *,
+        runs_here: bool,
     ) -> None:
         self.tickler = tickler
         self.settings = settings
@@ -40,16 +47,16 @@ class Service:
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
         self.is_examined = False  # the doctor looks at everything right now
-        self.failures = failure_rates()  # of whoever shows wrong tokens
+        self.failures = failure_rate_limit()  # of whoever shows wrong tokens
         self.preview_pool = PerCallerPool("tickler-preview", threads=2)
         # Of long bodies and payloads; a second thread would take its time from the loop.
         self.reading_pool = PerCallerPool("tickler-reading", threads=1)
         self.pace = Pace()  # of imports
-        self.numbers: Shared[Stats] = Shared()
-        self.next_due: Shared[int | None] = Shared()
-        self.not_ready = Sparingly(log, logging.WARNING, "not ready, %d times more")
+        self.numbers: SingleFlight[Stats] = SingleFlight()
+        self.next_due: SingleFlight[int | None] = SingleFlight()
+        self.not_ready = ThrottledLog(log, logging.WARNING, "not ready, %d times more")
 
-    async def admits(self, who: Who) -> bool:
+    async def admits(self, who: Caller) -> bool:
         """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""
         if who.token_id is None:
             return not await self.tickler.tokens.exist()
@@ -58,10 +65,10 @@ class Service:
         return await self.tickler.tokens.get(who.token_id) is not None
 
 
-def service_of(request: Asked) -> Service:
-    service: Service = request.scope[SERVICE]  # type: ignore[literal-required]  # a key of ours
+def service_of(request: HttpRequest) -> Context:
+    service: Context = request.scope[SERVICE]  # type: ignore[literal-required]  # a key of ours
     return service
 
 
-def caller(request: Asked) -> Who:
-    return who_of(request.scope)
+def caller(request: HttpRequest) -> Caller:
+    return caller_of(request.scope)

@@ -9,7 +9,7 @@ from tickler.errors import InvalidInput
 from tickler.model.fire import Health, health_to_json
 from tickler.model.revision import Expected, Revision
 from tickler.model.schedule import StoredSchedule
-from tickler.server.context import Asked
+from tickler.server.context import HttpRequest
 from tickler.server.problems import Refused
 
 # A version, when its schedule was made, and a digest of what moves by itself; of what somebody wrote down, the version alone.
@@ -29,13 +29,13 @@ def etag(stored: StoredSchedule, health: Health | None = None) -> dict[str, str]
     return {"etag": f'"{revision_text(stored)}-{digest}"'}
 
 
-def is_known(request: Asked, answered: str) -> bool:
+def is_known(request: HttpRequest, answered: str) -> bool:
     """Whether what the caller has, by `If-None-Match`, is what would be answered with this etag."""
     known = [each.removeprefix("W/") for each in _listed(request, "if-none-match")]
     return "*" in known or answered in known
 
 
-def expected_by(request: Asked) -> Expected | None:
+def expected_by(request: HttpRequest) -> Expected | None:
     """What has to be there for a change to be made; 0: nothing; None: whatever is there, or nothing."""
     match, none_match = _listed(request, "if-match"), _listed(request, "if-none-match")
     if none_match:
@@ -69,6 +69,6 @@ def _read(text: str) -> Revision:
     return Revision(int(found[1]), None if found[2] is None else int(found[2], 16))
 
 
-def _listed(request: Asked, header: str) -> list[str]:
+def _listed(request: HttpRequest, header: str) -> list[str]:
     """Its etags, which have no commas in them; a header that is there has one at least."""
     return [each.strip() for line in request.headers.getall(header, []) for each in line.split(",")]

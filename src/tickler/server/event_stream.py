@@ -12,7 +12,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError
 from tickler.model.delivery import Outcome
 from tickler.model.fire import Claim, Settlement
-from tickler.records.activity import Event, event_of, told, watch
+from tickler.records.activity import Event, event_of, mark_watched, read_activity
 from tickler.records.contract import RecordStore
 
 MAX_WAITING = 200  # events that a slow watcher may lag behind
@@ -25,7 +25,7 @@ log = logging.getLogger("tickler.server")
 Waiting = asyncio.Queue[Event | None]  # None: nothing more comes
 
 
-class Live:
+class EventStream:
     """Hands events to everybody who watches; whoever is slow misses some, and nobody waits for them."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Live:
                 await self._some.wait()
             try:
                 if looks % WATCH_EVERY == 0:
-                    await watch(records, clock.now_ms())
+                    await mark_watched(records, clock.now_ms())
                 await self._pass_on(records, clock.now_ms(), own(), seen)
             except TicklerError as error:
                 log.debug("nothing is heard of workers elsewhere: %s", error)
@@ -89,7 +89,7 @@ class Live:
 
     async def _pass_on(self, records: RecordStore, now_ms: int, own: Collection[str], seen: dict[str, int]) -> None:
         fresh: list[Event] = []
-        by_worker = await told(records, now_ms)
+        by_worker = await read_activity(records, now_ms)
         for gone in seen.keys() - by_worker.keys():
             del seen[gone]
         for worker, heard in by_worker.items():

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput
-from tickler.server.context import Asked
+from tickler.server.context import HttpRequest
 from tickler.server.problems import Refused
 from tickler.when import read_instant
 
@@ -16,10 +16,10 @@ MAX_LISTED = 1_000  # that a page may be asked for
 T = TypeVar("T")
 
 
-class Query:
+class QueryParams:
     """The parameters of a request, each once, and none that nobody reads."""
 
-    def __init__(self, request: Asked, *known: str) -> None:
+    def __init__(self, request: HttpRequest, *known: str) -> None:
         self._values: dict[str, str] = {}
         try:
             pairs = parse_qsl(request.scope["query_string"].decode(), keep_blank_values=True, errors="strict")

@@ -7,21 +7,21 @@ from msgspec.structs import replace
 from tickler.fires.fires import FirePage, HistoryPage
 from tickler.fires.redaction import nameless_entry, nameless_fire
 from tickler.model.fire import Fire
-from tickler.server.context import Asked, caller
+from tickler.server.context import HttpRequest, caller
 
 
-def names_workers(request: Asked) -> bool:
+def names_workers(request: HttpRequest) -> bool:
     return caller(request).owner is None
 
 
-def fire_seen(request: Asked, fire: Fire) -> Fire:
+def fire_seen(request: HttpRequest, fire: Fire) -> Fire:
     return fire if names_workers(request) else nameless_fire(fire)
 
 
-def fires_seen(request: Asked, page: FirePage, worker: str | None = None) -> FirePage:
+def fires_seen(request: HttpRequest, page: FirePage, worker: str | None = None) -> FirePage:
     """`worker` stands for whoever has one of them."""
     return page if names_workers(request) else replace(page, items=[nameless_fire(fire, worker) for fire in page.items])
 
 
-def history_seen(request: Asked, page: HistoryPage) -> HistoryPage:
+def history_seen(request: HttpRequest, page: HistoryPage) -> HistoryPage:
     return page if names_workers(request) else replace(page, items=[nameless_entry(entry) for entry in page.items])

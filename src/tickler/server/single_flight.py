@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
+class SingleFlight(Generic[T]):
     """Answers by key. An error is for all who wait for it, and is not kept."""
 
     def __init__(self) -> None:

@@ -41,16 +41,16 @@ async def stats(tickler: Tickler, owner: str | None = None) -> Stats:
 
 async def _of_all(tickler: Tickler) -> Stats:
     now_ms = tickler.now_ms()
-    workers = await tickler.records.worker_status()
+    workers = await tickler.workers()
     alive = [worker for worker in workers if worker.is_alive(now_ms)]
-    due = await tickler.index.index.count(due_by=now_ms, most=MAX_COUNTED)
+    due = await tickler.index.count(due_by=now_ms, most=MAX_COUNTED)
     return Stats(
         now_ms=now_ms,
         clock_offset_ms=tickler.clock_offset_ms,
-        next_due_at=await tickler.index.index.next_due(),
-        sleeping=max(await tickler.index.index.count(most=MAX_COUNTED) - due, 0),
+        next_due_at=await tickler.index.next_due(),
+        sleeping=max(await tickler.index.count(most=MAX_COUNTED) - due, 0),
         due=due,
-        late=await tickler.index.index.count(due_by=now_ms - LATE_MS, most=MAX_COUNTED) if due else 0,
+        late=await tickler.index.count(due_by=now_ms - LATE_MS, most=MAX_COUNTED) if due else 0,
         in_flight=sum(worker.in_flight for worker in alive),
         open=await _fires(tickler, "open"),
         waiting=await _fires(tickler, "waiting"),
@@ -63,8 +63,8 @@ async def _of_all(tickler: Tickler) -> Stats:
 async def _of_owner(tickler: Tickler, owner: str) -> Stats:
     """From the first rows of the owner alone, where there are many: when the next of all is due is not known then."""
     now_ms = tickler.now_ms()
-    nexts, more = await tickler.index.index.next_fires(owner, MAX_OWN_ROWS)
-    is_open = (await tickler.fires.fires.list(state="open", owner=owner, limit=MAX_FIRES)).items
+    nexts, more = await tickler.index.next_fires(owner, MAX_OWN_ROWS)
+    is_open = (await tickler.fires.list(state="open", owner=owner, limit=MAX_FIRES)).items
     return Stats(
         now_ms=now_ms,
         next_due_at=None if more else min(nexts, default=None),
@@ -77,11 +77,9 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
         dead=await _fires(tickler, "dead", owner),
         most=MAX_OWN_ROWS,
         more=more,
-        workers_alive=sum(
-            worker.is_alive(now_ms) for worker in await tickler.records.worker_status()
-        ),  # not who: names are those of machines
+        workers_alive=sum(worker.is_alive(now_ms) for worker in await tickler.workers()),  # not who: names are those of machines
     )
 
 
 async def _fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:
-    return len((await tickler.fires.fires.list(state=state, owner=owner, limit=MAX_FIRES)).items)
+    return len((await tickler.fires.list(state=state, owner=owner, limit=MAX_FIRES)).items)

@@ -20,7 +20,7 @@ from tickler.model.schedule import Id
 T = TypeVar("T")
 
 # in the index; set aside because it does not read; finished; or in no index: paused, or lost by accident
-Standing = Literal["indexed", "unreadable", "finished", "absent"]
+IndexState = Literal["indexed", "unreadable", "finished", "absent"]
 
 
 class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
@@ -38,7 +38,7 @@ class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit
     updated_at: int = 0
     enabled: bool = True
     body: str = "{}"
-    standing: Standing = "absent"
+    standing: IndexState = "absent"
     next_fire_at: int | None = None  # or when it would have been due that was set aside
     ends_at: int | None = None
     offset_ms: int = 0
@@ -74,7 +74,7 @@ def raw_schedule(
     updated_at: int,
     enabled: bool,
     body: str,
-    standing: Standing,
+    standing: IndexState,
     *place: Any,
 ) -> RawSchedule:
     """From columns: the last five are those of a row in the index, or of one that was set aside, as `RawSchedule` has them."""
@@ -97,7 +97,7 @@ def raw_schedule(
     return replace(declared, next_fire_at=next_fire_at, ends_at=ends_at, offset_ms=offset_ms, format=format, reason=why)
 
 
-class Remembered(NamedTuple):
+class HistoryItem(NamedTuple):
     """An entry of the history, and until when it is kept."""
 
     entry: Entry
@@ -137,4 +137,4 @@ class Contents(NamedTuple):
     schedules: Part[RawSchedule]
     rows: Part[RawSchedule]  # of the index, with no schedule behind them
     fires: Part[Fire]
-    history: Part[Remembered]
+    history: Part[HistoryItem]

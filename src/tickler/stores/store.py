@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
 from tickler.database.storage import StorageProblem
 from tickler.errors import InvalidInput
 from tickler.fires.contract import FireStore
@@ -35,7 +35,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 Form = Literal["sql", "cloudformation", "terraform", "iam"]
 
 
-class Moves(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `migrate` may be asked for beyond the schema, of stores that are spread out."""
 
     shards: int | None = None  # spread rows over so many
@@ -44,11 +44,11 @@ class Moves(msgspec.Struct, frozen=True, kw_only=True):
 
     def refuse(self, store: str) -> None:
         """For stores that have neither."""
-        if self != Moves():
+        if self != MigrationOptions():
             raise InvalidInput(f"{store} has no shards and no regions: leave --shards and --home out")
 
 
-NO_MOVES = Moves()
+NO_OPTIONS = MigrationOptions()
 
 
 # unfound: left out of an index without a word. set-aside: taken out of it, as it does not read. not-sparse: of an index, not of
@@ -56,7 +56,7 @@ NO_MOVES = Moves()
 Fault = Literal["unfound", "set-aside", "not-sparse"]
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class MalformedItem(msgspec.Struct, frozen=True):
     """Something stored that no index finds, by the name of the item, the attribute at fault, why, and what mends it.
 
     Where the fault is that of many, the item is one of `count`.
@@ -117,23 +117,23 @@ class Store(Protocol):
         False, and at once, when this store has no way to tell.
         """
 
-    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
         """On a store that is not open: bring the schema up to this version, and do what is wanted, telling of progress.
 
         The names of the migrations that ran.
         """
 
-    def misfits(self) -> AsyncIterator[Misfit]:
+    def misfits(self) -> AsyncIterator[MalformedItem]:
         """On a store that is not open: read all of it and name what no index finds. Slow, and usually nothing."""
 
-    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         """Write all of it into a file, open or not and while others work: as it is at one instant, whole, or no file at all.
 
         What is there under that name is replaced. How much of what it holds. `InvalidInput`, with the tool to use, where the
         engine has one of its own.
         """
 
-    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         """On a store that is not open: make it what such a file holds, all of it or nothing. How much of what that is."""
 
     def definition(self, form: Form) -> str:
@@ -147,8 +147,8 @@ class ChecksStorage(Protocol):
     async def storage_problem(self) -> StorageProblem | None: ...
 
 
-async def no_misfits() -> AsyncIterator[Misfit]:
+async def no_malformed_items() -> AsyncIterator[MalformedItem]:
     """For stores whose columns have types: there are none."""
-    nothing: tuple[Misfit, ...] = ()
+    nothing: tuple[MalformedItem, ...] = ()
     for misfit in nothing:
         yield misfit

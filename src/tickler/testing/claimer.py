@@ -24,7 +24,7 @@ async def run(url: str, now_ms: int, limit: int) -> None:
     async with connect(url, create=False) as tickler:
         say(READY)
         while sys.stdin.readline():
-            while claimed := await tickler.index.index.claim_due(now_ms, limit):
+            while claimed := await tickler.index.claim_due(now_ms, limit):
                 say(msgspec.json.encode([(row.owner, row.key, row.next_fire_at) for row in claimed]) + b"\n")
             say(READY)
 

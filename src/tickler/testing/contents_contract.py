@@ -17,7 +17,7 @@ from tickler.model.index_row import IndexRow
 from tickler.model.record import Record
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
-from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
+from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
 from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     HOOK,
@@ -99,10 +99,10 @@ FIRES = [
 ]
 
 
-def said(n: int, key: str = "digest") -> Remembered:
+def said(n: int, key: str = "digest") -> HistoryItem:
     """An entry of the history that is kept to the second."""
     entry = Entry(owner="u1", key=key, nominal_at=hour(n), at=hour(n) + 7, happened="delivered", attempt=n, answer="ä\0")
-    return Remembered(entry, hour(1000 + n))
+    return HistoryItem(entry, hour(1000 + n))
 
 
 async def all_of(part: Part[T], limit: int = 1000) -> list[T]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickler.fires.contract import FireStore
-from tickler.model.fire import Due, Entry, Fire, Settlement, fire_id
+from tickler.model.fire import DueItem, Entry, Fire, Settlement, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
@@ -207,7 +207,7 @@ class HistoryContract(FireFixtures):
         await store.index.upsert_many([IndexRow("u1", "row", HOURLY, NOW_MS + 1)])
         await schedules.put_many([schedule("without", target=None), schedule("later", minutely(30)), schedule("digest")])
         assert await fires.peek(hour(0.5) - 1, 10) == [], "what has no target is due for others"
-        both = [Due("u1", "later", hour(0.5), None), Due("u1", "digest", hour(1), None)]
+        both = [DueItem("u1", "later", hour(0.5), None), DueItem("u1", "digest", hour(1), None)]
         assert await fires.peek(hour(1), 10) == both
         assert await fires.peek(hour(1), 1) == both[:1]
         assert await fires.peek(hour(1), 10) == both
@@ -219,9 +219,9 @@ class HistoryContract(FireFixtures):
         await schedules.put(schedule())
         (fire,) = owed(await worker.claim(hour(1)))
         assert await fires.peek(hour(1) + LEASE_MS - 1, 10) == []
-        assert await fires.peek(hour(1) + LEASE_MS, 10) == [Due("u1", "digest", hour(1) + LEASE_MS, fire.id)]
+        assert await fires.peek(hour(1) + LEASE_MS, 10) == [DueItem("u1", "digest", hour(1) + LEASE_MS, fire.id)]
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
-        assert await fires.peek(hour(1.25), 10) == [Due("u1", "digest", hour(1.25), fire.id)]
+        assert await fires.peek(hour(1.25), 10) == [DueItem("u1", "digest", hour(1.25), fire.id)]
         assert [due.fire_id for due in await fires.peek(hour(2), 10)] == [fire.id, None]
         (fire,) = owed(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), dead(fire, hour(1.25)))

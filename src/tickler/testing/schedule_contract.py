@@ -18,7 +18,7 @@ from tickler.model.schedule import Id, Schedule, State, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget
 from tickler.schedules.contract import Stored
 from tickler.schedules.schedules import Schedules
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.store import Store
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
@@ -546,7 +546,7 @@ class ScheduleStoreContract(StoreContract):
     async def test_a_decision_that_fails_leaves_everything_as_it_was(self, store: Store, schedules: Schedules) -> None:
         before = await schedules.put(schedule())
 
-        def decide(stored: Stored) -> Sequence[Change | Removal]:
+        def decide(stored: Stored) -> Sequence[ScheduleChange | ScheduleRemoval]:
             assert stored == {Id("u1", "digest"): before}
             raise LookupError("no")
 

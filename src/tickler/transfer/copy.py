@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.access.audit_log import KIND as AUDIT
-from tickler.access.audit_log import Deed
+from tickler.access.audit_log import AuditEntry
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record, value_of
@@ -24,7 +24,7 @@ from tickler.model.schedule import Id
 from tickler.observe.human_format import some
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import STATUS_RETENTION_MS, workers
-from tickler.stores.contents import Contents, Part, RawSchedule, Remembered
+from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
 from tickler.stores.store import Store
 
 KIND = "copy"
@@ -35,9 +35,9 @@ MARKED_MS = 60_000
 SOON_MS = 3_600_000  # what expires so soon may go while it is compared
 MAX_REASON_BYTES = 80  # every store keeps so much of why something failed
 
-Thing = Record | RawSchedule | Fire | Remembered
+Thing = Record | RawSchedule | Fire | HistoryItem
 Phase = Literal["copied", "compared"]
-Told = Callable[[str, Phase, int, int | None], None]  # of a part: how many things, of how many, if that is known
+OnCopied = Callable[[str, Phase, int, int | None], None]  # of a part: how many things, of how many, if that is known
 
 PARTS: tuple[str, ...] = Contents._fields
 
@@ -64,19 +64,19 @@ class Progress(msgspec.Struct, frozen=True):
         return replace(self, parts={**self.parts, part: position})
 
 
-class Tally(msgspec.Struct, frozen=True):
+class CopyCount(msgspec.Struct, frozen=True):
     """How many things there are, and the sum of what they are."""
 
     count: int = 0
     checksum: str = f"{0:032x}"
 
 
-class Compared(msgspec.Struct, frozen=True):
+class Comparison(msgspec.Struct, frozen=True):
     """A part as it is on either side."""
 
     part: str
-    source: Tally
-    target: Tally
+    source: CopyCount
+    target: CopyCount
 
     @property
     def same(self) -> bool:
@@ -86,7 +86,7 @@ class Compared(msgspec.Struct, frozen=True):
 class Copy:
     """A copy of one store into another, both open. `name` is what the source is called: a copy from there is gone on with."""
 
-    def __init__(self, source: Store, target: Store, name: str, now: Callable[[], int], tell: Told) -> None:
+    def __init__(self, source: Store, target: Store, name: str, now: Callable[[], int], tell: OnCopied) -> None:
         self._source = source
         self._target = target
         self._name = name
@@ -157,7 +157,7 @@ class Copy:
                 await self._note(self._progress.moved(part, position))
                 self._tell(part, "copied", position.count, position.count if position.done else total)
 
-    async def compare(self) -> list[Compared]:
+    async def compare(self) -> list[Comparison]:
         """Read both sides. Where they are the same, the copy is over; where not, it begins anew when it is run again.
 
         What the target has besides does not count among the records, nor anywhere in a target that was not empty.
@@ -170,7 +170,7 @@ class Copy:
             await self._note(replace(self._progress, parts={}))
         return found
 
-    async def _compared(self, part: str, until_ms: int, *, more: bool) -> Compared:
+    async def _compared(self, part: str, until_ms: int, *, more: bool) -> Comparison:
         read, total = 0, 2 * self._progress.parts.get(part, Position()).count
 
         def tell(count: int) -> None:
@@ -181,7 +181,7 @@ class Copy:
         sums = await _summed(getattr(self._source.contents, part), until_ms, tell, digests=more)
         among = sums.digests if more else None
         there = await _summed(getattr(self._target.contents, part), until_ms, tell, among=among)
-        return Compared(part, sums.tally(), there.tally())
+        return Comparison(part, sums.tally(), there.tally())
 
     async def _note(self, progress: Progress) -> None:
         """Write down how far it has come. Of two copies at once, the second notices it here."""
@@ -196,7 +196,7 @@ class Copy:
         self._progress = progress
 
 
-class Sums:
+class Checksums:
     """Adds things up: in any order they give the same."""
 
     def __init__(self, among: Collection[int] | None = None, *, digests: bool = False) -> None:
@@ -214,8 +214,8 @@ class Sums:
         if self._keeps:
             self.digests.add(digest)
 
-    def tally(self) -> Tally:
-        return Tally(self._count, f"{self._sum % (1 << 128):032x}")
+    def tally(self) -> CopyCount:
+        return CopyCount(self._count, f"{self._sum % (1 << 128):032x}")
 
 
 async def _summed(
@@ -225,8 +225,8 @@ async def _summed(
     *,
     among: Collection[int] | None = None,
     digests: bool = False,
-) -> Sums:
-    sums, once = Sums(among, digests=digests), _Once()
+) -> Checksums:
+    sums, once = Checksums(among, digests=digests), _Once()
     cursor: str | None = None
     while True:
         page, cursor = await part.walk(cursor, PAGE)
@@ -245,7 +245,7 @@ def digest_of(thing: Thing) -> int:
 
 
 def _told(thing: Thing) -> Iterator[object]:
-    if isinstance(thing, Remembered):
+    if isinstance(thing, HistoryItem):
         yield thing.entry
         yield -(-thing.expires_at // 1000)  # to the second
         return
@@ -275,7 +275,7 @@ def _goes(thing: Thing, now_ms: int) -> bool:
     """Whether it is copied: what has expired by then is not, nor what is the source's alone."""
     if isinstance(thing, Record):
         return thing.kind not in STAYS and (thing.expires_at is None or thing.expires_at > now_ms)
-    return not isinstance(thing, Remembered) or thing.expires_at > now_ms
+    return not isinstance(thing, HistoryItem) or thing.expires_at > now_ms
 
 
 class _Once:
@@ -286,7 +286,7 @@ class _Once:
         self._entries: set[Entry] = set()
 
     def is_new(self, thing: Thing) -> bool:
-        if not isinstance(thing, Remembered):
+        if not isinstance(thing, HistoryItem):
             return True
         entry = thing.entry
         at = (entry.owner, entry.key, entry.at)
@@ -319,12 +319,12 @@ async def _refuse_the_same(source: RecordStore, target: RecordStore, now_ms: int
         await target.delete(KIND, name)
 
 
-async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, Deed]]:
+async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, AuditEntry]]:
     """What people did since, the latest first, and the name of the record of it."""
     after = ""
     while found := await records.list(AUDIT, now_ms=now_ms, after=after, limit=PAGE):
         for record in found:
-            deed = value_of(record, Deed)
+            deed = value_of(record, AuditEntry)
             if deed is None:
                 continue
             if deed.at <= since_ms:

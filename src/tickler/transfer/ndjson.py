@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tickler.database.pacing import LONG_BYTES, Aside, Pace, in_place
+from tickler.database.pacing import LONG_BYTES, Pace, RunInThread, in_place
 from tickler.errors import InvalidInput, InvalidSchedule, TicklerError
 from tickler.model.schedule import MAX_NAME_BYTES, Id, Schedule, StoredSchedule
 from tickler.model.schedule_json import encode_schedule, read_schedule_json, schedule_from_json
@@ -46,7 +46,7 @@ class _Reading(NamedTuple):
 
     check: Callable[[Schedule], None]
     pace: Pace
-    aside: Aside
+    aside: RunInThread
 
 
 def _anything(schedule: Schedule) -> None:
@@ -60,7 +60,7 @@ async def import_lines(
     check: Callable[[Schedule], None] = _anything,
     all_or_none: bool = False,
     pace: Pace | None = None,
-    aside: Aside = in_place,
+    aside: RunInThread = in_place,
 ) -> AsyncIterator[LineResult]:
     """Put a schedule a line, as `encode_schedule` writes them; a result a line, in order, as batches are written.
 

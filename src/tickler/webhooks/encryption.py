@@ -54,7 +54,7 @@ def new_key() -> str:
     return base64.urlsafe_b64encode(os.urandom(32)).decode()
 
 
-class Sealer:
+class Encryption:
     """Seals with the first of its keys and unseals with any, so that keys can be rotated. Without a key it refuses both.
 
     What is sealed is bound to what it was sealed for. A target's headers go to the same owner and the same scheme, host and
@@ -70,7 +70,7 @@ class Sealer:
         self._remembered = lru_cache(MAX_REMEMBERED)(self._unsealed)
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> Sealer:
+    def from_environment(cls, environ: Mapping[str, str]) -> Encryption:
         """With the keys in TICKLER_KEY, separated by commas."""
         return cls([key.strip() for key in environ.get("TICKLER_KEY", "").split(",") if key.strip()])
 

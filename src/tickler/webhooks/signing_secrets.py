@@ -18,7 +18,7 @@ from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
 from tickler.records.contract import RecordStore
-from tickler.webhooks.encryption import Sealer
+from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signature import check_secret, new_secret
 
 KIND = "secret"
@@ -26,20 +26,20 @@ MAX_SECRETS = 5  # of an owner: each is one more signature in every delivery
 REMEMBERED_MS = 60_000
 MAX_REMEMBERED = 10_000
 
-log = logging.getLogger("tickler.webhooks.signing_secrets")
+log = logging.getLogger("tickler.secrets")
 
 
-class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class _StoredSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
     """One secret of an owner. Without `sealed` it stands for the default, which the owner had before the first of their own."""
 
     sealed: str | None = None
     until: int | None = None  # signs until then; without, until it is rotated
 
 
-class Secrets:
+class SigningSecrets:
     """Gives owners signing secrets of their own. Workers follow within a minute; nothing here shows a secret twice."""
 
-    def __init__(self, records: RecordStore, sealer: Sealer, clock: Clock) -> None:
+    def __init__(self, records: RecordStore, sealer: Encryption, clock: Clock) -> None:
         self._records = records
         self._sealer = sealer
         self._clock = clock
@@ -48,7 +48,7 @@ class Secrets:
         """Sign the owner's deliveries with this one, and with no other they had."""
         check_name("owner", owner)
         sealed = self._sealer.seal_text(check_secret(secret), _purpose(owner))
-        await self._write(owner, [_Kept(sealed)], self._clock.now_ms(), None)
+        await self._write(owner, [_StoredSecrets(sealed)], self._clock.now_ms(), None)
 
     async def rotate(self, owner: str, *, overlap: Duration = timedelta(hours=24)) -> str:
         """Make a new one, which is returned this once. Until `overlap` is over, deliveries are signed with the old one as well.
@@ -61,10 +61,12 @@ class Secrets:
         sealed = self._sealer.seal_text(secret, _purpose(owner))
         now_ms = self._clock.now_ms()
         record = await self._records.get(KIND, owner, now_ms=now_ms)
-        before = [_Kept()] if record is None else _read(record)
+        before = [_StoredSecrets()] if record is None else _read(record)
         ends = [now_ms + overlap_ms if kept.until is None else min(kept.until, now_ms + overlap_ms) for kept in before]
-        old = [_Kept(kept.sealed, until) for kept, until in zip(before, ends, strict=True) if until > now_ms]
-        await self._write(owner, [_Kept(sealed), *old[: MAX_SECRETS - 1]], now_ms, 0 if record is None else record.version)
+        old = [_StoredSecrets(kept.sealed, until) for kept, until in zip(before, ends, strict=True) if until > now_ms]
+        await self._write(
+            owner, [_StoredSecrets(sealed), *old[: MAX_SECRETS - 1]], now_ms, 0 if record is None else record.version
+        )
         return secret
 
     async def delete(self, owner: str) -> bool:
@@ -72,7 +74,7 @@ class Secrets:
         check_name("owner", owner)
         return await self._records.delete(KIND, owner)
 
-    async def _write(self, owner: str, kept: Sequence[_Kept], now_ms: int, expected: int | None) -> None:
+    async def _write(self, owner: str, kept: Sequence[_StoredSecrets], now_ms: int, expected: int | None) -> None:
         await self._records.put(KIND, owner, msgspec.json.encode(kept), now_ms=now_ms, expected=expected)
 
 
@@ -94,7 +96,7 @@ class SecretCache:
     is one small read a minute.
     """
 
-    def __init__(self, records: RecordStore, sealer: Sealer, clock: Clock, environ: Mapping[str, str]) -> None:
+    def __init__(self, records: RecordStore, sealer: Encryption, clock: Clock, environ: Mapping[str, str]) -> None:
         self._records = records
         self._sealer = sealer
         self._clock = clock
@@ -152,7 +154,7 @@ class SecretCache:
         self._remember(owner, own)
         return own
 
-    def _opened(self, owner: str, kept: _Kept) -> tuple[str | None, int | None]:
+    def _opened(self, owner: str, kept: _StoredSecrets) -> tuple[str | None, int | None]:
         return (None if kept.sealed is None else self._sealer.unseal_text(kept.sealed, _purpose(owner)), kept.until)
 
     def _remember(self, owner: str, own: _Own) -> None:
@@ -188,9 +190,9 @@ def _purpose(owner: str) -> str:
     return f"signing secret of {owner}"
 
 
-def _read(record: Record) -> list[_Kept]:
+def _read(record: Record) -> list[_StoredSecrets]:
     try:
-        return msgspec.convert(record.value, type=list[_Kept])
+        return msgspec.convert(record.value, type=list[_StoredSecrets])
     except msgspec.ValidationError:
         raise InvalidInput(f"{_purpose(record.name)}: was written by a newer Tickler: upgrade, or put it again") from None
 

@@ -3,7 +3,7 @@
 from tickler.when.at import At, iso_utc, read_instant
 from tickler.when.cron import Cron
 from tickler.when.describe import in_words
-from tickler.when.dst_marks import Marked, marked
+from tickler.when.dst_marks import MarkedInstant, marked
 from tickler.when.every import Every
 from tickler.when.parsing import parse_when, read_when, when_from_json
 from tickler.when.unreadable import Unreadable
@@ -18,7 +18,7 @@ __all__ = [
     "At",
     "Cron",
     "Every",
-    "Marked",
+    "MarkedInstant",
     "Unreadable",
     "Weekly",
     "When",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.when.wall_times import Walls, last_fixed, last_running, next_fixed, next_running
+from tickler.when.wall_times import WallTimes, last_fixed, last_running, next_fixed, next_running
 from tickler.when.when import When, not_ms
 from tickler.when.zones import Zone, load_zone
 
@@ -11,16 +11,16 @@ class Calendar(When):
     """The instants at which a zone's wall clock shows given times: once each, or, when `running`, whenever it does."""
 
     __slots__ = ("_found", "_running", "_walls", "_zone")
-    _walls: Walls
+    _walls: WallTimes
     _zone: Zone
     _running: bool
     _found: tuple[int, int]  # the last answer, and since when it has been the answer: users share expressions, ticks follow ticks
 
-    def _keep(self, text: str, tz: str, walls: Walls, *, running: bool) -> None:
+    def _keep(self, text: str, tz: str, walls: WallTimes, *, running: bool) -> None:
         self._freeze(text, tz, _walls=walls, _zone=load_zone(tz), _running=running, _found=(0, 0))
 
     @property
-    def walls(self) -> Walls:
+    def walls(self) -> WallTimes:
         """The wall times it names, whatever becomes of them in its zone."""
         return self._walls
 

@@ -13,7 +13,7 @@ from tickler.errors import InvalidInput
 from tickler.when.at import At
 from tickler.when.calendar import Calendar
 from tickler.when.describe_cron import clock, listed
-from tickler.when.wall_times import Walls
+from tickler.when.wall_times import WallTimes
 from tickler.when.when import LAST_SHOWN_MS, When
 from tickler.when.zones import DAY, Zone, load_zone
 
@@ -22,7 +22,7 @@ MAX_CLOCKS = 3  # readings that a mark lists one by one
 _EPOCH = datetime(1970, 1, 1)
 
 
-class Marked(msgspec.Struct, frozen=True):
+class MarkedInstant(msgspec.Struct, frozen=True):
     """An instant, in the zone of its when, and what there is to say of the wall clock around it."""
 
     at: datetime
@@ -55,21 +55,21 @@ class _Plan(NamedTuple):
 
     zone: Zone
     tz: str
-    walls: Walls
+    walls: WallTimes
     running: bool
 
 
-def marked(when: When, after_ms: int, n: int = 5, until_ms: int | None = None) -> list[Marked]:
+def marked(when: When, after_ms: int, n: int = 5, until_ms: int | None = None) -> list[MarkedInstant]:
     """The next `n` instants after one, none later than `until_ms`. Pure, as opposed to `When.upcoming`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise InvalidInput(f"n: {n!r} is not a number of instants: pass 0 or more")
     plan, zone = _plan_of(when), load_zone(when.tz).info
-    found: list[Marked] = []
+    found: list[MarkedInstant] = []
     last_ms = LAST_SHOWN_MS if until_ms is None else min(until_ms, LAST_SHOWN_MS)
     while len(found) < n and (at_ms := when.next_after(after_ms)) is not None and at_ms <= last_ms:
         there = datetime.fromtimestamp(at_ms // 1000, zone).replace(microsecond=at_ms % 1000 * 1000)
         marks = () if plan is None else tuple(_marks(plan, after_ms // 1000, at_ms // 1000))
-        found.append(Marked(there, marks))
+        found.append(MarkedInstant(there, marks))
         after_ms = at_ms
     return found
 
@@ -127,7 +127,7 @@ def _lost(plan: _Plan, gap: _Jump, at: int) -> Iterator[str]:
         yield f"{_listed(named)} {'does' if len(named) == 1 else 'do'} not exist that day: {fires}"
 
 
-def _named_between(walls: Walls, low: int, high: int) -> list[int]:
+def _named_between(walls: WallTimes, low: int, high: int) -> list[int]:
     """The first few, and the last: `low <= wall < high`."""
     named: list[int] = []
     wall = walls.next_from(low)

@@ -1,6 +1,6 @@
 """From wall times to instants: the two readings of a calendar, in a zone.
 
-`Walls` is a set of wall-clock readings: what a cron expression or a weekly plan names. *Fixed* times happen once each, at
+`WallTimes` is a set of wall-clock readings: what a cron expression or a weekly plan names. *Fixed* times happen once each, at
 the first instant the wall clock has reached them. *Running* times happen at every real second whose wall clock matches.
 """
 
@@ -16,7 +16,7 @@ MAX_SEARCH_S = 100 * 366 * DAY
 MAX_JUMP = 2 * DAY  # more than any clock has gone back, so that what is over by this much does not come again
 
 
-class Walls(Protocol):
+class WallTimes(Protocol):
     """An ordered set of wall times, in seconds."""
 
     def next_from(self, wall: int) -> int | None:
@@ -26,7 +26,7 @@ class Walls(Protocol):
         """The last member <= `wall`."""
 
 
-def next_fixed(walls: Walls, zone: Zone, after: int) -> int | None:
+def next_fixed(walls: WallTimes, zone: Zone, after: int) -> int | None:
     """The first instant > `after` at which a member is reached."""
     wall = walls.next_from(zone.highest_wall(after) + 1)
     while wall is not None:
@@ -37,7 +37,7 @@ def next_fixed(walls: Walls, zone: Zone, after: int) -> int | None:
     return None
 
 
-def last_fixed(walls: Walls, zone: Zone, until: int) -> int | None:
+def last_fixed(walls: WallTimes, zone: Zone, until: int) -> int | None:
     """The last instant <= `until` at which a member was reached."""
     wall = walls.last_until(zone.highest_wall(until))
     while wall is not None:
@@ -48,7 +48,7 @@ def last_fixed(walls: Walls, zone: Zone, until: int) -> int | None:
     return None
 
 
-def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
+def next_running(walls: WallTimes, zone: Zone, after: int) -> int | None:
     """The first instant > `after` whose wall clock is a member."""
     at = after + 1
     while at < after + MAX_SEARCH_S:
@@ -64,7 +64,7 @@ def next_running(walls: Walls, zone: Zone, after: int) -> int | None:
     return None
 
 
-def last_running(walls: Walls, zone: Zone, until: int) -> int | None:
+def last_running(walls: WallTimes, zone: Zone, until: int) -> int | None:
     """The last instant <= `until` whose wall clock is a member."""
     at = until
     while at > until - MAX_SEARCH_S:

@@ -12,7 +12,7 @@ _INTERVAL = re.compile(r"@every\b|rate\s*\(", re.IGNORECASE)
 _NO_CRON = re.compile(r"(at|weekly)\s*\(", re.IGNORECASE)
 
 
-class Prefixed(NamedTuple):
+class ZonePrefix(NamedTuple):
     """What stands in front, the zone that it names, and the expression behind it."""
 
     prefix: str
@@ -20,10 +20,10 @@ class Prefixed(NamedTuple):
     expression: str
 
 
-def prefixed(text: str) -> Prefixed | None:
+def prefixed(text: str) -> ZonePrefix | None:
     """None where nothing stands in front."""
     found = _PREFIXED.fullmatch(text)
-    return None if found is None else Prefixed(*found.groups())
+    return None if found is None else ZonePrefix(*found.groups())
 
 
 def zoned(text: str, tz: str | None) -> tuple[str, str]:

@@ -103,7 +103,7 @@ def command(
 
 async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_refused: bool, by: str) -> WriteResult:
     try:
-        written = await tickler.schedules.schedules.write(schedule, version=version)
+        written = await tickler.schedules.write(schedule, version=version)
     except NeverFires as error:
         raise InvalidInput(f"{error.sentence}; to keep it asleep, add it with --paused") from None
     except VersionConflict as conflict:
@@ -114,7 +114,5 @@ async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_ref
             f"{schedule.id} exists already, at version {conflict.found}: change part of it with `tickler update {place} …`, "
             "or pass --replace to replace all of it"
         ) from None
-    await tickler.access.audit_log.note(
-        by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}"
-    )
+    await tickler.audit.note(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
     return result_of(tickler, written)

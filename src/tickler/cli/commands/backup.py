@@ -16,7 +16,7 @@ from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
 from tickler.cli.output import answer, say
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url, store_for_url
-from tickler.database.progress import Tell
+from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
 from tickler.observe.human_format import some
 from tickler.records.worker_status import workers
@@ -89,7 +89,7 @@ async def _refuse_what_is_used(store: Store, url: str, force: bool) -> None:
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Tell]:
+def _bar(what: str) -> Iterator[OnProgress]:
     """On stderr, while somebody watches."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())

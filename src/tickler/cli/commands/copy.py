@@ -16,7 +16,7 @@ from tickler.cli.output import answer, say, show_table
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url
 from tickler.errors import InvalidInput
-from tickler.transfer.copy import Compared, Copy, Phase, Told
+from tickler.transfer.copy import Comparison, Copy, OnCopied, Phase
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The store to copy, such as sqlite:///tickler.db; it is only read.")]
 To = Annotated[str, typer.Argument(metavar="TO", help="An empty store, such as postgresql://user@host/database.")]
@@ -58,7 +58,7 @@ def command(
         raise typer.Exit(1)
 
 
-async def _copy(source: str, target: str, into_existing: bool, while_workers_run: bool) -> tuple[list[Compared], bool]:
+async def _copy(source: str, target: str, into_existing: bool, while_workers_run: bool) -> tuple[list[Comparison], bool]:
     clock = SystemClock()
     async with opened_store(source, create=False) as opened, opened_store(target) as other:
         with _bars() as show:
@@ -69,7 +69,7 @@ async def _copy(source: str, target: str, into_existing: bool, while_workers_run
 
 
 @contextmanager
-def _bars() -> Iterator[Told]:
+def _bars() -> Iterator[OnCopied]:
     """One for each part, and one more when it is compared: on stderr, while somebody watches."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -84,7 +84,7 @@ def _bars() -> Iterator[Told]:
         yield show
 
 
-def _cells(each: Compared) -> list[str]:
+def _cells(each: Comparison) -> list[str]:
     sides = (each.source, each.target)
     counts, checksums = [f"{side.count:,}" for side in sides], [side.checksum[:12] for side in sides]
     return [CALLED.get(each.part, each.part), *counts, *checksums, "same" if each.same else "differs"]

@@ -29,11 +29,11 @@ def command(
 
 
 async def _delete(tickler: Tickler, owner: str, key: str, yes: bool, by: str) -> bool:
-    if await tickler.schedules.schedules.get(owner, key) is None:
+    if await tickler.schedules.get(owner, key) is None:
         raise ScheduleNotFound(owner, key)
     if not agreed(f"delete {owner}/{key}, and cancel what it still owes?", yes):
         return False
-    if not await tickler.schedules.schedules.delete(owner, key):
+    if not await tickler.schedules.delete(owner, key):
         raise ScheduleNotFound(owner, key)
-    await tickler.access.audit_log.note(by, "deleted", owner=owner, key=key)
+    await tickler.audit.note(by, "deleted", owner=owner, key=key)
     return True

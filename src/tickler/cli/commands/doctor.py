@@ -23,7 +23,7 @@ from tickler.connect import store_for_url
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress
 from tickler.observe.doctor import SHOWN
 from tickler.observe.scan_findings import Scan, diagnosed, line
-from tickler.stores.store import Misfit
+from tickler.stores.store import MalformedItem
 
 MAX_SHOWN = 100
 COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "mended": "green"}
@@ -142,8 +142,8 @@ def _name_all(scan: Scan) -> None:
         say("", *(line(misfit) for misfit in misfits[:MAX_SHOWN]), *more)
 
 
-async def _misfits(url: str) -> list[Misfit]:
-    found: list[Misfit] = []
+async def _misfits(url: str) -> list[MalformedItem]:
+    found: list[MalformedItem] = []
     with Console(stderr=True).status("reading everything …") as status:
         async for misfit in store_for_url(url).misfits():
             found.append(misfit)

@@ -96,7 +96,7 @@ async def _export(
     update: Callable[[int, int], None],
 ) -> int:
     count = 0
-    async for piece in export_lines(tickler.schedules.schedules, owner, left_out=left_out.append):
+    async for piece in export_lines(tickler.schedules, owner, left_out=left_out.append):
         target.write(piece)
         count += piece.count(b"\n")
         update(count, count)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.fire_actions import Deed, do_to_each
+from tickler.cli.fire_actions import FireAction, do_to_each
 from tickler.cli.options import (
     FLAG,
     AfterOption,
@@ -63,7 +63,7 @@ def command(
     if history:
         _show_history(owner, key, limit, after, store, as_json)
         return
-    page = on_store(store, lambda tickler: tickler.fires.fires.list(state=state, owner=owner, key=key, limit=limit, after=after))
+    page = on_store(store, lambda tickler: tickler.fires.list(state=state, owner=owner, key=key, limit=limit, after=after))
     if as_json:
         answer(page)
     elif page.items:
@@ -76,7 +76,7 @@ def command(
 def _show_history(owner: str | None, key: str | None, limit: int, after: str | None, store: str | None, as_json: bool) -> None:
     if owner is None or key is None:
         raise misused("--history is that of one schedule: pass --owner and --key too")
-    page: HistoryPage = on_store(store, lambda tickler: tickler.fires.fires.history(owner, key, limit=limit, after=after))
+    page: HistoryPage = on_store(store, lambda tickler: tickler.fires.history(owner, key, limit=limit, after=after))
     if as_json:
         answer(page)
     elif page.items:
@@ -97,9 +97,9 @@ def _tell_of_more(following: str | None, as_json: bool) -> None:
         remark(f"there are more: --after {following}")
 
 
-_CANCEL = Deed(
+_CANCEL = FireAction(
     did="cancelled",
-    do=lambda tickler, id, by: tickler.fires.fires.cancel(id, by=by),
+    do=lambda tickler, id, by: tickler.fires.cancel(id, by=by),
     done="is cancelled",
     refused="there is no fire {id} to cancel: see `tickler fires`, or wait if a worker has it right now",
 )

@@ -66,7 +66,7 @@ def command(
 async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, update: Callable[[int, int], None]) -> Imported:
     imported = Imported()
     read = _Read(source)
-    async for result in import_lines(tickler.schedules.schedules, read.pieces(), all_or_none=all_or_none):
+    async for result in import_lines(tickler.schedules, read.pieces(), all_or_none=all_or_none):
         if result.error is None:
             imported.put += 1
         else:
@@ -74,7 +74,7 @@ async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, 
             if len(imported.errors) < MAX_REPORTED:
                 imported.errors.append(result)
         update(read.size, imported.put)
-    await tickler.access.audit_log.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
+    await tickler.audit.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
     return imported
 
 

@@ -36,10 +36,10 @@ def command(
     """Show schedules, by owner and key, each with its last result."""
 
     async def read(tickler: Tickler) -> tuple[Page, dict[Id, Health]]:
-        page = await tickler.schedules.schedules.list(
+        page = await tickler.schedules.list(
             owner=owner, key_prefix=key_prefix, state=state, failing=failing, limit=limit, after=after
         )
-        return page, await tickler.fires.fires.health(each.id for each in page.items)
+        return page, await tickler.fires.health(each.id for each in page.items)
 
     page, health = on_store(store, read)
     if as_json:

@@ -12,7 +12,7 @@ from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
 from tickler.cli.output import answer, say
 from tickler.cli.progress import doing
 from tickler.connect import parse_url, store_for_url
-from tickler.stores.store import Form, Moves
+from tickler.stores.store import Form, MigrationOptions
 
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", metavar=FLAG, help="Print all of the schema as a script, and touch nothing.")
@@ -58,7 +58,7 @@ def command(
         return
     said: list[str] = []
     with doing("migrating", said.append if as_json else say) as tell:
-        names = asyncio.run(opened.migrate(Moves(shards=shards, home=home, come_from=come_from), tell))
+        names = asyncio.run(opened.migrate(MigrationOptions(shards=shards, home=home, come_from=come_from), tell))
     name = parse_url(url).text
     if as_json:
         answer({"store": name, "ran": names, "said": said})

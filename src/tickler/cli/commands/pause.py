@@ -33,6 +33,6 @@ def command(
 
 
 async def _pause(tickler: Tickler, owner: str, key: str, reason: str | None, by: str) -> StoredSchedule:
-    stored = await tickler.schedules.schedules.pause(owner, key, reason=reason)
-    await tickler.access.audit_log.note(by, "paused", owner=owner, key=key, detail=reason)
+    stored = await tickler.schedules.pause(owner, key, reason=reason)
+    await tickler.audit.note(by, "paused", owner=owner, key=key, detail=reason)
     return stored

@@ -10,7 +10,7 @@ from tickler.cli.options import JsonOption, ZoneOption
 from tickler.cli.output import answer, say
 from tickler.cli.time_format import read_moment, show_upcoming, upcoming_json
 from tickler.clock import SystemClock
-from tickler.when import Every, Marked, When, in_words, load_zone, marked, parse_when
+from tickler.when import Every, MarkedInstant, When, in_words, load_zone, marked, parse_when
 
 WhenArgument = Annotated[
     str, typer.Argument(metavar="WHEN", help="Such as '0 2 * * *', @daily, '@every 90m', 'weekly(tue 09:00)'.")
@@ -50,7 +50,7 @@ def _sentence(when: When) -> str:
     return words if isinstance(when, Every) or words.startswith("never") else f"{words}, in {when.tz}"
 
 
-def _there(found: list[Marked], tz: str) -> list[Marked]:
+def _there(found: list[MarkedInstant], tz: str) -> list[MarkedInstant]:
     """An interval has no zone, and is shown in the one that was asked for."""
     zone = load_zone(tz).info
-    return [Marked(each.at.astimezone(zone), each.marks) for each in found]
+    return [MarkedInstant(each.at.astimezone(zone), each.marks) for each in found]

@@ -28,11 +28,11 @@ def command(
 
 async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSchedule:
     try:
-        stored = await tickler.schedules.schedules.resume(owner, key)
+        stored = await tickler.schedules.resume(owner, key)
     except NeverFires as error:
         place = f"{shlex.quote(owner)} {shlex.quote(key)}"
         raise InvalidInput(
             f"{error.sentence}; give it another time with `tickler update {place} --when …`, then resume it"
         ) from None
-    await tickler.access.audit_log.note(by, "resumed", owner=owner, key=key)
+    await tickler.audit.note(by, "resumed", owner=owner, key=key)
     return stored

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.fire_actions import Deed, do_to_each
+from tickler.cli.fire_actions import FireAction, do_to_each
 from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, misused, named
 from tickler.cli.output import agreed, answer, remark, say
 from tickler.cli.store_session import on_store
@@ -59,23 +59,23 @@ async def _send_all(tickler: Tickler, owner: str | None, key: str | None, yes: b
     remark(f"{count(dead, 'dead fire')}{whose}")
     if not agreed(f"send {'it' if dead == 1 else 'them'} again?", yes):
         return None
-    sent = await tickler.fires.fires.retry_all(owner=owner, key=key, by=by)
-    await tickler.access.audit_log.note(by, "retried all", owner=owner, key=key, detail=f"{sent} fires")
+    sent = await tickler.fires.retry_all(owner=owner, key=key, by=by)
+    await tickler.audit.note(by, "retried all", owner=owner, key=key, detail=f"{sent} fires")
     return sent
 
 
 async def _count(tickler: Tickler, owner: str | None, key: str | None) -> int:
-    page = await tickler.fires.fires.list(state="dead", owner=owner, key=key, limit=PAGE)
+    page = await tickler.fires.list(state="dead", owner=owner, key=key, limit=PAGE)
     found = len(page.items)
     while page.next is not None:
-        page = await tickler.fires.fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=page.next)
+        page = await tickler.fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=page.next)
         found += len(page.items)
     return found
 
 
-_RETRY = Deed(
+_RETRY = FireAction(
     did="retried",
-    do=lambda tickler, id, by: tickler.fires.fires.retry(id, by=by),
+    do=lambda tickler, id, by: tickler.fires.retry(id, by=by),
     done="is sent again",
     refused="there is no dead fire {id}: see `tickler fires --state dead`",
 )

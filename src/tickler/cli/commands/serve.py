@@ -19,14 +19,14 @@ from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, function
 from tickler.cli.gc_tuning import spare_the_collector
 from tickler.cli.logs import set_up_logs
 from tickler.cli.options import FLAG, StoreOption
-from tickler.cli.shutdown import Stopping
+from tickler.cli.shutdown import Shutdown
 from tickler.client import Tickler
 from tickler.connect import connect, parse_url
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.target_registry import check_environment
 from tickler.errors import InvalidInput
 from tickler.file_limit import raise_file_limit
-from tickler.server.event_stream import Live
+from tickler.server.event_stream import EventStream
 from tickler.server.settings import DEFAULT_PORT, ServerSettings
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ async def _serve(
         await _check_open(tickler, settings, parse_url(url).text)
         await prepared(tickler, prepare)
         with closing(_listening(settings)) as listening:
-            live = Live()
+            live = EventStream()
             server = _server(tickler, settings, live, runs=runs)
-            stopping = Stopping(lambda: _stop(server, live, tickler), options.drain.total_seconds(), None)
+            stopping = Shutdown(lambda: _stop(server, live, tickler), options.drain.total_seconds(), None)
             stopping.listen()
             _say_hello(
                 parse_url(url).text, settings, listening.getsockname()[1], runs=runs, is_shared=tickler.capabilities.shared
             )
-            _say_for_whom(settings, is_closed=await tickler.access.tokens.exist())
+            _say_for_whom(settings, is_closed=await tickler.tokens.exist())
             spare_the_collector()
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(tickler.forecasts.run()), tasks.create_task(_follow(live, tickler))]
@@ -88,7 +88,7 @@ async def _serve(
 
 async def _check_open(tickler: Tickler, settings: ServerSettings, store: str) -> None:
     """Where others can reach it, nobody could do anything without a token."""
-    if not settings.needs_token or await tickler.access.tokens.exist():
+    if not settings.needs_token or await tickler.tokens.exist():
         return
     reached, instead = (settings.hosts[0], "unset TICKLER_HOSTS") if settings.is_local else (settings.host, "listen on 127.0.0.1")
     raise InvalidInput(
@@ -113,12 +113,12 @@ def _listening(settings: ServerSettings) -> socket.socket:
     return listening
 
 
-async def _follow(live: Live, tickler: Tickler) -> None:
+async def _follow(live: EventStream, tickler: Tickler) -> None:
     if tickler.capabilities.shared:
-        await live.follow(tickler.stores.store.records, tickler.clock, lambda: tickler.own_workers)
+        await live.follow(tickler.store.records, tickler.clock, lambda: tickler.own_workers)
 
 
-def _server(tickler: Tickler, settings: ServerSettings, live: Live, *, runs: bool) -> uvicorn.Server:
+def _server(tickler: Tickler, settings: ServerSettings, live: EventStream, *, runs: bool) -> uvicorn.Server:
     """Imported only now: the other commands do without it."""
     try:
         from tickler.server.app import make_app
@@ -151,7 +151,7 @@ def _say_for_whom(settings: ServerSettings, *, is_closed: bool) -> None:
     Console(stderr=True).print(f"  [dim]{said}[/]\n", soft_wrap=True, highlight=False)
 
 
-def _stop(server: uvicorn.Server, live: Live, tickler: Tickler) -> None:
+def _stop(server: uvicorn.Server, live: EventStream, tickler: Tickler) -> None:
     server.should_exit = True
     live.end()
     tickler.stop()

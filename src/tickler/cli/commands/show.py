@@ -66,12 +66,12 @@ def command(
 
 
 async def _known(tickler: Tickler, owner: str, key: str, number: int) -> Known:
-    schedule = await tickler.schedules.schedules.get(owner, key)
+    schedule = await tickler.schedules.get(owner, key)
     if schedule is None:
         raise ScheduleNotFound(owner, key)
     fires: list[Fire] = []
     for state in STATES:
-        fires += (await tickler.fires.fires.list(state=state, owner=owner, key=key, limit=MAX_FIRES)).items
-    history = (await tickler.fires.fires.history(owner, key, limit=number)).items if number else []
-    health = (await tickler.fires.fires.health([schedule.id]))[schedule.id]
+        fires += (await tickler.fires.list(state=state, owner=owner, key=key, limit=MAX_FIRES)).items
+    history = (await tickler.fires.history(owner, key, limit=number)).items if number else []
+    health = (await tickler.fires.health([schedule.id]))[schedule.id]
     return Known(schedule, health, fires, history, tickler.now_ms())

@@ -103,13 +103,13 @@ def reopen(yes: YesOption = False, by: ByOption = None, store: StoreOption = Non
 
 
 async def _list(tickler: Tickler) -> tuple[list[Token], bool]:
-    return await tickler.access.tokens.list(), await tickler.access.tokens.exist()
+    return await tickler.tokens.list(), await tickler.tokens.exist()
 
 
 async def _open(tickler: Tickler, by: str) -> bool:
-    if not await tickler.access.tokens.open():
+    if not await tickler.tokens.open():
         return False
-    await tickler.access.audit_log.note(by, "opened the service")
+    await tickler.audit.note(by, "opened the service")
     return True
 
 
@@ -117,15 +117,15 @@ async def _create(
     tickler: Tickler, scopes: list[Scope], owner: str | None, name: str, expires: str | None, by: str
 ) -> tuple[Token, str]:
     expires_at = None if expires is None else _read_expiry(expires, tickler.now_ms())
-    token, text = await tickler.access.tokens.create(scopes, owner=owner, name=name, expires_at=expires_at)
-    await tickler.access.audit_log.note(by, "made a token", owner=owner, detail=token.id)
+    token, text = await tickler.tokens.create(scopes, owner=owner, name=name, expires_at=expires_at)
+    await tickler.audit.note(by, "made a token", owner=owner, detail=token.id)
     return token, text
 
 
 async def _revoke(tickler: Tickler, id: str, by: str) -> bool:
-    if not await tickler.access.tokens.revoke(id):
+    if not await tickler.tokens.revoke(id):
         return False
-    await tickler.access.audit_log.note(by, "revoked a token", detail=id)
+    await tickler.audit.note(by, "revoked a token", detail=id)
     return True
 
 

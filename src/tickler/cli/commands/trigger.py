@@ -22,5 +22,5 @@ def command(
 
 async def _trigger(tickler: Tickler, owner: str, key: str, by: str) -> Fire:
     fire = await tickler.trigger(owner, key)
-    await tickler.access.audit_log.note(by, "triggered", owner=owner, key=key, detail=fire.id)
+    await tickler.audit.note(by, "triggered", owner=owner, key=key, detail=fire.id)
     return fire

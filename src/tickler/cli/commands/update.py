@@ -117,19 +117,19 @@ async def _update(
         zone = fields.get("tz") or await _zone_of(tickler, owner, key)
         fields = fields | {name: read_moment(str(text), str(zone), name) for name, text in bounds.items()}
     try:
-        written = await tickler.schedules.schedules.patch(owner, key, fields, version=version)
+        written = await tickler.schedules.patch(owner, key, fields, version=version)
     except NeverFires as error:
         place = " ".join(map(shlex.quote, id))
         raise InvalidInput(f"{error.sentence}; to change it all the same, pause it first with `tickler pause {place}`") from None
     if written.is_changed:
         detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-        await tickler.access.audit_log.note(by, "patched", owner=owner, key=key, detail=detail)
+        await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
     return result_of(tickler, written)
 
 
 async def _zone_of(tickler: Tickler, owner: str, key: str) -> str:
     """On whose wall clock a time without an offset is read."""
-    stored = await tickler.schedules.schedules.get(owner, key)
+    stored = await tickler.schedules.get(owner, key)
     if stored is None:
         raise ScheduleNotFound(owner, key)
     return stored.tz

@@ -32,8 +32,8 @@ def command(
 
 
 async def _why(tickler: Tickler, owner: str, key: str, at: str | None) -> Why:
-    schedule = await tickler.schedules.schedules.get(owner, key)
-    if schedule is None and not (await tickler.fires.fires.history(owner, key, limit=1)).items:
+    schedule = await tickler.schedules.get(owner, key)
+    if schedule is None and not (await tickler.fires.history(owner, key, limit=1)).items:
         raise ScheduleNotFound(owner, key)
     tz = "UTC" if schedule is None else schedule.tz
     return await tickler.why(owner, key, None if at is None else read_moment(at, tz, "at"))

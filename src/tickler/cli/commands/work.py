@@ -21,9 +21,9 @@ from tickler.cli.gc_tuning import spare_the_collector
 from tickler.cli.logs import set_up_logs
 from tickler.cli.metrics_server import HOST, scraped
 from tickler.cli.options import StoreOption, needed
-from tickler.cli.shutdown import EXIT_TIMEOUT_S, Stopping, taken_parent
+from tickler.cli.shutdown import EXIT_TIMEOUT_S, Shutdown, taken_parent
 from tickler.cli.store_session import made_if_asked
-from tickler.cli.supervisor import Processes, taken_place
+from tickler.cli.supervisor import Supervisor, taken_place
 from tickler.cli.tracing import trace_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect, opened_store
@@ -129,7 +129,7 @@ def command(
     check_environment(os.environ)
     if processes > 1:
         asyncio.run(_look_at(url))
-        raise typer.Exit(Processes(processes, patience_s=drain + 2 * EXIT_TIMEOUT_S).run())
+        raise typer.Exit(Supervisor(processes, patience_s=drain + 2 * EXIT_TIMEOUT_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
     port = None if metrics is None else metrics + place
@@ -153,7 +153,7 @@ async def _work(
     async with connect(url, create=made_if_asked(url)) as tickler, serve_metrics(tickler):
         await prepared(tickler, prepare)
         spare_the_collector()
-        stopping = Stopping(tickler.stop, options.drain.total_seconds(), parent)
+        stopping = Shutdown(tickler.stop, options.drain.total_seconds(), parent)
         stopping.listen()
         await tickler.run(options)
         logging.getLogger("tickler").info("stopped")

@@ -62,7 +62,7 @@ class LostRace(Exception):
 _TRY_AGAIN = (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
-class Database:
+class Pool:
     """Connections to one schema: of a pool that it makes for `dsn`, or of the caller's pool."""
 
     def __init__(self, name: str, schema: str, *, dsn: str | None = None, pool: asyncpg.Pool | None = None) -> None:

@@ -16,7 +16,7 @@ MAX_BATCH = 100
 MAX_WAIT_S = 0.1  # so long an answer may take before the next are asked for beside it
 
 
-class Gathering(Generic[A, B]):
+class RequestBatcher(Generic[A, B]):
     """`answer` gets what several ask for, and gives an answer for each, in order. What it raises is raised for all of them.
 
     No two that `apart` gives the same key are asked for together.

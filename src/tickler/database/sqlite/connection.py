@@ -15,7 +15,7 @@ from typing import TypeVar
 from tickler.database.callers_thread import on_callers_thread
 from tickler.database.sqlite.open_files import OpenFiles
 from tickler.database.sqlite.space import DEFAULT_LIMITS, Limits, is_full
-from tickler.database.sqlite.write_queue import Turns
+from tickler.database.sqlite.write_queue import WriteQueue
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Connection:
         self.wal_bytes = 0  # how much the write-ahead log may take, once it is open
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
-        self._turns: Turns | None = None
+        self._turns: WriteQueue | None = None
         self._files: OpenFiles | None = None
 
     async def open(self, *, may_create: bool = True) -> None:
@@ -51,7 +51,7 @@ class Connection:
         except BaseException:
             await self.close()
             raise
-        self._turns = Turns(self._thread, connection, self._meaning, self._files)
+        self._turns = WriteQueue(self._thread, connection, self._meaning, self._files)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -80,7 +80,7 @@ class Connection:
             self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
 
-    def _open_turns(self) -> Turns:
+    def _open_turns(self) -> WriteQueue:
         if self._turns is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
         return self._turns

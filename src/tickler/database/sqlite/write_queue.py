@@ -41,7 +41,7 @@ class _Gone(Exception):
     """Nobody waits for it any more."""
 
 
-class Turns:
+class WriteQueue:
     """`meaning` makes what callers are told of an error of the driver's. `files` is None for a database in memory."""
 
     def __init__(

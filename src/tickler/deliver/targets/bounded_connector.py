@@ -32,7 +32,7 @@ _END_OF_HEADERS = b"\r\n\r\n"
 _OK, _SWITCHING_PROTOCOLS = HTTPStatus.OK.value, HTTPStatus.SWITCHING_PROTOCOLS.value  # numbers compare faster than members
 
 
-class Connector(aiohttp.TCPConnector):
+class BoundedConnector(aiohttp.TCPConnector):
     """Connects to what `guard` allows and nothing else. With `limit` at 0 there is no limit but the callers'."""
 
     def __init__(self, guard: AddressGuard, resolver: AbstractResolver, *, limit: int, dns_cache_s: int) -> None:
@@ -47,7 +47,7 @@ class Connector(aiohttp.TCPConnector):
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """Back to those that wait for the next request. Whatever comes meanwhile would pass for the answer to it."""
-        if isinstance(protocol, _Conversation):
+        if isinstance(protocol, _BoundedResponseHandler):
             protocol.left = 0
         super()._release(key, protocol, should_close=should_close)
 
@@ -76,7 +76,7 @@ class _CountingSocket(socket.socket):
             raise _too_much()
 
 
-class _Conversation(ResponseHandler):
+class _BoundedResponseHandler(ResponseHandler):
     """Reads `MAX_RESPONSE_BYTES` for each request and then no more: who sends `100 Continue` for ever, or another thing that is
     quick to make and slow to read, shall not keep this worker busy.
 
@@ -140,7 +140,7 @@ class _Conversation(ResponseHandler):
 
 
 def _conversation(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
-    return _Conversation(loop)
+    return _BoundedResponseHandler(loop)
 
 
 def _too_much() -> OSError:

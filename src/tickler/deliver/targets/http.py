@@ -24,7 +24,7 @@ from tickler.deliver.deadlines import Timeout, timeouts
 from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.retry_after import read_retry_after
-from tickler.deliver.targets.bounded_connector import MAX_RESPONSE_BYTES, READ_AHEAD_BYTES, Connector
+from tickler.deliver.targets.bounded_connector import MAX_RESPONSE_BYTES, READ_AHEAD_BYTES, BoundedConnector
 from tickler.errors import StoreUnavailable
 from tickler.model.delivery import Delivery, Obstacle, Outcome, Verdict
 from tickler.model.fire import MAX_ANSWER_BYTES
@@ -99,7 +99,7 @@ class HttpDeliverer:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        connector = Connector(
+        connector = BoundedConnector(
             self._guard, self._resolver or SystemResolver(), limit=self._most_connections, dns_cache_s=DNS_CACHE_S
         )
         # Nothing is decompressed, so there is no such thing as a zip bomb.

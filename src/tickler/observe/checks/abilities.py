@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickler.clock import Clock
 from tickler.model.target import label_of
 from tickler.observe.checks.index_consistency import pages
-from tickler.observe.checks.snapshot import Standing
+from tickler.observe.checks.snapshot import StoreSnapshot
 from tickler.observe.diagnosis import Finding, OnProgress
 from tickler.observe.human_format import some, span
 from tickler.records.worker_status import TICK, WorkerReport, workers
@@ -24,7 +24,7 @@ def needed(label: str) -> str:
     return "the kind of target, which it does not know" if kind == "unknown" else f"what delivers to targets of type {kind}"
 
 
-def no_handler(standing: Standing) -> Finding | None:
+def no_handler(standing: StoreSnapshot) -> Finding | None:
     """Something that was due is given back again and again, and no worker that is at work could deliver it."""
     able = _able(standing.workers, standing.now_ms)
     nobody = [label for label in _lacking(able) if not any(worker.can_deliver_to(label) for worker in able)]
@@ -42,7 +42,7 @@ def no_handler(standing: Standing) -> Finding | None:
     )
 
 
-def passed_on(standing: Standing) -> Finding | None:
+def passed_on(standing: StoreSnapshot) -> Finding | None:
     """Workers on one store that do not have the same handlers: nothing is lost, but some fires come a little later."""
     able = _able(standing.workers, standing.now_ms)
     passed = [label for label in _lacking(able) if any(worker.can_deliver_to(label) for worker in able)]
@@ -59,7 +59,7 @@ def passed_on(standing: Standing) -> Finding | None:
     )
 
 
-def exhausted(standing: Standing) -> Finding | None:
+def exhausted(standing: StoreSnapshot) -> Finding | None:
     short = [worker for worker in standing.alive if worker.short_of is not None]
     if not short:
         return None
@@ -75,7 +75,7 @@ def exhausted(standing: Standing) -> Finding | None:
     )
 
 
-def abandoned(standing: Standing) -> Finding | None:
+def abandoned(standing: StoreSnapshot) -> Finding | None:
     stuck = [worker for worker in standing.alive if worker.abandoned]
     if not stuck:
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tickler.clock import Clock
 from tickler.index.advance import reads
-from tickler.observe.checks.snapshot import MAX_COUNTED, PRUNED_AFTER_MS, Standing
+from tickler.observe.checks.snapshot import MAX_COUNTED, PRUNED_AFTER_MS, StoreSnapshot
 from tickler.observe.diagnosis import Finding, OnProgress
 from tickler.observe.human_format import instant, some, span
 from tickler.stores.store import Store
 
 
-def set_aside(standing: Standing) -> Finding | None:
+def set_aside(standing: StoreSnapshot) -> Finding | None:
     rows = standing.set_aside
     if not rows:
         return None
@@ -36,7 +36,7 @@ async def take_back(store: Store, clock: Clock, progress: OnProgress) -> tuple[i
     return repaired, await store.index.count_set_aside()
 
 
-def dead(standing: Standing) -> Finding | None:
+def dead(standing: StoreSnapshot) -> Finding | None:
     fires = standing.dead
     if not fires:
         return None
@@ -57,7 +57,7 @@ def dead(standing: Standing) -> Finding | None:
     )
 
 
-def unpruned(standing: Standing) -> Finding | None:
+def unpruned(standing: StoreSnapshot) -> Finding | None:
     if not standing.expired:
         return None
     number = min(standing.expired, MAX_COUNTED)
@@ -72,7 +72,7 @@ def unpruned(standing: Standing) -> Finding | None:
     )
 
 
-def storage(standing: Standing) -> Finding | None:
+def storage(standing: StoreSnapshot) -> Finding | None:
     problem = standing.storage
     if problem is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickler.clock import MAX_OFFSET_MS, WARN_OFFSET_MS
-from tickler.observe.checks.snapshot import Standing, Zones
+from tickler.observe.checks.snapshot import StoreSnapshot, Zones
 from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import count, some, span
 
@@ -11,7 +11,7 @@ HERE = "this machine"
 UPDATE_ZONES = "update tzdata on this machine: `pip install --upgrade tzdata`, or the system's package; then look again"
 
 
-def clock(standing: Standing) -> Finding | None:
+def clock(standing: StoreSnapshot) -> Finding | None:
     """This machine's clock, and those of workers, against the store's."""
     offsets = {HERE: standing.clock_offset_ms, **{worker.name: worker.clock_offset_ms for worker in standing.alive}}
     off = {name: offset for name, offset in offsets.items() if abs(offset) > WARN_OFFSET_MS}
@@ -30,7 +30,7 @@ def clock(standing: Standing) -> Finding | None:
     )
 
 
-def tzdata(standing: Standing) -> Finding | None:
+def tzdata(standing: StoreSnapshot) -> Finding | None:
     return older_zones(standing.zones) if standing.zones.is_older_here else None
 
 

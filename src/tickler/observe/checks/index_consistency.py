@@ -12,7 +12,7 @@ from tickler.observe.diagnosis import Finding, OnProgress
 from tickler.observe.human_format import some
 from tickler.schedules import write as changes
 from tickler.schedules.contract import Stored
-from tickler.schedules.write import Change
+from tickler.schedules.write import ScheduleChange
 from tickler.stores.store import Store
 
 PAGE = 1_000
@@ -99,11 +99,13 @@ async def pages(store: Store, state: State) -> AsyncIterator[list[StoredSchedule
         after = page[-1].id
 
 
-async def changed(store: Store, clock: Clock, ids: Sequence[Id], change: Callable[[StoredSchedule, int], Change | None]) -> int:
+async def changed(
+    store: Store, clock: Clock, ids: Sequence[Id], change: Callable[[StoredSchedule, int], ScheduleChange | None]
+) -> int:
     """Change those of `ids` that still need it when nobody else can touch them; how many."""
     number = total = 0
 
-    def decide(stored: Stored) -> list[Change]:
+    def decide(stored: Stored) -> list[ScheduleChange]:
         nonlocal number
         now_ms = clock.now_ms()
         made = [made for each in stored.values() if (made := _tried(change, each, now_ms)) is not None]
@@ -116,7 +118,9 @@ async def changed(store: Store, clock: Clock, ids: Sequence[Id], change: Callabl
     return total
 
 
-def _tried(change: Callable[[StoredSchedule, int], Change | None], stored: StoredSchedule, now_ms: int) -> Change | None:
+def _tried(
+    change: Callable[[StoredSchedule, int], ScheduleChange | None], stored: StoredSchedule, now_ms: int
+) -> ScheduleChange | None:
     try:
         return change(stored, now_ms)
     except InvalidInput:

@@ -10,7 +10,7 @@ import msgspec
 from tickler.clock import Clock, SystemClock
 from tickler.database.storage import StorageProblem
 from tickler.index.row_reports import KIND as OUTDATED
-from tickler.model.fire import Due, Fire
+from tickler.model.fire import DueItem, Fire
 from tickler.model.index_row import SetAside
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import WORKING, WorkerReport, workers
@@ -34,14 +34,14 @@ class Zones(msgspec.Struct, frozen=True):
         return all(releases) and self.here < self.store
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Lists hold one more than `MAX_COUNTED` at most."""
 
     now_ms: int
     clock_offset_ms: int  # the store's time less this machine's
     workers: Sequence[WorkerReport]
     next_at: int | None  # when something is to be taken next
-    due: Sequence[Due]  # that nobody has taken in time, earliest first
+    due: Sequence[DueItem]  # that nobody has taken in time, earliest first
     outdated: Sequence[str]  # workers
     zones: Zones
     set_aside: Sequence[SetAside]
@@ -63,9 +63,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return self.now_ms - self.due[0].at if self.due else 0
 
 
-async def look(store: Store, clock: Clock) -> Standing:
+async def look(store: Store, clock: Clock) -> StoreSnapshot:
     now_ms, most = clock.now_ms(), MAX_COUNTED + 1
-    return Standing(
+    return StoreSnapshot(
         now_ms=now_ms,
         clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
         workers=await workers(store.records, now_ms),

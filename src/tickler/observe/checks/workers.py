@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.observe.checks.snapshot import CLAIM_TIMEOUT_MS, MAX_COUNTED, Standing
+from tickler.observe.checks.snapshot import CLAIM_TIMEOUT_MS, MAX_COUNTED, StoreSnapshot
 from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import count, instant, some, span
 from tickler.records.worker_status import STOPPED
@@ -12,7 +12,7 @@ TICKS_MS = 3_600_000  # whoever is ticked from outside is so at least this often
 BETWEEN_TICKS_MS = 5 * 60_000  # for which what came due since the last tick may wait for the next
 
 
-def no_worker(standing: Standing) -> Finding | None:
+def no_worker(standing: StoreSnapshot) -> Finding | None:
     """Nothing to deliver needs no worker. One that stopped lately may have been a tick, of which the next will come."""
     if standing.working or standing.next_at is None:
         return None
@@ -48,7 +48,7 @@ def no_worker(standing: Standing) -> Finding | None:
     )
 
 
-def nothing_claimed(standing: Standing) -> Finding | None:
+def nothing_claimed(standing: StoreSnapshot) -> Finding | None:
     """The worst there is: all seems well, and nothing happens. A worker that has spoken since it was due would have it."""
     working = standing.working
     if not working or not standing.due or any(worker.queued for worker in working):
@@ -72,7 +72,7 @@ def nothing_claimed(standing: Standing) -> Finding | None:
     )
 
 
-def overdue(standing: Standing) -> Finding | None:
+def overdue(standing: StoreSnapshot) -> Finding | None:
     working = standing.working
     if not working or standing.late_ms < OVERDUE_MS or nothing_claimed(standing) is not None:
         return None
@@ -88,7 +88,7 @@ def overdue(standing: Standing) -> Finding | None:
     )
 
 
-def outdated(standing: Standing) -> Finding | None:
+def outdated(standing: StoreSnapshot) -> Finding | None:
     if not standing.outdated:
         return None
     number = min(len(standing.outdated), MAX_COUNTED)
@@ -103,20 +103,20 @@ def outdated(standing: Standing) -> Finding | None:
     )
 
 
-def _number(standing: Standing) -> int:
+def _number(standing: StoreSnapshot) -> int:
     return min(len(standing.due), MAX_COUNTED)
 
 
-def _is_more(standing: Standing) -> bool:
+def _is_more(standing: StoreSnapshot) -> bool:
     return len(standing.due) > MAX_COUNTED
 
 
-def _late(standing: Standing) -> str:
+def _late(standing: StoreSnapshot) -> str:
     late = span(standing.late_ms)
     one, many = f"fire has been due for {late}", f"fires have been due, the first for {late}"
     return some(_number(standing), one, many, at_least=_is_more(standing))
 
 
-def _first(standing: Standing) -> str:
+def _first(standing: StoreSnapshot) -> str:
     first = standing.due[0]
     return f"{first.owner}/{first.key}, due since {instant(first.at, None)}"

@@ -13,13 +13,13 @@ from litestar.response.base import ASGIResponse
 from tickler.errors import PartlyWritten, TicklerError
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.schedules.schedules import Schedules
-from tickler.server.audit_log import Touched, note_of_many
+from tickler.server.audit_log import AffectedOwners, record_many
 from tickler.server.authorization import Nothing, check_target, visible_owner
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.json_body import aside_of
-from tickler.server.middleware.caller import Who
+from tickler.server.middleware.caller import Caller
 from tickler.server.problems import Refused, problem_of
-from tickler.server.query_params import Query
+from tickler.server.query_params import QueryParams
 from tickler.server.spooled_response import SpooledResponse
 from tickler.transfer.ndjson import LineResult, export_lines, import_lines
 
@@ -29,18 +29,18 @@ _NO_MORE = "nothing from here on was put"
 
 
 @post("/v1/schedules:import", opt={"scope": "write"}, status_code=200)
-async def import_schedules(request: Asked) -> ASGIResponse:
+async def import_schedules(request: HttpRequest) -> ASGIResponse:
     """Put a schedule a line; the answer has a line a row, as they are done: what became of it, and why not."""
-    Query(request)
+    QueryParams(request)
     if request.headers.get("idempotency-key") is not None:
         raise Refused(400, "an import may be repeated as it is: leave the idempotency key out", "idempotency-key")
     return SpooledResponse(iterator=_imported(request), media_type=NDJSON, status_code=200)
 
 
 @get("/v1/schedules:export", opt={"scope": "read"})
-async def export_schedules(request: Asked) -> Stream | Response[bytes]:
+async def export_schedules(request: HttpRequest) -> Stream | Response[bytes]:
     """Every schedule a line, as an import takes them; one that cannot be written down has a line with an `error`."""
-    query = Query(request, "owner")
+    query = QueryParams(request, "owner")
     try:
         owner = visible_owner(request, query.text("owner"))
     except Nothing:
@@ -53,11 +53,11 @@ async def export_schedules(request: Asked) -> Stream | Response[bytes]:
 HANDLERS = [import_schedules, export_schedules]
 
 
-async def _imported(request: Asked) -> AsyncIterator[bytes]:
+async def _imported(request: HttpRequest) -> AsyncIterator[bytes]:
     """What was put stays put, whatever happens to the rest."""
     service, who = service_of(request), caller(request)
     put = refused = line = 0
-    touched = Touched()
+    touched = AffectedOwners()
     failure: TicklerError | None = None
     try:
         async for result in import_lines(
@@ -73,13 +73,13 @@ async def _imported(request: Asked) -> AsyncIterator[bytes]:
             yield _line(result)
     except TicklerError as error:
         failure = error
-    await note_of_many(request, "imported", touched, f"{put} put, {refused} refused")
+    await record_many(request, "imported", touched, f"{put} put, {refused} refused")
     if failure is not None:
         said = "some from here on were put, import them again" if isinstance(failure, PartlyWritten) else _NO_MORE
         yield _line(LineResult(line=line + 1, error=f"{said}: {problem_of(failure).detail}"))
 
 
-async def _pieces(request: Asked) -> AsyncIterator[bytes]:
+async def _pieces(request: HttpRequest) -> AsyncIterator[bytes]:
     while True:
         message: Any = await request.receive()
         yield message.get("body", b"")
@@ -110,7 +110,7 @@ async def _chained(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[
         yield piece
 
 
-def _check(who: Who, schedule: Schedule) -> None:
+def _check(who: Caller, schedule: Schedule) -> None:
     """What is not theirs to write is refused as any other line is."""
     if not who.may_see(schedule.owner):
         raise Refused(404, "there is no such owner", "owner")

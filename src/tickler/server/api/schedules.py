@@ -15,13 +15,13 @@ from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules.payload_patch import encoded_patch
 from tickler.schedules.schedules import Written, cursor_after
-from tickler.server.audit_log import note
+from tickler.server.audit_log import record
 from tickler.server.authorization import Nothing, check_target, place, schedule_at, visible_owner
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.json_body import ACCEPT_PATCH, answered, aside_of, body_of, empty_body, merge_patch_of
 from tickler.server.problems import Refused
-from tickler.server.query_params import MAX_LISTED, Query
+from tickler.server.query_params import MAX_LISTED, QueryParams
 from tickler.server.response_redaction import history_seen, names_workers
 from tickler.when import When, parse_when
 from tickler.when.describe import in_words
@@ -35,21 +35,21 @@ READ_TOGETHER = 200  # each may have a payload of 256 KB
 
 
 @put(PATH, opt={"scope": "write"})
-async def put_schedule(request: Asked) -> Response[bytes]:
+async def put_schedule(request: HttpRequest) -> Response[bytes]:
     """Make or replace one. With `If-Match` only if it is at that version, with `If-None-Match: *` only if there is none."""
-    Query(request)
+    QueryParams(request)
     owner, key = place(request)
     schedule: Schedule = await body_of(request, lambda fields: _declared(fields, owner, key))
     check_target(caller(request), schedule.target)
     written = await service_of(request).tickler.schedules.write(schedule, version=expected_by(request))
-    await note(request, "put", owner=owner, key=key, detail=f"version {written.schedule.version}")
+    await record(request, "put", owner=owner, key=key, detail=f"version {written.schedule.version}")
     return _written(request, written)
 
 
 @patch(PATH, opt={"scope": "write"})
-async def patch_schedule(request: Asked) -> Response[bytes]:
+async def patch_schedule(request: HttpRequest) -> Response[bytes]:
     """Change some fields and keep the rest: a JSON merge patch. With `If-Match` only if it is at that version."""
-    Query(request)
+    QueryParams(request)
     owner, key = place(request)
     fields = await merge_patch_of(request, lambda body: encoded_patch(_fields(body, owner, key)))
     written = await service_of(request).tickler.schedules.patch(
@@ -62,14 +62,14 @@ async def patch_schedule(request: Asked) -> Response[bytes]:
     )
     if written.is_changed:
         names = ", ".join(sorted(fields))
-        await note(request, "patched", owner=owner, key=key, detail=f"{names}: version {written.schedule.version}")
+        await record(request, "patched", owner=owner, key=key, detail=f"{names}: version {written.schedule.version}")
     return _written(request, written)
 
 
 @get(PATH, opt={"scope": "read"})
-async def get_schedule(request: Asked) -> Response[bytes]:
+async def get_schedule(request: HttpRequest) -> Response[bytes]:
     """One, as it is stored, and how its fires fare."""
-    Query(request)
+    QueryParams(request)
     stored = await schedule_at(request)
     health = (await service_of(request).tickler.fires.health([stored.id]))[stored.id]
     headers = etag(stored, health)
@@ -79,26 +79,26 @@ async def get_schedule(request: Asked) -> Response[bytes]:
 
 
 @delete(PATH, opt={"scope": "write"}, status_code=204)
-async def delete_schedule(request: Asked) -> None:
+async def delete_schedule(request: HttpRequest) -> None:
     """Remove it, and cancel what it owes. With `If-Match` only if it is at that version."""
-    Query(request)
+    QueryParams(request)
     owner, key = place(request)
     await empty_body(request)
     if not await service_of(request).tickler.schedules.delete(owner, key, version=expected_by(request)):
         raise ScheduleNotFound(owner, key)
-    await note(request, "deleted", owner=owner, key=key)
+    await record(request, "deleted", owner=owner, key=key)
 
 
 @route(PATH, http_method=[HttpMethod.OPTIONS], opt={"scope": "read"}, status_code=204)
-async def options_of_schedule(request: Asked) -> Response[None]:
+async def options_of_schedule(request: HttpRequest) -> Response[None]:
     """Litestar's own answer names the first of these alone, where several functions share a path."""
     return Response(None, status_code=204, headers={"allow": "DELETE, GET, OPTIONS, PATCH, PUT", "accept-patch": ACCEPT_PATCH})
 
 
 @get("/v1/schedules", opt={"scope": "read"})
-async def list_schedules(request: Asked) -> Response[bytes]:
+async def list_schedules(request: HttpRequest) -> Response[bytes]:
     """By owner and key, a page at a time: of as many as are asked for, or fewer that are about 4 MB."""
-    query = Query(request, "owner", "key_prefix", "state", "failing", "limit", "after")
+    query = QueryParams(request, "owner", "key_prefix", "state", "failing", "limit", "after")
     states: tuple[State, ...] = get_args(State)
     prefix = query.text("key_prefix")
     try:
@@ -116,10 +116,10 @@ async def list_schedules(request: Asked) -> Response[bytes]:
     items: list[msgspec.Raw] = []
     size = 0
     while True:
-        page = await tickler.schedules.schedules.list(
+        page = await tickler.schedules.list(
             owner=owner, key_prefix=prefix or None, state=state, failing=failing, limit=min(left, READ_TOGETHER), after=after
         )
-        health = await tickler.fires.fires.health(stored.id for stored in page.items)
+        health = await tickler.fires.health(stored.id for stored in page.items)
         for stored in page.items:
             item = msgspec.Raw(encode_stored(stored, health_to_json(health[stored.id])))
             size += len(item)
@@ -133,35 +133,35 @@ async def list_schedules(request: Asked) -> Response[bytes]:
 
 
 @post(f"{PATH}/pause", opt={"scope": "write"}, status_code=200)
-async def pause_schedule(request: Asked) -> Response[bytes]:
+async def pause_schedule(request: HttpRequest) -> Response[bytes]:
     """Hold new fires. With `If-Match` only if it is at that version."""
     return await _changed(request, "paused", service_of(request).tickler.schedules.pause)
 
 
 @post(f"{PATH}/resume", opt={"scope": "write"}, status_code=200)
-async def resume_schedule(request: Asked) -> Response[bytes]:
+async def resume_schedule(request: HttpRequest) -> Response[bytes]:
     """Fire again, from now on. With `If-Match` only if it is at that version."""
     return await _changed(request, "resumed", service_of(request).tickler.schedules.resume)
 
 
 @post(f"{PATH}/trigger", opt={"scope": "write"}, status_code=202)
-async def trigger_schedule(request: Asked) -> Response[bytes]:
+async def trigger_schedule(request: HttpRequest) -> Response[bytes]:
     """Fire now, out of turn, whatever version there is."""
-    Query(request)
+    QueryParams(request)
     await empty_body(request)
     for name in ("if-match", "if-none-match"):
         if name in request.headers:
             raise Refused(400, f"whatever is stored is fired, and no version waited for: leave {name} out", name)
     owner, key = place(request)
     fire = await service_of(request).tickler.trigger(owner, key)
-    await note(request, "triggered", owner=owner, key=key, detail=fire.id)
+    await record(request, "triggered", owner=owner, key=key, detail=fire.id)
     return answered(fire, 202)
 
 
 @get(f"{PATH}/preview", opt={"scope": "read"})
-async def preview_schedule(request: Asked) -> Response[bytes]:
+async def preview_schedule(request: HttpRequest) -> Response[bytes]:
     """Its next instants, in its own zone."""
-    query = Query(request, "n", "after")
+    query = QueryParams(request, "n", "after")
     count, after = query.number("n", 10, MAX_PREVIEWED), query.instant("after")
     stored = await schedule_at(request)
     start = service_of(request).tickler.now_ms() if after is None else after
@@ -171,9 +171,9 @@ async def preview_schedule(request: Asked) -> Response[bytes]:
 
 
 @get("/v1/preview", opt={"scope": "read"})
-async def preview(request: Asked) -> Response[bytes]:
+async def preview(request: HttpRequest) -> Response[bytes]:
     """The next instants of an expression that is not stored; and what there is to say of a target."""
-    query = Query(request, "when", "tz", "n", "after", "target")
+    query = QueryParams(request, "when", "tz", "n", "after", "target")
     text = query.text("when")
     if text is None:
         raise Refused(400, "is missing: give an expression such as '0 9 * * tue'", "when")
@@ -188,18 +188,18 @@ async def preview(request: Asked) -> Response[bytes]:
 
 
 @get(f"{PATH}/why", opt={"scope": "read"})
-async def why_schedule(request: Asked) -> Response[bytes]:
+async def why_schedule(request: HttpRequest) -> Response[bytes]:
     """Why it fired at an instant, or did not; or how it stands now."""
-    query = Query(request, "at")
+    query = QueryParams(request, "at")
     owner, key = place(request)
     tickler = service_of(request).tickler
     return answered(await tickler.why(owner, key, query.instant("at"), names_workers=names_workers(request)))
 
 
 @get(f"{PATH}/fires", opt={"scope": "read"})
-async def fires_of_schedule(request: Asked) -> Response[bytes]:
+async def fires_of_schedule(request: HttpRequest) -> Response[bytes]:
     """What happened to its fires, the latest first; it outlives the schedule."""
-    query = Query(request, "limit", "after")
+    query = QueryParams(request, "limit", "after")
     owner, key = place(request)
     limit, after = query.number("limit", 100, MAX_LISTED), query.text("after")
     return answered(history_seen(request, await service_of(request).tickler.fires.history(owner, key, limit=limit, after=after)))
@@ -223,7 +223,7 @@ HANDLERS = [
 
 
 async def _preview(
-    request: Asked, when: When, count: int, after: int, until: int | None = None, target: str | None = None
+    request: HttpRequest, when: When, count: int, after: int, until: int | None = None, target: str | None = None
 ) -> Response[bytes]:
     """On a thread: a hundred 29ths of February that are Sundays take a second to find."""
     pool, asking = service_of(request).preview_pool, caller(request).token_id or ""
@@ -248,7 +248,7 @@ def _fields(body: object, owner: str, key: str) -> dict[str, object]:
     return {name: value for name, value in body.items() if name not in ("owner", "key")}
 
 
-def _written(request: Asked, written: Written) -> Response[bytes]:
+def _written(request: HttpRequest, written: Written) -> Response[bytes]:
     """The schedule as it is now; what was taken from it is said beside, so that the JSON of a schedule is the same everywhere."""
     removed = written.removed
     headers = etag(written.schedule) | ({REMOVED: ", ".join(removed)} if removed else {})
@@ -257,10 +257,10 @@ def _written(request: Asked, written: Written) -> Response[bytes]:
     return answered(msgspec.Raw(encode_stored(written.schedule, more)), 201 if written.is_new else 200, headers)
 
 
-async def _changed(request: Asked, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
-    Query(request)
+async def _changed(request: HttpRequest, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
+    QueryParams(request)
     await empty_body(request)
     owner, key = place(request)
     stored = await change(owner, key, version=expected_by(request))
-    await note(request, did, owner=owner, key=key)
+    await record(request, did, owner=owner, key=key)
     return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))

@@ -13,13 +13,13 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 from tickler.errors import TicklerError
 from tickler.records.activity import Event
 from tickler.server.authorization import Nothing, visible_owner
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.doctor_lock import examine, repair_all
 from tickler.server.event_stream import events_of
 from tickler.server.json_body import answered, empty_body
 from tickler.server.openapi.document import document
 from tickler.server.problems import Refused
-from tickler.server.query_params import MAX_LISTED, Query
+from tickler.server.query_params import MAX_LISTED, QueryParams
 from tickler.server.stats import Stats, stats
 
 READY_S = 5.0
@@ -30,9 +30,9 @@ MAX_BUDGET_MS = 300_000
 
 
 @route("/v1/tick", http_method=[HttpMethod.GET, HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
-async def tick(request: Asked) -> Response[bytes]:
+async def tick(request: HttpRequest) -> Response[bytes]:
     """Claim and deliver what is due now, for hosts where an outside cron beats; some of them can only send GET."""
-    query = Query(request, "budget_ms")
+    query = QueryParams(request, "budget_ms")
     if request.method == "POST":
         await empty_body(request)
     summary = await service_of(request).tickler.tick(query.number("budget_ms", 50_000, MAX_BUDGET_MS))
@@ -40,39 +40,39 @@ async def tick(request: Asked) -> Response[bytes]:
 
 
 @get("/v1/stats", opt={"scope": "read"})
-async def get_stats(request: Asked) -> Response[bytes]:
+async def get_stats(request: HttpRequest) -> Response[bytes]:
     """How it stands now, in numbers that cost little however much there is."""
-    Query(request)
+    QueryParams(request)
     return answered(await stats(service_of(request).tickler, caller(request).owner))
 
 
 @get("/v1/forecast", opt={"scope": "read", "all_owners": True})
-async def get_forecast(request: Asked) -> Response[bytes]:
+async def get_forecast(request: HttpRequest) -> Response[bytes]:
     """How much is to come: by hour over a week, by minute over an hour."""
-    Query(request)
+    QueryParams(request)
     return answered(await service_of(request).tickler.forecasts.at_hand())
 
 
 @get("/v1/doctor", opt={"scope": "read", "all_owners": True})
-async def get_doctor(request: Asked) -> Response[bytes]:
+async def get_doctor(request: HttpRequest) -> Response[bytes]:
     """What is wrong, as far as a few quick looks tell; with `deep=true` everything is compared, which takes its time."""
-    query = Query(request, "deep")
+    query = QueryParams(request, "deep")
     deep = query.one_of("deep", ("true", "false")) == "true"
     return answered(await examine(request) if deep else await service_of(request).tickler.doctor())
 
 
 @route("/v1/doctor:repair", http_method=[HttpMethod.POST], opt={"scope": "operate", "all_owners": True}, status_code=200)
-async def repair(request: Asked) -> Response[bytes]:
+async def repair(request: HttpRequest) -> Response[bytes]:
     """Look at everything, and mend what can be mended while workers run."""
-    Query(request)
+    QueryParams(request)
     await empty_body(request)
     return answered(await repair_all(request))
 
 
 @get("/v1/audit", opt={"scope": "read"})
-async def list_deeds(request: Asked) -> Response[bytes]:
+async def list_deeds(request: HttpRequest) -> Response[bytes]:
     """Who changed, triggered or retried what, the latest first."""
-    query = Query(request, "owner", "limit", "after")
+    query = QueryParams(request, "owner", "limit", "after")
     try:
         owner = visible_owner(request, query.text("owner"))
     except Nothing:
@@ -82,20 +82,20 @@ async def list_deeds(request: Asked) -> Response[bytes]:
 
 
 @get("/v1/live", opt={"scope": "read"})
-async def live(request: Asked) -> ServerSentEvent:
+async def live(request: HttpRequest) -> ServerSentEvent:
     """Attempts as they happen, and the numbers every two seconds, as server-sent events, for as long as the token is valid."""
-    Query(request)
+    QueryParams(request)
     return ServerSentEvent(_events(request))
 
 
 @get("/health/live", opt={"scope": "nothing"}, media_type=MediaType.TEXT)
-async def is_live(request: Asked) -> str:
+async def is_live(request: HttpRequest) -> str:
     """The process answers."""
     return "alive"
 
 
 @get("/health/ready", opt={"scope": "nothing"}, media_type=MediaType.TEXT)
-async def is_ready(request: Asked) -> str:
+async def is_ready(request: HttpRequest) -> str:
     """The store answers too. Many who ask at once share one look at it."""
     service = service_of(request)
     try:
@@ -108,14 +108,14 @@ async def is_ready(request: Asked) -> str:
 
 
 @get("/metrics", opt={"scope": "read", "all_owners": True})
-async def metrics(request: Asked) -> Response[bytes]:
+async def metrics(request: HttpRequest) -> Response[bytes]:
     """For Prometheus."""
     service = service_of(request)
     return Response(await service.metrics.render(), headers={"content-type": service.metrics.media_type})
 
 
 @get("/openapi.json", opt={"scope": "nothing"})
-async def openapi(request: Asked) -> Response[bytes]:
+async def openapi(request: HttpRequest) -> Response[bytes]:
     """This API, described."""
     return answered(document())
 
@@ -123,7 +123,7 @@ async def openapi(request: Asked) -> Response[bytes]:
 HANDLERS = [tick, get_stats, get_forecast, get_doctor, repair, list_deeds, live, is_live, is_ready, metrics, openapi]
 
 
-async def _events(request: Asked) -> AsyncIterator[ServerSentEventMessage]:
+async def _events(request: HttpRequest) -> AsyncIterator[ServerSentEventMessage]:
     service, who = service_of(request), caller(request)
     owner = who.owner
 

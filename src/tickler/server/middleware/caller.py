@@ -15,7 +15,7 @@ KEY = "tickler.who"  # in an ASGI scope
 ADMITTED = "tickler.admitted"  # there too, once the route is found and the caller may use it
 
 
-class Who(msgspec.Struct, frozen=True):
+class Caller(msgspec.Struct, frozen=True):
     """Somebody who proved who they are, or, where no token exists, anybody on this machine."""
 
     name: str  # as deeds remember it
@@ -37,20 +37,20 @@ class Who(msgspec.Struct, frozen=True):
         return self.owner is None or self.owner == owner
 
 
-LOCAL = Who("local", SCOPES)
-NOBODY = Who("nobody", ())
+LOCAL = Caller("local", SCOPES)
+NOBODY = Caller("nobody", ())
 
 
-def of_token(token: Token, session: Session | None = None) -> Who:
-    return Who(token.name or f"token {token.id}", token.scopes, token.owner, token.id, session)
+def of_token(token: Token, session: Session | None = None) -> Caller:
+    return Caller(token.name or f"token {token.id}", token.scopes, token.owner, token.id, session)
 
 
-def who_of(scope: Mapping[str, Any]) -> Who:
-    who: Who = scope[KEY]
+def caller_of(scope: Mapping[str, Any]) -> Caller:
+    who: Caller = scope[KEY]
     return who
 
 
-def check_allowed(who: Who, opt: Mapping[str, Any]) -> None:
+def check_allowed(who: Caller, opt: Mapping[str, Any]) -> None:
     """`opt` is a handler's: `scope` says what it takes, "nothing" where everybody may; `all_owners`, that it is about all."""
     needed = opt.get("scope", "operate")
     if needed == "nothing":

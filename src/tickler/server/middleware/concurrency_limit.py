@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from tickler.server.problems import Refused
 
 
-class Room:
+class ConcurrencyLimit:
     """Counts by caller; whoever has nothing going on is not remembered."""
 
     def __init__(self) -> None:

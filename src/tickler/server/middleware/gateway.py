@@ -19,11 +19,11 @@ from tickler.access.tokens import Tokens
 from tickler.file_limit import file_limit
 from tickler.server.middleware.addresses import address_of
 from tickler.server.middleware.byte_limit import ByteLimit, HeldBytes
-from tickler.server.middleware.caller import KEY, LOCAL, NOBODY, Who, of_token
-from tickler.server.middleware.concurrency_limit import Room
+from tickler.server.middleware.caller import KEY, LOCAL, NOBODY, Caller, of_token
+from tickler.server.middleware.concurrency_limit import ConcurrencyLimit
 from tickler.server.middleware.connection_limit import connection_limits
-from tickler.server.middleware.incoming import BodyLimits, Incoming, too_long
-from tickler.server.middleware.rate_limit import Rates, too_many_failures
+from tickler.server.middleware.incoming import BodyLimits, IncomingBody, too_long
+from tickler.server.middleware.rate_limit import RateLimit, too_many_failures
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.problems import MEDIA_TYPE, Refused, headers_of, problem_of
 from tickler.server.settings import ServerSettings
@@ -66,11 +66,11 @@ _HEADERS = [
 ]
 
 
-class Door:
+class Gateway:
     """An ASGI app around another."""
 
     def __init__(
-        self, app: ASGIApp, settings: ServerSettings, tokens: Tokens, sessions: Sessions, rates: Rates, failures: Rates
+        self, app: ASGIApp, settings: ServerSettings, tokens: Tokens, sessions: Sessions, rates: RateLimit, failures: RateLimit
     ) -> None:
         self._app = app
         self._settings = settings
@@ -80,10 +80,10 @@ class Door:
         self._failures = failures
         self._inside = 0
         self._most_requests = connection_limits(file_limit(), settings.max_connections).requests
-        self._room = Room()
-        self._streams = Room()
-        self._imports = Room()
-        self._sign_ins = Room()
+        self._room = ConcurrencyLimit()
+        self._streams = ConcurrencyLimit()
+        self._imports = ConcurrencyLimit()
+        self._sign_ins = ConcurrencyLimit()
         self._bytes = ByteLimit()
         self._names = {name.lower() for name in settings.hosts}
         if settings.is_local:
@@ -163,13 +163,13 @@ class Door:
             limits.enter_context(self._imports.take(who.token_id, MAX_IMPORTS, "import with one token"))
         return limits.enter_context(self._bytes.hold(who.token_id, MAX_HELD_BYTES))
 
-    def _incoming(self, scope: Any, receive: Receive, held: HeldBytes | None) -> Incoming:
+    def _incoming(self, scope: Any, receive: Receive, held: HeldBytes | None) -> IncomingBody:
         limits = BodyLimits(self._settings.max_body, self._settings.body_s)
         if scope["path"] == STREAMED:
             limits = BodyLimits(None, None)
         elif _signs_in(scope):
             limits = BodyLimits(min(self._settings.max_body, MAX_SIGN_IN_BYTES), min(self._settings.body_s, SIGN_IN_TIMEOUT_S))
-        return Incoming(receive, limits, held, announced=_announced(scope), has_body=scope["method"] not in _SAFE)
+        return IncomingBody(receive, limits, held, announced=_announced(scope), has_body=scope["method"] not in _SAFE)
 
     def _check_host(self, host: str) -> None:
         """Where only this machine may ask, a name that somebody else's DNS points here is no way in."""
@@ -184,7 +184,7 @@ class Door:
         if scope["path"] != STREAMED and length.isdecimal() and int(length[:20]) > self._settings.max_body:
             raise too_long(self._settings.max_body)
 
-    async def _who(self, headers: dict[bytes, str], scope: Any) -> Who:
+    async def _who(self, headers: dict[bytes, str], scope: Any) -> Caller:
         authorization = headers.get(b"authorization")
         if authorization is not None:
             kind, _, text = authorization.partition(" ")

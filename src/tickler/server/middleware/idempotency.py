@@ -17,7 +17,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
-from tickler.server.middleware.caller import ADMITTED, NOBODY, who_of
+from tickler.server.middleware.caller import ADMITTED, NOBODY, caller_of
 from tickler.server.problems import Refused
 
 KIND = "idempotency"
@@ -33,7 +33,7 @@ _PATCHED = re.compile(r"/v1/schedules/[^/]+/[^/]+")
 log = logging.getLogger("tickler.server")
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a request under its key."""
 
     state: Literal["running", "done"]
@@ -43,7 +43,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     body: str | None = None  # base64
 
 
-class Once:
+class Idempotency:
     """An ASGI app around another: answers again what was answered before."""
 
     def __init__(self, app: ASGIApp, records: RecordStore, clock: Clock) -> None:
@@ -64,11 +64,11 @@ class Once:
 
     async def _once(self, scope: Any, receive: Receive, send: Send, key: str) -> None:
         body = await _whole(receive)
-        who = who_of(scope)
+        who = caller_of(scope)
         name = _digest(who.token_id or "", key)
         fingerprint = _digest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.hex())
         held = _Held(self._records, self._clock, name)
-        running = _Kept(state="running", request=fingerprint)
+        running = _StoredAnswer(state="running", request=fingerprint)
         try:
             await held.put(running, RUNNING_MS)
         except VersionConflict:
@@ -89,7 +89,7 @@ class Once:
         record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
-        kept = value_of(record, _Kept)
+        kept = value_of(record, _StoredAnswer)
         if kept is None:
             raise Refused(409, "the first request with this key went to a newer version of the service: ask that one")
         if kept.request != fingerprint:
@@ -121,18 +121,18 @@ class _Held:
         self._version = self._until = 0
         self._one_at_a_time = asyncio.Lock()
 
-    async def put(self, kept: _Kept, for_ms: int) -> None:
+    async def put(self, kept: _StoredAnswer, for_ms: int) -> None:
         """`VersionConflict` when it is another's. For no time at all: let go of it.
 
         Whoever is cancelled meanwhile leaves it to be written, so that what is known of the version stays true.
         """
         await asyncio.shield(self._put(kept, for_ms))
 
-    async def _put(self, kept: _Kept, for_ms: int) -> None:
+    async def _put(self, kept: _StoredAnswer, for_ms: int) -> None:
         async with self._one_at_a_time:
             await self._write(kept, for_ms)
 
-    async def _write(self, kept: _Kept, for_ms: int) -> None:
+    async def _write(self, kept: _StoredAnswer, for_ms: int) -> None:
         now_ms = self._clock.now_ms()
         expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
         value = msgspec.json.encode(kept)
@@ -140,7 +140,7 @@ class _Held:
         self._until = until
 
 
-async def _extend(held: _Held, running: _Kept) -> None:
+async def _extend(held: _Held, running: _StoredAnswer) -> None:
     """As long as it runs."""
     while True:
         await asyncio.sleep(EXTEND_S)
@@ -152,13 +152,13 @@ async def _extend(held: _Held, running: _Kept) -> None:
             log.debug("that a request still runs could not be said: %s", error)
 
 
-async def _keep(held: _Held, running: _Kept, answer: _Answer, *, is_admitted: bool) -> None:
+async def _keep(held: _Held, running: _StoredAnswer, answer: _Answer, *, is_admitted: bool) -> None:
     """What failed here, or came while another was at it, may be tried again; what was refused stays refused.
 
     Whoever was not let in leaves nothing behind.
     """
     body = bytes(answer.body)
-    done = _Kept(
+    done = _StoredAnswer(
         state="done",
         request=running.request,
         status=answer.status,
@@ -199,7 +199,7 @@ def _keys(scope: Any) -> list[str]:
     path: str = scope["path"]
     is_patch = scope["method"] == "PATCH" and _PATCHED.fullmatch(path)
     is_post = scope["method"] == "POST" and path.startswith("/v1/") and not path.endswith(":import")
-    if not (is_patch or is_post) or who_of(scope) is NOBODY:
+    if not (is_patch or is_post) or caller_of(scope) is NOBODY:
         return []
     return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
 

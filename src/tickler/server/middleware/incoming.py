@@ -20,7 +20,7 @@ class BodyLimits(NamedTuple):
     body_s: float | None
 
 
-class Incoming:
+class IncomingBody:
     """An ASGI `receive` around another. What it hands on counts as held by the caller until the request is done."""
 
     def __init__(self, receive: Receive, limits: BodyLimits, held: HeldBytes | None, *, announced: int, has_body: bool) -> None:

@@ -11,7 +11,7 @@ MAX_CALLERS = 10_000
 MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 
 
-class Rates:
+class RateLimit:
     """`take` gives 0 where a request may go on, or else the seconds until the next one may."""
 
     def __init__(self, per_second: float, clock_s: Callable[[], float], most: float | None = None) -> None:
@@ -38,9 +38,9 @@ def loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-def failure_rates() -> Rates:
+def failure_rate_limit() -> RateLimit:
     """By address: how often it may show a wrong token."""
-    return Rates(MAX_FAILURES_A_MINUTE / 60, loop_time, MAX_FAILURES_A_MINUTE)
+    return RateLimit(MAX_FAILURES_A_MINUTE / 60, loop_time, MAX_FAILURES_A_MINUTE)
 
 
 def too_many_failures(wait_s: float) -> Refused:

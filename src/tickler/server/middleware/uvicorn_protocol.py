@@ -11,7 +11,7 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tickler.deliver.log_throttle import Sparingly
+from tickler.deliver.log_throttle import ThrottledLog
 from tickler.file_limit import file_limit
 from tickler.server.middleware.addresses import caller_address, is_within, networks_of
 from tickler.server.middleware.connection_limit import ConnectionLimit, connection_limits
@@ -41,7 +41,7 @@ class ServiceConfig(uvicorn.Config):
         limits = connection_limits(file_limit(), settings.max_connections, settings.max_address_connections)
         self.connection_limit = ConnectionLimit(limits)
         self.proxies = networks_of(settings.proxies)
-        self.crowded = Sparingly(log, logging.WARNING, "%d more connections were closed or refused to keep within the limits")
+        self.crowded = ThrottledLog(log, logging.WARNING, "%d more connections were closed or refused to keep within the limits")
         super().__init__(
             app,
             http=protocol,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.access.audit_log import DeedPage
+from tickler.access.audit_log import AuditPage
 from tickler.deliver.claim_loop import Summary
 from tickler.fires.fires import FirePage, HistoryPage
 from tickler.model.fire import Fire
@@ -99,7 +99,7 @@ ROUTES = (
     Route("get", "/v1/forecast", "getForecast", "How much is to come", Forecast),
     Route("get", "/v1/doctor", "getDoctor", "What is wrong", Diagnosis, query=("deep",), refuses=(409,)),
     Route("post", "/v1/doctor:repair", "repair", "Mend what can be mended", Diagnosis),
-    Route("get", "/v1/audit", "listDeeds", "Who did what", DeedPage, query=("owner", "limit", "after_deed"), refuses=(422,)),
+    Route("get", "/v1/audit", "listDeeds", "Who did what", AuditPage, query=("owner", "limit", "after_deed"), refuses=(422,)),
     Route("get", "/v1/live", "live", "Attempts as they happen", "text/event-stream"),
     Route("get", "/health/live", "isLive", "The process answers", "text/plain"),
     Route("get", "/health/ready", "isReady", "The store answers", "text/plain"),

@@ -8,27 +8,27 @@ from litestar import Response, get, post
 
 from tickler.observe.doctor import SHOWN
 from tickler.observe.human_format import count
-from tickler.server.context import Asked, service_of
+from tickler.server.context import HttpRequest, service_of
 from tickler.server.doctor_lock import examine, repair_all
 from tickler.server.pages.rendering import form_of, page
 
 
 @get("/doctor", opt={"scope": "read", "all_owners": True})
-async def doctor(request: Asked) -> Response[str]:
+async def doctor(request: HttpRequest) -> Response[str]:
     """A few quick looks; the button looks at everything."""
     diagnosis = await service_of(request).tickler.doctor()
     return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
-async def check(request: Asked) -> Response[Any]:
+async def check(request: HttpRequest) -> Response[Any]:
     await form_of(request)
     diagnosis = await examine(request)
     return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
-async def repair(request: Asked) -> Response[Any]:
+async def repair(request: HttpRequest) -> Response[Any]:
     await form_of(request)
     diagnosis = await repair_all(request)
     said = f"{count(diagnosis.repaired, 'thing')} repaired." if diagnosis.repaired else "There was nothing to repair."

@@ -10,9 +10,9 @@ from litestar import Response, get, post
 from tickler.errors import FireNotFound
 from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Fire
-from tickler.server.audit_log import note
+from tickler.server.audit_log import record
 from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.pages.rendering import ask_first, form_of, inside, link, page, see
 from tickler.server.response_redaction import fires_seen
 
@@ -21,7 +21,7 @@ CANCEL = "It is never delivered, then."
 
 
 @get("/failed", opt={"scope": "read"})
-async def failed(request: Asked) -> Response[str]:
+async def failed(request: HttpRequest) -> Response[str]:
     fires, (owner, key) = service_of(request).tickler.fires, _of(request, request.query_params)
     after = request.query_params.get("after") or None
     dead = fires_seen(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
@@ -32,7 +32,7 @@ async def failed(request: Asked) -> Response[str]:
 
 
 @get("/failed/retry-all", opt={"scope": "write"})
-async def ask(request: Asked) -> Response[str]:
+async def ask(request: HttpRequest) -> Response[str]:
     """What will happen, before it does."""
     owner, key = _of(request, request.query_params)
     dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
@@ -51,26 +51,26 @@ async def ask(request: Asked) -> Response[str]:
 
 
 @post("/failed/retry-all", opt={"scope": "write"}, status_code=200)
-async def retry_all(request: Asked) -> Response[Any]:
+async def retry_all(request: HttpRequest) -> Response[Any]:
     owner, key = _of(request, await form_of(request))
     retried = await retry_dead(request, owner, key)
     return see(link(owner, key) if owner and key else "/failed", "retried-some" if retried.more else "retried-all")
 
 
 @post("/failed/{fire_id:str}/{change:str}", opt={"scope": "write"}, status_code=200)
-async def change(request: Asked) -> Response[Any]:
+async def change(request: HttpRequest) -> Response[Any]:
     fire_id, change = request.path_params["fire_id"], request.path_params["change"]
     fields = await form_of(request)
     tickler, who = service_of(request).tickler, caller(request)
-    fire = await tickler.fires.fires.get(fire_id)
+    fire = await tickler.fires.get(fire_id)
     if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
     back = inside(fields.get("back"), "/failed")
     if change == "cancel" and "sure" not in fields:
         return await ask_first(request, f"/failed/{fire_id}/cancel", "Cancel it", CANCEL, back)
-    done, said = (tickler.fires.fires.retry, "retried") if change == "retry" else (tickler.fires.fires.cancel, "cancelled")
+    done, said = (tickler.fires.retry, "retried") if change == "retry" else (tickler.fires.cancel, "cancelled")
     await done(fire_id, by=who.name)
-    await note(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
+    await record(request, said, owner=fire.owner, key=fire.key, detail=fire_id)
     return see(back, said)
 
 
@@ -85,7 +85,7 @@ def alike(fires: Sequence[Fire]) -> list[list[Fire]]:
     return list(groups.values())
 
 
-def _of(request: Asked, asked: Mapping[str, str]) -> tuple[str | None, str | None]:
+def _of(request: HttpRequest, asked: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The owner and the key that were asked for; all of them, where none was. Who is bound to an owner asks for no other."""
     owner = caller(request).owner or asked.get("owner") or None
     return owner, asked.get("key") or None if owner else None

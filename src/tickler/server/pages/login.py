@@ -6,19 +6,19 @@ from typing import Any
 
 from litestar import Response, get, post
 
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.middleware.addresses import address_of
 from tickler.server.middleware.rate_limit import too_many_failures
 from tickler.server.pages.rendering import form_of, inside, page, see
 
 
 @get("/login", opt={"scope": "nothing"})
-async def login(request: Asked) -> Response[str]:
+async def login(request: HttpRequest) -> Response[str]:
     return await page(request, "login", "", next=inside(request.query_params.get("next")), error="")
 
 
 @post("/login", opt={"scope": "nothing"}, status_code=200)
-async def sign_in(request: Asked) -> Response[Any]:
+async def sign_in(request: HttpRequest) -> Response[Any]:
     service = service_of(request)
     fields = await form_of(request)
     following = inside(fields.get("next"))
@@ -34,7 +34,7 @@ async def sign_in(request: Asked) -> Response[Any]:
 
 
 @post("/logout", opt={"scope": "nothing"}, status_code=200)
-async def sign_out(request: Asked) -> Response[Any]:
+async def sign_out(request: HttpRequest) -> Response[Any]:
     await form_of(request)
     await _end_session(request)
     answer = see("/login", "out")
@@ -45,7 +45,7 @@ async def sign_out(request: Asked) -> Response[Any]:
 HANDLERS = [login, sign_in, sign_out]
 
 
-async def _end_session(request: Asked) -> None:
+async def _end_session(request: HttpRequest) -> None:
     session = caller(request).session
     if session is not None:
         await service_of(request).sessions.end(session)

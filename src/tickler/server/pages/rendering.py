@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from litestar import Request, Response
+from litestar import Response
 from litestar.enums import MediaType
 from markupsafe import Markup, escape
 from msgspec.structs import replace
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from tickler.clock import to_datetime
 from tickler.errors import ScheduleNotFound, UnknownTimezone
 from tickler.observe import human_format as phrases
-from tickler.server.context import Asked, caller, service_of
-from tickler.server.middleware.caller import KEY, NOBODY, Who
+from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.middleware.caller import KEY, NOBODY, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
@@ -49,7 +49,7 @@ SAID = {
 }
 
 
-async def page(request: Asked, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
+async def page(request: HttpRequest, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
     """`here` is the part of the page that is open."""
     who = _asking(request)
     form_token = await service_of(request).sessions.form_token(who.asking)
@@ -57,12 +57,12 @@ async def page(request: Asked, name: str, here: str, status: int = 200, **values
     return _rendered(request, name, here, status, {**values, "form_token": form_token, "counts": counts})
 
 
-async def _count_dead(request: Asked, owner: str | None) -> int:
+async def _count_dead(request: HttpRequest, owner: str | None) -> int:
     """Fires that were given up, no further than one more than is shown."""
     return len((await service_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
-def _rendered(request: Asked, name: str, here: str, status: int, values: Mapping[str, Any]) -> Response[str]:
+def _rendered(request: HttpRequest, name: str, here: str, status: int, values: Mapping[str, Any]) -> Response[str]:
     service, who = service_of(request), _asking(request)
     nav = [each for each in NAV if who.owner is None or each[0] not in FOR_ALL_OWNERS]
     shared = {
@@ -80,17 +80,17 @@ def _rendered(request: Asked, name: str, here: str, status: int, values: Mapping
     return Response(text, status_code=status, media_type=MediaType.HTML, headers={"cache-control": "no-store"})
 
 
-def _asking(request: Asked) -> Who:
+def _asking(request: HttpRequest) -> Caller:
     who = request.scope.get(KEY)
-    return who if isinstance(who, Who) else NOBODY
+    return who if isinstance(who, Caller) else NOBODY
 
 
-async def ask_first(request: Asked, path: str, label: str, question: str, back: str) -> Response[str]:
+async def ask_first(request: HttpRequest, path: str, label: str, question: str, back: str) -> Response[str]:
     """Before what cannot be undone, unless the form says that it was asked: with JavaScript the page does so by itself."""
     return await page(request, "sure", "", path=path, label=label, question=question, back=back)
 
 
-async def form_of(request: Asked) -> dict[str, str]:
+async def form_of(request: HttpRequest) -> dict[str, str]:
     """The fields of a form of ours; what another site sends has no token in it that fits."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -126,7 +126,7 @@ def inside(path: str | None, otherwise: str = "/") -> str:
     return quote(place, safe="/%") + mark + quote(query, safe="%&=+")
 
 
-def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+def error_page(request: HttpRequest, error: Exception) -> Response[Any]:
     """Without the form to sign out: nothing is read from the store when something went wrong."""
     problem = problem_of(error)
     if problem.status == 401:
@@ -136,7 +136,7 @@ def error_page(request: Request[Any, Any, Any], error: Exception) -> Response[An
     return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": "", "counts": {}})
 
 
-def _wanted(request: Asked) -> str | None:
+def _wanted(request: HttpRequest) -> str | None:
     """Where to go once signed in, as it was written. Nowhere in particular from a form: what it did is not done by looking."""
     if request.method != "GET":
         return None

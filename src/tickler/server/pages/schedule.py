@@ -11,9 +11,9 @@ from tickler.errors import ScheduleNotFound
 from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Health
 from tickler.model.schedule import StoredSchedule
-from tickler.server.audit_log import note
+from tickler.server.audit_log import record
 from tickler.server.authorization import place
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.pages.rendering import address, ask_first, form_of, inside, link, page, see
 from tickler.server.pages.schedules import may_edit, payload_text
 from tickler.server.pages.timeline import timeline
@@ -30,16 +30,16 @@ PATH = "/schedules/{owner:str}/{key:str}"
 
 
 @get(PATH, opt={"scope": "read"})
-async def schedule(request: Asked) -> Response[str]:
+async def schedule(request: HttpRequest) -> Response[str]:
     owner, key = place(request)
     tickler = service_of(request).tickler
-    stored = await tickler.schedules.schedules.get(owner, key)
+    stored = await tickler.schedules.get(owner, key)
     after = request.query_params.get("after") or None
-    history = history_seen(request, await tickler.fires.fires.history(owner, key, limit=HISTORY, after=after))
+    history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
     owed = [
-        fires_seen(request, await tickler.fires.fires.list(state=state, owner=owner, key=key, limit=MARKED), SOMEBODY).items
+        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED), SOMEBODY).items
         for state in ("open", "waiting", "dead")
     ]
     fires = [fire for each in owed for fire in each]
@@ -61,7 +61,7 @@ async def schedule(request: Asked) -> Response[str]:
 
 
 @post(f"{PATH}/{{change:str}}", opt={"scope": "write"}, status_code=200)
-async def change(request: Asked) -> Response[Any]:
+async def change(request: HttpRequest) -> Response[Any]:
     """A button of the page."""
     change = request.path_params["change"]
     fields = await form_of(request)
@@ -69,10 +69,10 @@ async def change(request: Asked) -> Response[Any]:
     tickler, detail = service_of(request).tickler, None
     back = inside(fields.get("back"), link(owner, key))
     if change == "pause":
-        await tickler.schedules.schedules.pause(owner, key)
+        await tickler.schedules.pause(owner, key)
         said = "paused"
     elif change == "resume":
-        await tickler.schedules.schedules.resume(owner, key)
+        await tickler.schedules.resume(owner, key)
         said = "resumed"
     elif change == "trigger":
         detail = (await tickler.trigger(owner, key)).id
@@ -80,12 +80,12 @@ async def change(request: Asked) -> Response[Any]:
     elif change == "delete":
         if "sure" not in fields:
             return await ask_first(request, link(owner, key, "delete"), "Delete", DELETE.format(owner, key), back)
-        if not await tickler.schedules.schedules.delete(owner, key):
+        if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
         said, back = "deleted", address("/schedules", owner=owner)
     else:
         raise ScheduleNotFound(owner, key)
-    await note(request, said, owner=owner, key=key, detail=detail)
+    await record(request, said, owner=owner, key=key, detail=detail)
     return see(back, said)
 
 

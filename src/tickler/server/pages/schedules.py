@@ -17,12 +17,12 @@ from tickler.model.schedule import Schedule, State, StoredSchedule, declared_fie
 from tickler.model.schedule_json import read_schedule_json, schedule_from_json
 from tickler.model.strict_json import read_json
 from tickler.model.target import HttpTarget, PythonTarget, Target
-from tickler.server.audit_log import note
+from tickler.server.audit_log import record
 from tickler.server.authorization import check_target, schedule_at
-from tickler.server.context import Asked, caller, service_of
+from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.etags import read_revision, revision_text
 from tickler.server.json_body import read_aside
-from tickler.server.middleware.caller import Who
+from tickler.server.middleware.caller import Caller
 from tickler.server.pages.rendering import address, form_of, link, page, pretty, see
 from tickler.server.problems import Refused, problem_of
 from tickler.webhooks.encryption import origin_of
@@ -38,7 +38,7 @@ KINDS = ("http", "python", "none", "keep")
 
 
 @get("/schedules", opt={"scope": "read"})
-async def schedules(request: Asked) -> Response[str]:
+async def schedules(request: HttpRequest) -> Response[str]:
     who, asked, tickler = caller(request), request.query_params, service_of(request).tickler
     owner = who.owner or asked.get("owner", "").strip() or None
     prefix = asked.get("key", "").strip() or None
@@ -50,7 +50,7 @@ async def schedules(request: Asked) -> Response[str]:
             raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")
         if state == "unindexed":
             raise InvalidInput("to find those that are not in the index, all are compared with it: let the doctor do so")
-        found = await tickler.schedules.schedules.list(
+        found = await tickler.schedules.list(
             owner=owner,
             key_prefix=prefix,
             state=None if state == FAILING else state,
@@ -60,12 +60,12 @@ async def schedules(request: Asked) -> Response[str]:
         )
     except InvalidInput as error:
         return await page(request, "schedules", "schedules", 422, found=None, error=str(error), **values)
-    health = await tickler.fires.fires.health(each.id for each in found.items)
+    health = await tickler.fires.health(each.id for each in found.items)
     return await page(request, "schedules", "schedules", found=found, health=health, error="", **values)
 
 
 @get("/new-schedule", opt={"scope": "write"})
-async def new(request: Asked) -> Response[str]:
+async def new(request: HttpRequest) -> Response[str]:
     who = caller(request)
     fields = {
         "owner": who.owner or "",
@@ -78,7 +78,7 @@ async def new(request: Asked) -> Response[str]:
 
 
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
-async def edit(request: Asked) -> Response[str]:
+async def edit(request: HttpRequest) -> Response[str]:
     stored = await schedule_at(request)
     if not may_edit(caller(request), stored.target):
         raise Refused(403, "its target is no URL, which this token may not write: whoever operates the service edits it")
@@ -86,13 +86,13 @@ async def edit(request: Asked) -> Response[str]:
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
-async def create(request: Asked) -> Response[Any]:
+async def create(request: HttpRequest) -> Response[Any]:
     fields = await form_of(request)
     return await _save(request, fields, None)
 
 
 @post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
-async def save(request: Asked) -> Response[Any]:
+async def save(request: HttpRequest) -> Response[Any]:
     fields, stored = await form_of(request), await schedule_at(request)
     return await _save(request, {**fields, "owner": stored.owner, "key": stored.key}, stored)
 
@@ -100,7 +100,7 @@ async def save(request: Asked) -> Response[Any]:
 HANDLERS = [schedules, new, edit, create, save]
 
 
-def may_edit(who: Who, target: Target | None) -> bool:
+def may_edit(who: Caller, target: Target | None) -> bool:
     """Not where saving it as it is would be refused."""
     try:
         check_target(who, target)
@@ -109,7 +109,7 @@ def may_edit(who: Who, target: Target | None) -> bool:
     return True
 
 
-async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
+async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
     service, who = service_of(request), caller(request)
     try:
         size = sum(len(text) for text in fields.values())
@@ -129,12 +129,12 @@ async def _save(request: Asked, fields: dict[str, str], stored: StoredSchedule |
         if problem.status >= 500:
             raise
         return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
-    await note(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
+    await record(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
     return see(link(done.owner, done.key), "put")
 
 
 async def _form(
-    request: Asked, fields: Mapping[str, str], stored: StoredSchedule | None = None, errors: Mapping[str, str] | None = None
+    request: HttpRequest, fields: Mapping[str, str], stored: StoredSchedule | None = None, errors: Mapping[str, str] | None = None
 ) -> Response[str]:
     is_new = stored is None and not fields.get("version")
     return await page(
@@ -170,7 +170,7 @@ def _place_of(field: str | None) -> str:
     return _PLACES.get(field.removeprefix("policy."), "form")
 
 
-async def payload_text(request: Asked, stored: StoredSchedule) -> str:
+async def payload_text(request: HttpRequest, stored: StoredSchedule) -> str:
     """A stored payload as pages show it; empty where there is none."""
     return await read_aside(
         request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty(stored.payload)

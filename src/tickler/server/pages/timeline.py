@@ -32,7 +32,7 @@ class Tick(NamedTuple):
     label: str
 
 
-class Drawn(NamedTuple):
+class Timeline(NamedTuple):
     marks: list[Mark]
     ticks: list[Tick]
     now_x: float
@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
         return ", ".join(f"{number} {kind}" for kind, number in Counter(mark.kind for mark in self.marks).items())
 
 
-def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int, paused_at: int | None = None) -> Drawn | None:
+def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int, paused_at: int | None = None) -> Timeline | None:
     """None where nothing has happened. `paused_at` is since when it has been paused, if it is."""
     instants = [at for entry in entries for at in (entry.nominal_at, entry.at)] + [fire.nominal_at for fire in fires]
     if not instants:
@@ -61,7 +61,7 @@ def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int, pause
     marks = [_of_entry(entry, x(entry.nominal_at), x(entry.at), number) for number, entry in enumerate(entries)]
     marks += [_of_fire(fire, x(fire.nominal_at), x(now_ms)) for fire in fires]
     paused_x = None if paused_at is None else max(x(paused_at), LEFT)
-    return Drawn(marks, _ticks(first, first + int(length * 1.05), x), x(now_ms), paused_x)
+    return Timeline(marks, _ticks(first, first + int(length * 1.05), x), x(now_ms), paused_x)
 
 
 def _of_entry(entry: Entry, nominal: float, real: float, number: int) -> Mark:

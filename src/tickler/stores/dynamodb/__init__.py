@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
@@ -24,7 +24,7 @@ from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.schedule_store import DynamodbSchedules
 from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_file
+from tickler.stores.store import NO_OPTIONS, Capabilities, Form, MalformedItem, MigrationOptions, no_file
 
 __all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
 
@@ -100,7 +100,7 @@ class DynamodbStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return False
 
-    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
         table = self._table
         await table.client.open()
         try:
@@ -116,7 +116,7 @@ class DynamodbStore:
         finally:
             await self.close()
 
-    async def misfits(self) -> AsyncIterator[Misfit]:
+    async def misfits(self) -> AsyncIterator[MalformedItem]:
         await self._table.client.open()
         try:
             async for misfit in find_misfits(self._table.client, self._table.name, self._table.label):
@@ -124,10 +124,10 @@ class DynamodbStore:
         finally:
             await self.close()
 
-    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._table.label, "turn on point-in-time recovery of the table, or use `aws dynamodb create-backup`")
 
-    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._table.label, "use `aws dynamodb restore-table-to-point-in-time`")
 
     def definition(self, form: Form) -> str:

@@ -25,7 +25,7 @@ from tickler.index.advance import ROW_FORMAT
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
-from tickler.schedules.write import Change
+from tickler.schedules.write import ScheduleChange
 from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 DUE = "due"
@@ -210,7 +210,7 @@ def set_aside(item: Mapping[str, Attribute]) -> SetAside:
 # Schedules.
 
 
-class Written(NamedTuple):
+class WrittenItem(NamedTuple):
     """What a change makes of a head and its body. `removed` are attributes that the head loses."""
 
     head: Item
@@ -219,7 +219,9 @@ class Written(NamedTuple):
     body_goes: bool  # there is one, and it is not needed any more
 
 
-def written(change: Change, before: Mapping[str, Attribute] | None, body_before: bytes | None, home: str, shards: int) -> Written:
+def written(
+    change: ScheduleChange, before: Mapping[str, Attribute] | None, body_before: bytes | None, home: str, shards: int
+) -> WrittenItem:
     """The items of a changed schedule. `before` is its head as it was read, `body_before` all of its body."""
     id = change.schedule.id
     revision = new_revision()
@@ -263,7 +265,7 @@ def written(change: Change, before: Mapping[str, Attribute] | None, body_before:
         head["body"] = text(body.decode())
     check_head(head, CLAIM_BYTES + FIRE_BYTES if change.has_target else CLAIM_BYTES)
     removed = [] if before is None else [name for name in _OPTIONAL if name in before and name not in head and name not in keeps]
-    return Written(head, removed, body_item, bool(apart) and "body_revision" not in head)
+    return WrittenItem(head, removed, body_item, bool(apart) and "body_revision" not in head)
 
 
 # `ttl` and `claim` may be left of a row of the index alone, which a schedule takes over.

@@ -13,7 +13,7 @@ from tickler.model.cursor import walk_cursor, walk_place
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
+from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
 from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, ScheduleEntry, Tables
 
 T = TypeVar("T")
@@ -134,12 +134,12 @@ def _put_fires(tables: Tables, fires: Sequence[Fire]) -> None:
         tables.fires.setdefault(fire.id, fire)
 
 
-def _history(tables: Tables) -> Iterable[tuple[tuple[str, str, int, int], Remembered]]:
+def _history(tables: Tables) -> Iterable[tuple[tuple[str, str, int, int], HistoryItem]]:
     for number, entry, expires_at in tables.history:
-        yield (entry.owner, entry.key, entry.at, number), Remembered(entry, expires_at)
+        yield (entry.owner, entry.key, entry.at, number), HistoryItem(entry, expires_at)
 
 
-def _put_history(tables: Tables, history: Sequence[Remembered]) -> None:
+def _put_history(tables: Tables, history: Sequence[HistoryItem]) -> None:
     known = {each.entry for each in tables.history}
     for entry, expires_at in history:
         if entry not in known:

@@ -8,15 +8,15 @@ from typing import Literal
 from msgspec.structs import replace
 
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import Batch
+from tickler.fires.claim import ClaimBatch
 from tickler.fires.lease import lease
 from tickler.index.row_reports import say_set_aside
 from tickler.model.cursor import entry_number
 from tickler.model.fire import (
-    BY_HAND,
+    MANUALLY,
     MAX_CLAIM_BYTES,
     Claim,
-    Due,
+    DueItem,
     Entry,
     Extension,
     Fire,
@@ -60,7 +60,7 @@ class MemoryFires:
         while left > 0 and due:
             taken = budget.fitting(due[:left], self._size)
             rows = [(id, *id, *columns(tables.index[id])) for id in taken]
-            batch = Batch(rows, [self._body(id) for id in taken], now_ms, left)
+            batch = ClaimBatch(rows, [self._body(id) for id in taken], now_ms, left)
             due = due[len(taken) :] if batch.advance.problems else []
             say_set_aside(batch.advance.problems)
             self._index.apply(batch.advance)
@@ -137,7 +137,7 @@ class MemoryFires:
         return True
 
     async def change(
-        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         fire = self._tables.fires.get(fire_id)
         if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
@@ -171,14 +171,14 @@ class MemoryFires:
         fires = [fire.deliver_after for fire in self._tables.fires.values() if fire.deliver_after is not None]
         return min([*rows, *fires], default=None)
 
-    async def peek(self, due_by: int, limit: int) -> list[Due]:
+    async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         rows = [
-            Due(*id, entry.next_fire_at, None)
+            DueItem(*id, entry.next_fire_at, None)
             for id, entry in self._tables.index.items()
             if entry.next_fire_at <= due_by and self._has_target(id)
         ]
         fires = [
-            Due(fire.owner, fire.key, fire.deliver_after, fire.id)
+            DueItem(fire.owner, fire.key, fire.deliver_after, fire.id)
             for fire in self._tables.fires.values()
             if fire.deliver_after is not None and fire.deliver_after <= due_by
         ]

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads, unreadable
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads, unreadable
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
@@ -55,7 +55,7 @@ class MemoryIndex:
             self._report_outdated(now_ms)
         return [id for id in known if id in index]
 
-    def apply(self, result: Advance) -> None:
+    def apply(self, result: AdvancePlan) -> None:
         for moved, next_fire_at in zip(result.moved, result.moved_to, strict=True):
             self._tables.index[moved].next_fire_at = next_fire_at
         for row in result.finished:

@@ -10,7 +10,7 @@ from tickler.model.fire import cancelled
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.memory.tables import ScheduleEntry, Tables
 
 
@@ -59,10 +59,10 @@ class MemorySchedules:
             aside.reason if aside else None,
         )
 
-    def _apply(self, changes: Sequence[Change | Removal]) -> None:
+    def _apply(self, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
         tables = self._tables
         for change in changes:
-            if isinstance(change, Removal):
+            if isinstance(change, ScheduleRemoval):
                 self._remove(change)
                 continue
             id = change.schedule.id
@@ -74,7 +74,7 @@ class MemorySchedules:
             if change.move == "finish":
                 tables.put_aside(change.finished())
 
-    def _remove(self, removal: Removal) -> None:
+    def _remove(self, removal: ScheduleRemoval) -> None:
         tables = self._tables
         del tables.schedules[removal.id]
         tables.leave(removal.id)

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import asyncpg
 
 from tickler.database.migrations import check_version, script
-from tickler.database.postgres.pool import Database
-from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.postgres.pool import Pool
+from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
 from tickler.stores.postgres import schema
@@ -20,7 +20,16 @@ from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
-from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_file, no_misfits, no_such_form
+from tickler.stores.store import (
+    NO_OPTIONS,
+    Capabilities,
+    Form,
+    MalformedItem,
+    MigrationOptions,
+    no_file,
+    no_malformed_items,
+    no_such_form,
+)
 
 log = logging.getLogger("tickler")
 
@@ -28,7 +37,7 @@ log = logging.getLogger("tickler")
 class PostgresStore:
     capabilities = Capabilities(shared=True, joins_transactions=True, order="total", poll_ms=5000)
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
         self.schedules = PostgresSchedules(database)
         self.index = PostgresIndex(database)
@@ -59,7 +68,7 @@ class PostgresStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return await self._database.listen(wake)
 
-    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
         wanted.refuse(self._database.name)
         await self._database.open()
         try:
@@ -67,13 +76,13 @@ class PostgresStore:
         finally:
             await self._database.close()
 
-    def misfits(self) -> AsyncIterator[Misfit]:
-        return no_misfits()
+    def misfits(self) -> AsyncIterator[MalformedItem]:
+        return no_malformed_items()
 
-    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._database.name, f"use `pg_dump --schema={self._database.schema}`")
 
-    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._database.name, "use `pg_restore` or psql with what `pg_dump` wrote")
 
     def definition(self, form: Form) -> str:
@@ -87,10 +96,10 @@ def open_store(url: StoreUrl) -> PostgresStore:
     """`postgresql://user@host/database?schema=…`; the other parameters are the driver's, such as `sslmode`."""
     others = {name: value for name, value in url.parameters.items() if name != "schema"}
     dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
-    return PostgresStore(Database(url.text, url.parameters.get("schema", "public"), dsn=dsn))
+    return PostgresStore(Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn))
 
 
 def store_for_pool(pool: object, schema_name: str) -> PostgresStore:
     if not isinstance(pool, asyncpg.Pool):
         raise InvalidInput(f"pool: is a {type(pool).__name__}: pass an asyncpg pool, made with asyncpg.create_pool")
-    return PostgresStore(Database(f"pool, schema {schema_name}", schema_name, pool=pool))
+    return PostgresStore(Pool(f"pool, schema {schema_name}", schema_name, pool=pool))

@@ -7,12 +7,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import ManagedRow
 from tickler.model.cursor import walk_cursor, walk_place
 from tickler.model.fire import Entry, Fire, fire_columns, fire_of
 from tickler.model.record import Record
-from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
+from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
 from tickler.stores.postgres import rows
 from tickler.stores.postgres.fire_rows import FIRE
 from tickler.stores.postgres.rows import transposed
@@ -122,11 +122,11 @@ class _Kind(NamedTuple, Generic[T]):
     start: tuple[Any, ...]
     place: type[tuple[Any, ...]]
     read: Callable[[Sequence[Any]], T]
-    put: Callable[[Connection, Database, Sequence[T]], Awaitable[None]]
+    put: Callable[[Connection, Pool, Sequence[T]], Awaitable[None]]
 
 
 class PostgresPart(Generic[T]):
-    def __init__(self, database: Database, kind: _Kind[T]) -> None:
+    def __init__(self, database: Pool, kind: _Kind[T]) -> None:
         self._database = database
         self._kind = kind
 
@@ -146,7 +146,7 @@ class PostgresPart(Generic[T]):
             await self._database.write(lambda connection: self._kind.put(connection, self._database, things))
 
 
-def contents(database: Database) -> Contents:
+def contents(database: Pool) -> Contents:
     return Contents(
         records=PostgresPart(database, _OF_RECORDS),
         schedules=PostgresPart(database, _OF_SCHEDULES),
@@ -161,12 +161,12 @@ def _record(row: Sequence[Any]) -> Record:
     return Record(kind, name, msgspec.json.decode(value), version, expires_at)
 
 
-async def _put_records(connection: Connection, database: Database, records: Sequence[Record]) -> None:
+async def _put_records(connection: Connection, database: Pool, records: Sequence[Record]) -> None:
     written = [(each.kind, each.name, _encode(each.value).decode(), each.version, each.expires_at) for each in records]
     await connection.execute(database.sql(_PUT_RECORDS), *transposed(written))
 
 
-async def _put_schedules(connection: Connection, database: Database, schedules: Sequence[RawSchedule]) -> None:
+async def _put_schedules(connection: Connection, database: Pool, schedules: Sequence[RawSchedule]) -> None:
     in_order = sorted(schedules, key=_id)
     written = [
         (*raw.id, raw.when_text, raw.tz, raw.enabled, raw.version, raw.created_at, raw.updated_at, raw.body) for raw in in_order
@@ -175,7 +175,7 @@ async def _put_schedules(connection: Connection, database: Database, schedules: 
     await _put_places(connection, database, in_order)
 
 
-async def _put_rows(connection: Connection, database: Database, index_rows: Sequence[RawSchedule]) -> None:
+async def _put_rows(connection: Connection, database: Pool, index_rows: Sequence[RawSchedule]) -> None:
     in_order = sorted(index_rows, key=_id)
     await _put_places(connection, database, in_order)
     managed = await connection.fetchrow(database.sql(_MANAGED), *transposed([raw.id for raw in in_order]))
@@ -183,7 +183,7 @@ async def _put_rows(connection: Connection, database: Database, index_rows: Sequ
         raise ManagedRow(*managed)
 
 
-async def _put_places(connection: Connection, database: Database, schedules: Sequence[RawSchedule]) -> None:
+async def _put_places(connection: Connection, database: Pool, schedules: Sequence[RawSchedule]) -> None:
     await rows.leave(connection, database, [raw.id for raw in schedules])
     indexed = [(*_place(raw), raw.has_target) for raw in schedules if raw.standing == "indexed"]
     if indexed:
@@ -200,17 +200,17 @@ def _place(raw: RawSchedule) -> tuple[object, ...]:
     return (*raw.id, raw.when_text, raw.tz, next_fire_at, raw.ends_at, raw.offset_ms, raw.managed, raw.format)
 
 
-async def _put_fires(connection: Connection, database: Database, fires: Sequence[Fire]) -> None:
+async def _put_fires(connection: Connection, database: Pool, fires: Sequence[Fire]) -> None:
     written = [(*fire_columns(fire)[:-1], _without_nul(fire.reason)) for fire in fires]
     await connection.execute(database.sql(_PUT_FIRES), *transposed(written))
 
 
-def _remembered(row: Sequence[Any]) -> Remembered:
+def _remembered(row: Sequence[Any]) -> HistoryItem:
     *_, entry, expires_at = row
-    return Remembered(_decode_entry(entry), expires_at)
+    return HistoryItem(_decode_entry(entry), expires_at)
 
 
-async def _put_history(connection: Connection, database: Database, history: Sequence[Remembered]) -> None:
+async def _put_history(connection: Connection, database: Pool, history: Sequence[HistoryItem]) -> None:
     once: dict[Entry, int] = {}
     for entry, expires_at in history:
         once.setdefault(entry, expires_at)

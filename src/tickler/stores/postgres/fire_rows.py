@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import Entry, cancelled, fire_of
-from tickler.schedules.write import Removal
+from tickler.schedules.write import ScheduleRemoval
 from tickler.stores.postgres.rows import transposed
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
@@ -29,13 +29,13 @@ _CANCEL_ALL = f"""
 _encode = msgspec.json.Encoder().encode
 
 
-async def remember(connection: Connection, database: Database, entries: Sequence[Entry], expires_at: int) -> None:
+async def remember(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
         columns = transposed([(each.owner, each.key, each.at, each.happened, _encode(each).decode()) for each in entries])
         await connection.execute(database.sql(_REMEMBER), *columns, expires_at)
 
 
-async def cancel(connection: Connection, database: Database, removals: Sequence[Removal]) -> None:
+async def cancel(connection: Connection, database: Pool, removals: Sequence[ScheduleRemoval]) -> None:
     """Cancel what schedules owe that go."""
     found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
     if found:

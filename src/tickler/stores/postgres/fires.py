@@ -8,18 +8,18 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import Batch, Opened
-from tickler.fires.lease import Leased, lease
+from tickler.fires.claim import ClaimBatch, OpenedFire
+from tickler.fires.lease import LeasePlan, lease
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import entry_number
 from tickler.model.fire import (
-    BY_HAND,
     GIVEN_BACK,
+    MANUALLY,
     MAX_CLAIM_BYTES,
     Claim,
-    Due,
+    DueItem,
     Entry,
     Extension,
     Fire,
@@ -247,7 +247,7 @@ _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
 class PostgresFires:
-    def __init__(self, database: Database, index: PostgresIndex) -> None:
+    def __init__(self, database: Pool, index: PostgresIndex) -> None:
         self._database = database
         self._index = index
 
@@ -271,7 +271,7 @@ class PostgresFires:
             while left > 0:
                 order = (now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners), budget.left, budget.is_unused)
                 due = await connection.fetch(sql(SELECT_DUE), *order)
-                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
+                batch = ClaimBatch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 await self._index.apply(connection, batch.advance)
                 opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
                 claimed += await self._open(connection, opened)
@@ -360,7 +360,7 @@ class PostgresFires:
         return await self._database.write(work)
 
     async def change(
-        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         async def work(connection: Connection) -> Fire | None:
             fire = await self._get(connection, fire_id, "FOR UPDATE")
@@ -399,9 +399,9 @@ class PostgresFires:
         earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
         return earliest
 
-    async def peek(self, due_by: int, limit: int) -> list[Due]:
+    async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         sql = self._database.sql(_PEEK)
-        return [Due(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, due_by, limit))]
+        return [DueItem(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, due_by, limit))]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)
@@ -430,7 +430,7 @@ class PostgresFires:
         sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
         return [fire_of(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
-    async def _open(self, connection: Connection, opened: Opened) -> Sequence[Claim]:
+    async def _open(self, connection: Connection, opened: OpenedFire) -> Sequence[Claim]:
         """Open fires; the claims, but for those whose fire was open already."""
         if not opened.fires:
             return opened.claims
@@ -451,7 +451,7 @@ class PostgresFires:
         """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""
         return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
-    async def _apply(self, connection: Connection, result: Leased, now_ms: int) -> None:
+    async def _apply(self, connection: Connection, result: LeasePlan, now_ms: int) -> None:
         changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
         if changed:
             columns = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
@@ -91,7 +91,7 @@ WALK = """
 
 
 class PostgresIndex:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
         self._outdated = OutdatedReport()
 
@@ -196,13 +196,13 @@ class PostgresIndex:
             await self.report_outdated(connection, now_ms)
         return claimed
 
-    async def apply(self, connection: Connection, result: Advance) -> None:
+    async def apply(self, connection: Connection, result: AdvancePlan) -> None:
         if result.moved:
             await connection.execute(self._database.sql(ADVANCE), result.moved, result.moved_to)
         if result.finished or result.problems:
             await self._take_out(connection, result)
 
-    async def _take_out(self, connection: Connection, result: Advance) -> None:
+    async def _take_out(self, connection: Connection, result: AdvancePlan) -> None:
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)

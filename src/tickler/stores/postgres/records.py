@@ -8,8 +8,8 @@ from operator import itemgetter
 import asyncpg
 import msgspec
 
-from tickler.database.postgres.pool import Connection, Database
-from tickler.database.postgres.request_batcher import Gathering
+from tickler.database.postgres.pool import Connection, Pool
+from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
 from tickler.stores.postgres.rows import transposed
@@ -63,9 +63,9 @@ _Put = tuple[str, str, str, int | None, int]  # kind, name, value, expires_at, n
 
 
 class PostgresRecords:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
-        self._puts: Gathering[_Put, int] = Gathering(self._put_together, apart=itemgetter(0, 1))
+        self._puts: RequestBatcher[_Put, int] = RequestBatcher(self._put_together, apart=itemgetter(0, 1))
 
     async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
         sql = self._database.sql(_GET)
@@ -106,7 +106,7 @@ class PostgresRecords:
 
 async def write(
     connection: Connection,
-    database: Database,
+    database: Pool,
     kind: str,
     name: str,
     value: bytes,
@@ -124,7 +124,7 @@ async def write(
     return version
 
 
-async def known_zones(connection: Connection, database: Database, zones: set[str]) -> set[str]:
+async def known_zones(connection: Connection, database: Pool, zones: set[str]) -> set[str]:
     """Those of `zones` that some machine could read when it wrote a row with them."""
     sql = database.sql("SELECT name FROM {schema}.tickler_records WHERE kind = 'zone' AND name = ANY($1::text[])")
     return {name for (name,) in await connection.fetch(sql, list(zones))} if zones else set()

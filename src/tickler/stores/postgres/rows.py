@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import asyncpg
 
-from tickler.database.postgres.pool import Connection, Database, LostRace
+from tickler.database.postgres.pool import Connection, LostRace, Pool
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
@@ -53,7 +53,7 @@ _PUT_ASIDE = """
 Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
 
 
-async def enter(connection: Connection, database: Database, rows: Entering, *, new: bool = False) -> None:
+async def enter(connection: Connection, database: Pool, rows: Entering, *, new: bool = False) -> None:
     """Put rows into the index, wherever they were before, and remember their zones as readable.
 
     `new` ones are likely not to be there. `LostRace` when a schedule took an unmanaged row over in between.
@@ -72,7 +72,7 @@ async def enter(connection: Connection, database: Database, rows: Entering, *, n
         await take_back(connection, database, [Id(row.owner, row.key) for row, _ in rows])
 
 
-async def leave(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
+async def leave(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
     """Take rows out of the index and out of what was set aside.
 
     Before and after: a restore that is waited for puts a row into the index, a claim that is waited for takes one out.
@@ -83,13 +83,13 @@ async def leave(connection: Connection, database: Database, ids: Sequence[Id]) -
         await take_back(connection, database, ids)
 
 
-async def take_back(connection: Connection, database: Database, ids: Sequence[Id]) -> None:
+async def take_back(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
     """Forget that rows were set aside."""
     if ids:
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
 
 
-async def put_aside(connection: Connection, database: Database, rows: Sequence[tuple[object, ...]]) -> None:
+async def put_aside(connection: Connection, database: Pool, rows: Sequence[tuple[object, ...]]) -> None:
     """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
     if rows:
         await connection.execute(database.sql(_PUT_ASIDE), *transposed(rows), ROW_FORMAT)
@@ -97,7 +97,7 @@ async def put_aside(connection: Connection, database: Database, rows: Sequence[t
 
 async def copied(
     connection: Connection,
-    database: Database,
+    database: Pool,
     table: str,
     columns: Sequence[str],
     records: Iterable[tuple[object, ...]],

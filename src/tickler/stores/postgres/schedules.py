@@ -12,13 +12,13 @@ from operator import attrgetter, itemgetter
 
 import asyncpg
 
-from tickler.database.postgres.pool import BROKEN, Connection, Database, LostRace
-from tickler.database.postgres.request_batcher import Gathering
+from tickler.database.postgres.pool import BROKEN, Connection, LostRace, Pool
+from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.postgres import fire_rows, rows
 
 _COLUMNS = """
@@ -95,25 +95,27 @@ SOON_MS = 60_000  # before runners that sleep would have looked again by themsel
 _ID = attrgetter("schedule.owner", "schedule.key")
 
 
-async def read(connection: Connection, database: Database, ids: Sequence[Id]) -> Stored:
+async def read(connection: Connection, database: Pool, ids: Sequence[Id]) -> Stored:
     """Those of `ids` that exist."""
     found = await connection.fetch(database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
     return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
 
 
-class _Apart(Exception):
+class _SeparateWrite(Exception):
     """One of those who were to be changed together held up or spoiled it for the rest; nothing was changed: each by itself."""
 
 
 class PostgresSchedules:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Pool) -> None:
         self._database = database
-        self._gets = Gathering(self._get_together)
-        self._changes: Gathering[tuple[Id, Decide], Exception | None] = Gathering(self._change_together, apart=itemgetter(0))
+        self._gets = RequestBatcher(self._get_together)
+        self._changes: RequestBatcher[tuple[Id, Decide], Exception | None] = RequestBatcher(
+            self._change_together, apart=itemgetter(0)
+        )
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
         if len(ids) == 1 and using is None:
-            with suppress(_Apart):
+            with suppress(_SeparateWrite):
                 refused = await self._changes.ask((ids[0], decide))
                 if refused is not None:
                     raise refused
@@ -124,9 +126,9 @@ class PostgresSchedules:
         """What each `decide` raised, which concerns whoever asked for it alone."""
         refused: list[Exception | None] = []
 
-        def decide_all(stored: Stored) -> list[Change | Removal]:
+        def decide_all(stored: Stored) -> list[ScheduleChange | ScheduleRemoval]:
             refused.clear()
-            decided: list[Change | Removal] = []
+            decided: list[ScheduleChange | ScheduleRemoval] = []
             for id, decide in asked:
                 try:
                     decided += decide({id: stored[id]} if id in stored else {})
@@ -145,7 +147,7 @@ class PostgresSchedules:
                 raise
             except (LostRace, asyncpg.PostgresError) as error:
                 if len(asked) > 1:
-                    raise _Apart from error
+                    raise _SeparateWrite from error
                 raise
 
         await self._database.write(work)
@@ -217,10 +219,10 @@ class PostgresSchedules:
         await connection.execute(self._database.sql(_LOCK_INDEX), *rows.transposed(ids))
         return await read(connection, self._database, ids)
 
-    async def _apply(self, connection: Connection, changes: Sequence[Change | Removal]) -> None:
-        removals = [change for change in changes if isinstance(change, Removal)]
+    async def _apply(self, connection: Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
+        removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
         removed = [removal.id for removal in removals]
-        written = sorted((change for change in changes if type(change) is Change), key=_ID)
+        written = sorted((change for change in changes if type(change) is ScheduleChange), key=_ID)
         if removed:
             await connection.execute(self._database.sql(_DELETE), *rows.transposed(removed))
         await self._insert(connection, [change for change in written if change.version == 1])
@@ -241,7 +243,7 @@ class PostgresSchedules:
         if any(change.row is not None and change.row.next_fire_at < change.updated_at + SOON_MS for change in written):
             await self._database.notify(connection)
 
-    async def _insert(self, connection: Connection, new: Sequence[Change]) -> None:
+    async def _insert(self, connection: Connection, new: Sequence[ScheduleChange]) -> None:
         """`LostRace` when one of them exists after all: there was no row to lock when they were read."""
         database = self._database
         if not new or await rows.copied(

@@ -7,7 +7,7 @@ from importlib.resources import files
 import msgspec
 
 from tickler.database.migrations import Migration, pending, read_migrations
-from tickler.database.postgres.pool import Connection, Database
+from tickler.database.postgres.pool import Connection, Pool
 from tickler.when import tzdata_version
 
 MIGRATIONS = read_migrations(files(__package__) / "migrations")
@@ -20,7 +20,7 @@ _PUT_FACT = """
 """
 
 
-async def migrate(database: Database, migrations: list[Migration] = MIGRATIONS) -> list[str]:
+async def migrate(database: Pool, migrations: list[Migration] = MIGRATIONS) -> list[str]:
     """Run what has not run yet, in one transaction; processes that start together take turns."""
 
     async def work(connection: Connection) -> list[str]:
@@ -39,12 +39,12 @@ async def migrate(database: Database, migrations: list[Migration] = MIGRATIONS) 
     return await database.write(work)
 
 
-async def version(database: Database) -> int | None:
+async def version(database: Pool) -> int | None:
     """The schema's version; None when there are no tables."""
     return await database.read(lambda connection: _version(connection, database))
 
 
-async def _version(connection: Connection, database: Database) -> int | None:
+async def _version(connection: Connection, database: Pool) -> int | None:
     if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{database.schema}.tickler_records"):
         return None
     value = await connection.fetchval(
@@ -53,5 +53,5 @@ async def _version(connection: Connection, database: Database) -> int | None:
     return None if value is None else int(msgspec.json.decode(value)["version"])
 
 
-async def _put_fact(connection: Connection, database: Database, name: str, fact: dict[str, object]) -> None:
+async def _put_fact(connection: Connection, database: Pool, name: str, fact: dict[str, object]) -> None:
     await connection.execute(database.sql(_PUT_FACT), name, msgspec.json.encode(fact).decode())

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tickler.database.migrations import check_version, script
-from tickler.database.progress import Say, Tell, silent, untold
+from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
 from tickler.database.sqlite import space
 from tickler.database.sqlite.connection import Connection
 from tickler.database.storage import StorageProblem
@@ -20,7 +20,7 @@ from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
-from tickler.stores.store import NO_MOVES, Capabilities, Form, Misfit, Moves, no_misfits, no_such_form
+from tickler.stores.store import NO_OPTIONS, Capabilities, Form, MalformedItem, MigrationOptions, no_malformed_items, no_such_form
 
 BUSY_TIMEOUT_S = 5.0
 MAX_MB = 65_536
@@ -66,7 +66,7 @@ class SqliteStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return False
 
-    async def migrate(self, wanted: Moves = NO_MOVES, say: Say = silent) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
         wanted.refuse(self._connection.name)
         await self._connection.open()
         try:
@@ -74,17 +74,17 @@ class SqliteStore:
         finally:
             await self._connection.close()
 
-    def misfits(self) -> AsyncIterator[Misfit]:
-        return no_misfits()
+    def misfits(self) -> AsyncIterator[MalformedItem]:
+        return no_malformed_items()
 
     async def storage_problem(self) -> StorageProblem | None:
         connection = self._connection
         return await connection.read(lambda raw: space.wal_problem(raw, connection.path, connection.wal_bytes))
 
-    async def backup(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         return await backup.back_up(self._connection, file, tell)
 
-    async def restore(self, file: Path, tell: Tell = untold) -> dict[str, int]:
+    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
         return await backup.restore(self._connection, file, tell)
 
     def definition(self, form: Form) -> str:

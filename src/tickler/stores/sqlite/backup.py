@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tickler.database.migrations import pending
-from tickler.database.progress import Tell
+from tickler.database.progress import OnProgress
 from tickler.database.sqlite.connection import Connection, use_wal
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.stores.sqlite import schema
@@ -23,13 +23,13 @@ PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
 COUNTED = ("schedules", "index", "fires", "history", "records")
 
 
-async def back_up(connection: Connection, file: Path, tell: Tell) -> dict[str, int]:
+async def back_up(connection: Connection, file: Path, tell: OnProgress) -> dict[str, int]:
     path = _on_disk(connection)
     with _abandonable(tell) as told:
         return await connection.apart(lambda: _back_up(path, file, told))
 
 
-async def restore(connection: Connection, file: Path, tell: Tell) -> dict[str, int]:
+async def restore(connection: Connection, file: Path, tell: OnProgress) -> dict[str, int]:
     """In one transaction: who reads meanwhile sees what was there before, and who comes after what the file holds."""
     path = _on_disk(connection)
     with _abandonable(tell) as told:
@@ -43,7 +43,7 @@ def _on_disk(connection: Connection) -> Path:
 
 
 @contextmanager
-def _abandonable(tell: Tell) -> Iterator[Tell]:
+def _abandonable(tell: OnProgress) -> Iterator[OnProgress]:
     """Tells, as long as somebody waits for it; raises when nobody does any more."""
     abandoned = threading.Event()
 
@@ -58,7 +58,7 @@ def _abandonable(tell: Tell) -> Iterator[Tell]:
         abandoned.set()
 
 
-def _back_up(path: Path, file: Path, tell: Tell) -> dict[str, int]:
+def _back_up(path: Path, file: Path, tell: OnProgress) -> dict[str, int]:
     """Beside it first, under another name: under its own it is there when it is whole."""
     file = file.absolute()
     if not path.exists():
@@ -88,7 +88,7 @@ def _back_up(path: Path, file: Path, tell: Tell) -> dict[str, int]:
     return counts
 
 
-def _restore(file: Path, path: Path, tell: Tell) -> dict[str, int]:
+def _restore(file: Path, path: Path, tell: OnProgress) -> dict[str, int]:
     if not file.is_file():
         raise InvalidInput(f"{file}: there is no such file: name one that `tickler backup` wrote")
     if path.exists() and file.samefile(path):
@@ -121,7 +121,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
 
 
-def _copy(source: sqlite3.Connection, target: sqlite3.Connection, tell: Tell) -> None:
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, tell: OnProgress) -> None:
     source.backup(target, pages=PAGES_A_STEP, progress=lambda status, left, total: tell(total - left, total))
 
 

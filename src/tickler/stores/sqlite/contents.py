@@ -13,7 +13,7 @@ from tickler.errors import ManagedRow
 from tickler.model.cursor import walk_cursor, walk_place
 from tickler.model.fire import Entry, Fire, fire_columns, fire_of
 from tickler.model.record import Record
-from tickler.stores.contents import Contents, RawSchedule, Remembered, raw_schedule
+from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
 from tickler.stores.sqlite import rows
 from tickler.stores.sqlite.fire_rows import FIRE
 
@@ -172,12 +172,12 @@ def _put_fires(connection: sqlite3.Connection, fires: Sequence[Fire]) -> None:
     connection.executemany(_PUT_FIRE, [fire_columns(fire) for fire in fires])
 
 
-def _remembered(row: tuple[Any, ...]) -> Remembered:
+def _remembered(row: tuple[Any, ...]) -> HistoryItem:
     *_, entry, expires_at = row
-    return Remembered(_decode_entry(entry), expires_at)
+    return HistoryItem(_decode_entry(entry), expires_at)
 
 
-def _put_history(connection: sqlite3.Connection, history: Sequence[Remembered]) -> None:
+def _put_history(connection: sqlite3.Connection, history: Sequence[HistoryItem]) -> None:
     written = [
         (entry.owner, entry.key, entry.at, entry.happened, expires_at, _encode(entry).decode()) for entry, expires_at in history
     ]

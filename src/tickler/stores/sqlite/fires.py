@@ -12,16 +12,16 @@ import msgspec
 
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import Batch
-from tickler.fires.lease import Leased, lease
+from tickler.fires.claim import ClaimBatch
+from tickler.fires.lease import LeasePlan, lease
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import entry_number
 from tickler.model.fire import (
-    BY_HAND,
     GIVEN_BACK,
+    MANUALLY,
     MAX_CLAIM_BYTES,
     Claim,
-    Due,
+    DueItem,
     Entry,
     Extension,
     Fire,
@@ -159,7 +159,7 @@ class SqliteFires:
             while left > 0:
                 with closing(connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left))) as cursor:
                     due = budget.fitting(cursor, lambda row: len(row[-1]))
-                batch = Batch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
+                batch = ClaimBatch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
                 apply(connection, batch.advance)
                 busy = _busy(connection, batch.exclusive)
                 opened = batch.open(busy, worker, lease_ms)
@@ -236,7 +236,7 @@ class SqliteFires:
         return await self._connection.write(work)
 
     async def change(
-        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         def work(connection: sqlite3.Connection) -> Fire | None:
             fire = _get(connection, fire_id)
@@ -274,11 +274,11 @@ class SqliteFires:
         earliest: int | None = found[0]
         return earliest
 
-    async def peek(self, due_by: int, limit: int) -> list[Due]:
+    async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         found = await self._connection.read(
             lambda connection: connection.execute(_PEEK, (*(due_by, limit) * 2, limit)).fetchall()
         )
-        return [Due(*row) for row in found]
+        return [DueItem(*row) for row in found]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
@@ -351,7 +351,7 @@ def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, 
     return changed.rowcount == 1
 
 
-def _apply_leases(connection: sqlite3.Connection, result: Leased, now_ms: int) -> None:
+def _apply_leases(connection: sqlite3.Connection, result: LeasePlan, now_ms: int) -> None:
     changed = [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]
     connection.executemany(
         _LEASE,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, Advance, advance, lacking_zones, readable, reads
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
 from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
 from tickler.model.index_row import IndexRow, SetAside
@@ -163,14 +163,14 @@ class SqliteIndex:
             records.write(connection, KIND, self._outdated.name, value, expires_at)
 
 
-def apply(connection: sqlite3.Connection, result: Advance) -> None:
+def apply(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     # In the order of their new places, so that neighbours are written together.
     connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
     if result.finished or result.problems:
         _take_out(connection, result)
 
 
-def _take_out(connection: sqlite3.Connection, result: Advance) -> None:
+def _take_out(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     lacking = records.known_zones(connection, lacking_zones(result.problems))
     if lacking:
         raise WorkerUnfit(lacking)

@@ -12,7 +12,7 @@ from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.sqlite import fire_rows, rows
 
 _COLUMNS = """
@@ -108,10 +108,10 @@ def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequenc
     return {schedule.id: schedule for schedule in map(_stored, found)}, set(left)
 
 
-def _apply(connection: sqlite3.Connection, changes: Sequence[Change | Removal]) -> None:
-    removals = [change for change in changes if isinstance(change, Removal)]
+def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
+    removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
     removed = [removal.id for removal in removals]
-    written = [change for change in changes if isinstance(change, Change)]
+    written = [change for change in changes if isinstance(change, ScheduleChange)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
     connection.executemany(_INSERT, (change.columns() for change in written if change.version == 1))
     connection.executemany(_UPDATE, (_id_last(change.columns()) for change in written if change.version > 1))

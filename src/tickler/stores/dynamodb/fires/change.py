@@ -19,7 +19,7 @@ from tickler.stores.dynamodb.table import Table, settled
 Result = Literal["done", "lost", "together"]
 
 
-class Change(NamedTuple):
+class FireChange(NamedTuple):
     """What is to become of a leased fire. It is closed alone only if there is nobody to wake."""
 
     fire: Fire
@@ -28,7 +28,7 @@ class Change(NamedTuple):
     closes: bool = False
 
 
-async def change_leased(table: Table, changes: Sequence[Change]) -> dict[str, Result]:
+async def change_leased(table: Table, changes: Sequence[FireChange]) -> dict[str, Result]:
     """What came of each, by the fire's id. A fire lies on its head, as a rule, and otherwise in an item of its own."""
     token = text(layout.new_revision())
     results: dict[str, Result] = {}
@@ -62,7 +62,7 @@ async def _apart(table: Table, fires: Iterable[Fire]) -> set[str]:
     return {fire.id for fire in fires if counts[Id(fire.owner, fire.key)] > 1 and fire.id not in on_heads}
 
 
-def _on_head(table: Table, change: Change, token: Attribute) -> Statement:
+def _on_head(table: Table, change: FireChange, token: Attribute) -> Statement:
     condition = dict(same_lease(change.fire))
     removed = OF_FIRE if change.closes else change.removed
     if change.closes:
@@ -70,13 +70,13 @@ def _on_head(table: Table, change: Change, token: Attribute) -> Statement:
     return table.update(head_of(change.fire), {**change.values, LEASE: token}, condition, removed)
 
 
-def _on_item(table: Table, change: Change, token: Attribute) -> Statement:
+def _on_item(table: Table, change: FireChange, token: Attribute) -> Statement:
     if change.closes:
         return table.delete(fire_key(change.fire), {**same_lease(change.fire), FOLLOWED: None}, old=True)
     return table.update(fire_key(change.fire), {**change.values, LEASE: token}, same_lease(change.fire), change.removed)
 
 
-def _if_there(item: Item, change: Change) -> Result | None:
+def _if_there(item: Item, change: FireChange) -> Result | None:
     """What it means that a fire could not be changed which is on that head or item all the same; None when it is not."""
     there = fire_of(item)
     if there is None or there.id != change.fire.id:

@@ -14,36 +14,36 @@ from tickler.dynamo import Condition, Item, Outcome, Statement, execute_many, ge
 from tickler.dynamo.batches import in_turns
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import Batch, Opened, Owed
-from tickler.index.advance import Problem
+from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
+from tickler.index.advance import RowProblem
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import active_schedule, read_body
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import Order
-from tickler.stores.dynamodb.fires.multi_fire_claim import Due, Opening
-from tickler.stores.dynamodb.index.claim_writes import DueReader, Step, Steps, check_zones, report_outdated, seen, won
-from tickler.stores.dynamodb.index.due_query import Route, Search
+from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
+from tickler.stores.dynamodb.fires.multi_fire_claim import DueSchedule, MultiFireClaim
+from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, DueReader, check_zones, report_outdated, seen, won
+from tickler.stores.dynamodb.index.due_query import DueQuery, Route
 from tickler.stores.dynamodb.layout import DueRow, number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.reads import read
 from tickler.stores.dynamodb.table import Table
 
-log = logging.getLogger("tickler.fires.fires")
+log = logging.getLogger("tickler.fires")
 
-_NOTHING = Opened([], [], [])
+_NOTHING = OpenedFire([], [], [])
 
 
-class Won(NamedTuple):
+class WonClaim(NamedTuple):
     """A schedule that was claimed: its head, and its claims. `undo` gives it back, if no fire was opened.
 
     `only` is the fire that was opened, if it was the only one, and lies on the head.
     """
 
     row: DueRow
-    owed: Owed
+    owed: ClaimPlan
     head: Item
     claims: list[Claim]
     undo: Statement | None
@@ -51,23 +51,23 @@ class Won(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """What of a claim's limit it takes up, as `Batch` counts: what it fires, or that it does not."""
+        """What of a claim's limit it takes up, as `ClaimBatch` counts: what it fires, or that it does not."""
         return len(self.owed.occurrences.fires) or 1
 
 
-class Try(NamedTuple):
+class ClaimTry(NamedTuple):
     """A due schedule that is being claimed. `owed` is None where it does not read."""
 
-    due: Due
-    step: Step
-    owed: Owed | None
-    share: Opened
+    due: DueSchedule
+    step: ClaimWrite
+    owed: ClaimPlan | None
+    share: OpenedFire
 
 
-class Unread(NamedTuple):
+class UnreadableRow(NamedTuple):
     """A schedule of which it turned out, when all of it was read, that it does not read; set aside on a condition."""
 
-    problem: Problem
+    problem: RowProblem
     condition: Condition
     gone: Sequence[str] = ()
 
@@ -80,22 +80,22 @@ class FireClaimer:
         self._outdated = OutdatedReport()
         self.races_lost = 0
 
-    async def claim(self, order: Order, limit: int) -> list[Won]:
+    async def claim(self, order: ClaimRequest, limit: int) -> list[WonClaim]:
         """Those that were won, with their claims as they are to be delivered; no more of them once they come to `limit`, or
         when the next one would be too many bytes.
         """
         shards = await self._table.shards()
         reader = DueReader(self._table.label)
 
-        def read_due(item: Item) -> Due | None:
+        def read_due(item: Item) -> DueSchedule | None:
             row = reader.read(item) if "has_target" in item else None
             if row is None or not row.managed or row.owner in order.except_owners:
                 return None
-            return Due(row, int(item["version"]["N"]), layout.whole_body(item, None), layout.body_bytes(item))
+            return DueSchedule(row, int(item["version"]["N"]), layout.whole_body(item, None), layout.body_bytes(item))
 
-        search = Search(self._table.client, self._table.due, number(order.until_ms), read_due, identity=_identity)
+        search = DueQuery(self._table.client, self._table.due, number(order.until_ms), read_due, identity=_identity)
         search.over(self._route.order(shards), self._route.width(shards, limit))
-        taken: list[Won] = []
+        taken: list[WonClaim] = []
         is_full = False
         try:
             while (left := limit - _weight(taken)) > 0 and (found := await search.take(self._route.step(left))):
@@ -118,39 +118,39 @@ class FireClaimer:
         self._route.learn(full=is_full or _weight(taken) >= limit)
         return taken
 
-    async def give_back(self, taken: Sequence[Won]) -> None:
+    async def give_back(self, taken: Sequence[WonClaim]) -> None:
         """Those that opened no fire, and would be lost."""
         await execute_many(self._table.client, [each.undo for each in taken if each.undo is not None])
 
-    async def _try(self, due: Sequence[Due], order: Order, most: int, taken: list[Won]) -> list[Due]:
+    async def _try(self, due: Sequence[DueSchedule], order: ClaimRequest, most: int, taken: list[WonClaim]) -> list[DueSchedule]:
         """Claim these schedules, as far as nobody else does; add what was won. Those that were not tried: others are enough."""
-        batch = Batch([each.row for each in due], [each.columns() for each in due], order.now_ms, most)
+        batch = ClaimBatch([each.row for each in due], [each.columns() for each in due], order.now_ms, most)
         await check_zones(self._records, batch.advance)
         settings = await self._table.settings.get()
-        steps = Steps(self._table, batch.advance, settings.write_shards, order.now_ms)
+        steps = ClaimWrites(self._table, batch.advance, settings.write_shards, order.now_ms)
         shares = _shares(batch.open((), order.worker, order.lease_ms))
-        owed: dict[Id, Owed | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
+        owed: dict[Id, ClaimPlan | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
         owed |= {each.id: each for each in batch.owed}
         tried = [each for each in due if each.id in owed]
-        tries = [Try(each, steps.of(each.row), owed[each.id], shares.get(each.id, _NOTHING)) for each in tried]
+        tries = [ClaimTry(each, steps.of(each.row), owed[each.id], shares.get(each.id, _NOTHING)) for each in tried]
         simple = [each for each in tries if _is_simple(each.share)]
         outcomes = await execute_many(self._table.client, [self._statement(each, settings.write_shards) for each in simple])
-        results: list[Won | Unread | Try | Exception | None] = [
+        results: list[WonClaim | UnreadableRow | ClaimTry | Exception | None] = [
             self._result(each, outcome, steps) for each, outcome in zip(simple, outcomes, strict=True)
         ]
         aside = {each.due.id for each, outcome in zip(simple, outcomes, strict=True) if won(outcome, steps.token)}
         say_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
-        harder = [each for each in tries if not _is_simple(each.share)] + [each for each in results if isinstance(each, Try)]
+        harder = [each for each in tries if not _is_simple(each.share)] + [each for each in results if isinstance(each, ClaimTry)]
         results += await in_turns(harder, lambda each: self._open(each, order, steps))
-        unread = [each for each in results if isinstance(each, Unread)]
-        unread += await self._hand_out([each for each in results if isinstance(each, Won)], steps, taken)
+        unread = [each for each in results if isinstance(each, UnreadableRow)]
+        unread += await self._hand_out([each for each in results if isinstance(each, WonClaim)], steps, taken)
         await self._set_aside(unread, steps)
         for result in results:
             if isinstance(result, Exception):
                 raise result
         return [each for each in due if each.id not in owed]
 
-    def _statement(self, each: Try, shards: int) -> Statement:
+    def _statement(self, each: ClaimTry, shards: int) -> Statement:
         """Of an exclusive schedule it must be known that nothing is open; of another, that there is room on the head."""
         values, condition = dict(each.step.values), dict(seen(each.due.row))
         for fire in each.share.fires:
@@ -160,7 +160,7 @@ class FireClaimer:
             condition |= {"fire_nominal": None, "spilled": None}
         return self._table.update(each.due.row.handle[0], values, condition, each.step.removed, old=True)
 
-    def _result(self, each: Try, outcome: Outcome | Exception, steps: Steps) -> Won | Try | Exception | None:
+    def _result(self, each: ClaimTry, outcome: Outcome | Exception, steps: ClaimWrites) -> WonClaim | ClaimTry | Exception | None:
         """None when it is somebody else's, or does not read; the try itself when there was no room for a fire."""
         if isinstance(outcome, Exception):
             return outcome
@@ -170,7 +170,7 @@ class FireClaimer:
                 return None
             undo = None if each.share.fires else steps.undo(row, each.step)
             only = each.share.fires[0] if each.share.fires else None
-            return Won(row, each.owed, outcome.item, each.share.claims, undo, only)
+            return WonClaim(row, each.owed, outcome.item, each.share.claims, undo, only)
         if not outcome.lost:
             return StoreUnavailable(f"{self._table.label}: {row.owner}/{row.key} could not be claimed: {outcome.code}")
         if each.owed is not None and outcome.item is not None and _is_as_seen(outcome.item, row):
@@ -178,26 +178,26 @@ class FireClaimer:
         self.races_lost += 1
         return None
 
-    async def _open(self, each: Try, order: Order, steps: Steps) -> Won | Unread | None:
+    async def _open(self, each: ClaimTry, order: ClaimRequest, steps: ClaimWrites) -> WonClaim | UnreadableRow | None:
         assert each.owed is not None
         row = each.due.row
-        opening = Opening(self._table, order, steps, each.due, each.owed, each.share)
+        opening = MultiFireClaim(self._table, order, steps, each.due, each.owed, each.share)
         try:
             head = await opening.run()
         except InvalidSchedule as error:
-            return Unread(Problem(row, str(error), None), seen(row))
+            return UnreadableRow(RowProblem(row, str(error), None), seen(row))
         if head is None:
             self.races_lost += 1
             return None
         undo = None if opening.opened else steps.undo(row, each.step)
-        return Won(row, each.owed, head, opening.claims, undo)
+        return WonClaim(row, each.owed, head, opening.claims, undo)
 
-    async def _hand_out(self, wins: Sequence[Won], steps: Steps, taken: list[Won]) -> list[Unread]:
+    async def _hand_out(self, wins: Sequence[WonClaim], steps: ClaimWrites, taken: list[WonClaim]) -> list[UnreadableRow]:
         """Give claims their schedules as they are stored; until now they had only what the index has of it.
 
         Those that do not read come back: the only fire of such a one goes with it; several come again when their leases end.
         """
-        unread: list[Unread] = []
+        unread: list[UnreadableRow] = []
         try:
             schedules = await self._schedules(wins)
         except TicklerError:
@@ -208,12 +208,12 @@ class FireClaimer:
             if isinstance(schedule, InvalidSchedule):
                 lease = {} if each.only is None else fire_layout.same_lease(each.only)
                 gone = () if each.only is None else fire_layout.OF_FIRE
-                unread.append(Unread(Problem(each.row, str(schedule), None), {**steps.own(each.row), **lease}, gone))
+                unread.append(UnreadableRow(RowProblem(each.row, str(schedule), None), {**steps.own(each.row), **lease}, gone))
             elif schedule is not None:  # otherwise it was deleted just now, and its fires are cancelled
                 taken.append(each._replace(claims=[claim._replace(schedule=schedule) for claim in each.claims]))
         return unread
 
-    async def _set_aside(self, unread: Sequence[Unread], steps: Steps) -> None:
+    async def _set_aside(self, unread: Sequence[UnreadableRow], steps: ClaimWrites) -> None:
         """As far as nobody has changed them meanwhile."""
         statements = [steps.aside(each.problem, each.condition, each.gone) for each in unread]
         outcomes = await execute_many(self._table.client, statements)
@@ -223,7 +223,7 @@ class FireClaimer:
             if isinstance(outcome, Exception):
                 log.warning("a schedule that does not read could not be set aside, and is claimed again: %s", outcome)
 
-    async def _schedules(self, wins: Sequence[Won]) -> dict[Id, StoredSchedule | InvalidSchedule]:
+    async def _schedules(self, wins: Sequence[WonClaim]) -> dict[Id, StoredSchedule | InvalidSchedule]:
         apart = {
             each.owed.id: layout.body_key(each.owed.id, each.head["body_revision"])
             for each in wins
@@ -247,13 +247,13 @@ class FireClaimer:
         return found
 
 
-def _identity(due: Due) -> tuple[str, str]:
+def _identity(due: DueSchedule) -> tuple[str, str]:
     return due.row.owner, due.row.key
 
 
-def _shares(opened: Opened) -> dict[Id, Opened]:
+def _shares(opened: OpenedFire) -> dict[Id, OpenedFire]:
     """What a claim opens, by schedule."""
-    shares: defaultdict[Id, Opened] = defaultdict(lambda: Opened([], [], []))
+    shares: defaultdict[Id, OpenedFire] = defaultdict(lambda: OpenedFire([], [], []))
     for claim in opened.claims:
         shares[claim.schedule.id].claims.append(claim)
     for fire in opened.fires:
@@ -263,7 +263,7 @@ def _shares(opened: Opened) -> dict[Id, Opened]:
     return shares
 
 
-def _is_simple(share: Opened) -> bool:
+def _is_simple(share: OpenedFire) -> bool:
     """Whether it takes one write: at most one fire, and nothing to remember."""
     return not share.entries and len(share.fires) <= 1
 
@@ -272,7 +272,7 @@ def _is_as_seen(head: Item, row: DueRow) -> bool:
     return all(head.get(name) == value for name, value in seen(row).items())
 
 
-def _schedule(each: Won, body: bytes) -> StoredSchedule | InvalidSchedule:
+def _schedule(each: WonClaim, body: bytes) -> StoredSchedule | InvalidSchedule:
     version, created_at, updated_at = (int(each.head[name]["N"]) for name in ("version", "created_at", "updated_at"))
     try:
         return active_schedule(each.owed.row, read_body((version, created_at, updated_at, body)))
@@ -280,12 +280,12 @@ def _schedule(each: Won, body: bytes) -> StoredSchedule | InvalidSchedule:
         return error
 
 
-def _within(due: Sequence[Due], max_bytes: int, taken: Sequence[Won]) -> list[Due]:
+def _within(due: Sequence[DueSchedule], max_bytes: int, taken: Sequence[WonClaim]) -> list[DueSchedule]:
     """The first of them whose bodies fit, beside those of what was taken."""
     budget = ByteBudget(max_bytes)
     budget.fitting(taken, lambda each: layout.body_bytes(each.head))
     return budget.fitting(due, lambda each: each.size)
 
 
-def _weight(taken: Sequence[Won]) -> int:
+def _weight(taken: Sequence[WonClaim]) -> int:
     return sum(each.weight for each in taken)

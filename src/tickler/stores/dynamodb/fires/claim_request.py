@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tickler.model.fire import MAX_CLAIM_BYTES
 
 
-class Order(NamedTuple):
+class ClaimRequest(NamedTuple):
     """Who wants fires, when, for how long, and until when the history keeps what is to say of it; whose are passed over.
 
     What comes due until `until_ms` is wanted: that is later than now where a claim is made ahead of time. Of schedules, as they

@@ -13,10 +13,10 @@ from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.model.fire import (
-    BY_HAND,
+    MANUALLY,
     MAX_CLAIM_BYTES,
     Claim,
-    Due,
+    DueItem,
     Entry,
     Extension,
     Fire,
@@ -29,7 +29,7 @@ from tickler.model.fire import (
 )
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.fires.claim import FireClaimer
-from tickler.stores.dynamodb.fires.claim_request import Order
+from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.history import inserts, read_history
 from tickler.stores.dynamodb.fires.layout import fire_key, unchanged
 from tickler.stores.dynamodb.fires.lease import Leaser
@@ -60,7 +60,7 @@ class DynamodbFires:
         ahead_ms: int = 0,
         max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners), max_bytes)
+        order = ClaimRequest(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners), max_bytes)
         work = asyncio.ensure_future(self.claimer.claim(order, limit))
         try:
             taken = await asyncio.shield(work)
@@ -85,7 +85,7 @@ class DynamodbFires:
         max_bytes: int = MAX_CLAIM_BYTES,
         head_start_ms: int = 0,
     ) -> list[Claim]:
-        order = Order(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
+        order = ClaimRequest(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
         work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
         try:
             return sorted(await asyncio.shield(work), key=_order)
@@ -116,7 +116,7 @@ class DynamodbFires:
         raise self._table.contended(Id(fire.owner, fire.key))
 
     async def change(
-        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = BY_HAND
+        self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         for attempt in range(1, TRIES + 1):
             fire = await self.get(fire_id)
@@ -139,7 +139,7 @@ class DynamodbFires:
     async def next_at(self) -> int | None:
         return await next_at(self._table)
 
-    async def peek(self, due_by: int, limit: int) -> list[Due]:
+    async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         return await peek(self._table, due_by, limit)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
@@ -168,7 +168,7 @@ class DynamodbFires:
             owing.wake(now_ms)
         return not await owing.write()
 
-    async def _release(self, claims: Sequence[Claim], order: Order) -> None:
+    async def _release(self, claims: Sequence[Claim], order: ClaimRequest) -> None:
         """Those that were claimed ahead of their time come at their time."""
         released = [
             Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(order.now_ms, claim.due_at))

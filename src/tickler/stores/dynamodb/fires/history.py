@@ -17,7 +17,7 @@ import msgspec
 from tickler.dynamo import Item, execute_many
 from tickler.model.fire import Entry
 from tickler.model.schedule import Id
-from tickler.stores.contents import Remembered
+from tickler.stores.contents import HistoryItem
 from tickler.stores.dynamodb.layout import number, text
 from tickler.stores.dynamodb.table import Table, settled
 from tickler.stores.dynamodb.transactions import Insert
@@ -71,10 +71,10 @@ async def read_history(table: Table, id: Id, before: tuple[int, str] | None, lim
     return [_read(item, id) for item in found[:limit]]
 
 
-def read_remembered(item: Item) -> Remembered:
+def read_remembered(item: Item) -> HistoryItem:
     """An entry, wherever it lies; until when it is kept is known to the second."""
     owner, _, key = item["pk"]["S"].removeprefix(PAST).partition(_SEPARATOR)
-    return Remembered(_read(item, Id(owner, key))[1], int(item["ttl"]["N"]) * 1000)
+    return HistoryItem(_read(item, Id(owner, key))[1], int(item["ttl"]["N"]) * 1000)
 
 
 def _read(item: Item, id: Id) -> tuple[str, Entry]:

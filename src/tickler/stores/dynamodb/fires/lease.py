@@ -17,17 +17,17 @@ from tickler.model.fire import Claim, Entry, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import Order
+from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import fire_of, is_fire, schedule_of, unchanged
 from tickler.stores.dynamodb.fires.transaction import read_owing
-from tickler.stores.dynamodb.index.due_query import Route, Search
+from tickler.stores.dynamodb.index.due_query import DueQuery, Route
 from tickler.stores.dynamodb.layout import number, place, text
 from tickler.stores.dynamodb.schedules.reads import read
 from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
 from tickler.stores.dynamodb.transactions import Delete, Update, Write, write_all
 
-log = logging.getLogger("tickler.fires.fires")
+log = logging.getLogger("tickler.fires")
 
 
 class Found(NamedTuple):
@@ -44,7 +44,7 @@ class Leaser:
         self._route = Route()
         self.races_lost = 0
 
-    async def lease(self, order: Order, limit: int, *, expired: bool) -> list[Claim]:
+    async def lease(self, order: ClaimRequest, limit: int, *, expired: bool) -> list[Claim]:
         shards = await self._table.shards()
 
         def read_key(item: Item) -> Item | None:
@@ -57,7 +57,7 @@ class Leaser:
                 return None
             return None if owner in order.except_owners else {"pk": item["pk"], "sk": item["sk"]}
 
-        search = Search(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
+        search = DueQuery(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
         budget, is_full = ByteBudget(order.max_bytes), False
@@ -77,7 +77,9 @@ class Leaser:
         self._route.learn(full=is_full or len(leased) == limit)
         return leased
 
-    async def _read(self, keys: Sequence[Item], order: Order, expired: bool, budget: ByteBudget) -> tuple[list[Found], bool]:
+    async def _read(
+        self, keys: Sequence[Item], order: ClaimRequest, expired: bool, budget: ByteBudget
+    ) -> tuple[list[Found], bool]:
         """As they are: the index may be behind, and shows only a part. And whether the budget ended before the keys did."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
         known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
@@ -95,7 +97,7 @@ class Leaser:
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False
 
-    async def _try(self, found: Sequence[Found], order: Order, leased: list[Claim]) -> None:
+    async def _try(self, found: Sequence[Found], order: ClaimRequest, leased: list[Claim]) -> None:
         """Lease these fires, as far as nobody else does; add what was won."""
         decided = lease(((each.fire, each.schedule) for each in found), order.now_ms, order.worker, order.lease_ms)
         by_id = {each.fire.id: each for each in found}
@@ -117,7 +119,7 @@ class Leaser:
         settled(outcomes)
         all_of(buried)
 
-    async def _bury(self, before: Fire, dead: Fire, entries: Sequence[Entry], order: Order) -> None:
+    async def _bury(self, before: Fire, dead: Fire, entries: Sequence[Entry], order: ClaimRequest) -> None:
         """Make it dead, unless somebody has it again, and let the next one have its turn."""
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, Id(before.owner, before.key))
@@ -133,7 +135,7 @@ class Leaser:
         raise self._table.contended(Id(before.owner, before.key))
 
 
-def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: Order, token: Attribute) -> list[Write]:
+def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: ClaimRequest, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
     assert fire.holder is not None
     values: Item = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import gathered, in_turns
-from tickler.model.fire import Due, Fire, FireState, Health
+from tickler.model.fire import DueItem, Fire, FireState, Health
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
@@ -124,14 +124,14 @@ async def next_at(table: Table) -> int | None:
     return min((at for at in found if at is not None), default=None)
 
 
-async def peek(table: Table, due_by: int, limit: int) -> list[Due]:
+async def peek(table: Table, due_by: int, limit: int) -> list[DueItem]:
     """The earliest of what is due and has a target, and of what is open; reads some of each shard."""
 
-    async def some(index: SparseIndex, shard: str, due: Callable[[Item], Due | None]) -> list[Due]:
+    async def some(index: SparseIndex, shard: str, due: Callable[[Item], DueItem | None]) -> list[DueItem]:
         request = _partition(index, shard)
         request["KeyConditionExpression"] += f" AND {index.sort_key} <= :until"
         request["ExpressionAttributeValues"][":until"] = number(due_by)
-        found: list[Due] = []
+        found: list[DueItem] = []
         async for page in table.pages({**request, "Limit": limit}):
             found += filter(None, map(due, page["Items"]))
             if len(found) >= limit:
@@ -144,12 +144,12 @@ async def peek(table: Table, due_by: int, limit: int) -> list[Due]:
     return sorted((due for part in parts for due in part), key=lambda due: due.at)[:limit]
 
 
-def _due_row(item: Item) -> Due | None:
-    return Due(*layout.id_of(item), int(item["next_fire_at"]["N"]), None) if "has_target" in item else None
+def _due_row(item: Item) -> DueItem | None:
+    return DueItem(*layout.id_of(item), int(item["next_fire_at"]["N"]), None) if "has_target" in item else None
 
 
-def _due_fire(item: Item) -> Due | None:
-    return Due(*schedule_of(item), int(item["deliver_after"]["N"]), which(item))
+def _due_fire(item: Item) -> DueItem | None:
+    return DueItem(*schedule_of(item), int(item["deliver_after"]["N"]), which(item))
 
 
 async def _of_schedule(table: Table, id: Id, state: FireState, after: Place | None, limit: int) -> list[Fire]:

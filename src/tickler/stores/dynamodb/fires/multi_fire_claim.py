@@ -9,24 +9,24 @@ from typing import NamedTuple
 from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
-from tickler.fires.claim import Batch, Opened, Owed
+from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import read_body
-from tickler.stores.dynamodb.fires.claim_request import Order
+from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.layout import fire_key
-from tickler.stores.dynamodb.fires.transaction import Owing, read_owing, woken
-from tickler.stores.dynamodb.index.claim_writes import Step, Steps, seen
+from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing, woken
+from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, seen
 from tickler.stores.dynamodb.layout import DueRow, place, whole_body
 from tickler.stores.dynamodb.table import TRIES, Table
 from tickler.stores.dynamodb.transactions import Insert
 
 FIRES_TOGETHER = 90  # beside the head and the few entries there may be
 
-log = logging.getLogger("tickler.fires.fires")
+log = logging.getLogger("tickler.fires")
 
 
-class Due(NamedTuple):
+class DueSchedule(NamedTuple):
     """A due row, and as much of its schedule as the index has."""
 
     row: DueRow
@@ -39,18 +39,20 @@ class Due(NamedTuple):
         return Id(self.row.owner, self.row.key)
 
     def columns(self) -> tuple[int, int, int, bytes]:
-        """As `Batch` takes them; when it was written, the index does not know."""
+        """As `ClaimBatch` takes them; when it was written, the index does not know."""
         return self.version, 0, 0, self.body
 
 
-class Opening:
+class MultiFireClaim:
     """Opens the fires of one due schedule, in as many transactions as it takes.
 
     Each of them but the last leaves the schedule due at the first instant that is not opened yet: whoever comes after a crash
     goes on from there. `claims` are those that were opened, `opened` whether there were fires among them.
     """
 
-    def __init__(self, table: Table, order: Order, steps: Steps, due: Due, owed: Owed, share: Opened) -> None:
+    def __init__(
+        self, table: Table, order: ClaimRequest, steps: ClaimWrites, due: DueSchedule, owed: ClaimPlan, share: OpenedFire
+    ) -> None:
         self.claims: list[Claim] = []
         self.opened = False
         self._table = table
@@ -89,10 +91,10 @@ class Opening:
             await pause(attempt)
         raise self._table.contended(self._due.id)
 
-    async def _written(self, owing: Owing) -> bool:
+    async def _written(self, owing: FireTransaction) -> bool:
         """Whether a portion was written. What it is depends on what is open, as long as nothing of it is."""
         if self._left is None and self._owed.schedule.policy.overlap != "allow":
-            batch = Batch([self._due.row], [self._due.columns()], self._order.now_ms)
+            batch = ClaimBatch([self._due.row], [self._due.columns()], self._order.now_ms)
             self._share = batch.open([self._due.id] if owing.busy else (), self._order.worker, self._order.lease_ms)
         wanted = self._not_there(self._share.fires if self._left is None else self._left, owing)
         portion, rest = wanted[:FIRES_TOGETHER], wanted[FIRES_TOGETHER:]
@@ -114,12 +116,12 @@ class Opening:
         self._seen = {**self._seen, "next_fire_at": step.values.get("next_fire_at")}
         return True
 
-    def _step(self, rest: Sequence[Fire]) -> Step:
+    def _step(self, rest: Sequence[Fire]) -> ClaimWrite:
         if not rest:
             return self._steps.of(self._due.row)
         return self._steps.to(self._due.row, rest[0].nominal_at + self._due.row.offset_ms)
 
-    def _not_there(self, fires: Sequence[Fire], owing: Owing) -> list[Fire]:
+    def _not_there(self, fires: Sequence[Fire], owing: FireTransaction) -> list[Fire]:
         """Without those that exist: an instant that is claimed again has the same fire."""
         on_head = None if owing.on_head is None else owing.on_head.id
         return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._there]

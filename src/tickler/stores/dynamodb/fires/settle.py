@@ -14,7 +14,7 @@ from tickler.model.fire import Extension, Fire, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.change import Change, change_leased
+from tickler.stores.dynamodb.fires.change import FireChange, change_leased
 from tickler.stores.dynamodb.fires.history import remember
 from tickler.stores.dynamodb.fires.layout import same_lease
 from tickler.stores.dynamodb.fires.transaction import own_fires, read_owing
@@ -51,7 +51,7 @@ class Settler:
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         latest = _latest(fires)
-        changes = [Change(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
+        changes = [FireChange(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
         lost = [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
         return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # it was changed meanwhile
@@ -109,24 +109,24 @@ def _age(fire: Fire) -> tuple[int, int]:
     return fire.lease_token or 0, fire.attempt
 
 
-def _change(settlement: Settlement, now_ms: int) -> Change | None:
+def _change(settlement: Settlement, now_ms: int) -> FireChange | None:
     """What is written of it, if that is one write: None for one without a fire, and for one that dies."""
     fire, then = settlement.fire, settlement.then
     if fire is None or then == "dead":
         return None
     if then == "done":
-        return Change(fire, {}, closes=True)
+        return FireChange(fire, {}, closes=True)
     deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
     values: Item = {"deliver_after": number(deliver_after)}
     if then == "release":
         values["fire_attempt"] = number(fire.attempt - 1)
         if settlement.reason:
             values["fire_reason"] = text(fire_layout.shortened(settlement.reason))
-        return Change(fire, values, ["fire_worker"])
+        return FireChange(fire, values, ["fire_worker"])
     reason = None if settlement.entry is None else settlement.entry.detail
     if reason:
-        return Change(fire, {**values, "fire_reason": text(fire_layout.shortened(reason))}, ["fire_worker"])
-    return Change(fire, values, ["fire_worker", "fire_reason"])
+        return FireChange(fire, {**values, "fire_reason": text(fire_layout.shortened(reason))}, ["fire_worker"])
+    return FireChange(fire, values, ["fire_worker", "fire_reason"])
 
 
 def _is_finished(head: Item) -> bool:

@@ -21,7 +21,7 @@ from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, 
 ENOUGH = 2  # of each kind: whether one is left when one goes
 
 
-async def read_owing(table: Table, id: Id) -> Owing | None:
+async def read_owing(table: Table, id: Id) -> FireTransaction | None:
     """Consistently; None when there is no such schedule."""
     heads = await get_many(table.client, table.name, [layout.head_key(id)]) if layout.can_exist(id) else []
     if not heads or "version" not in heads[0]:
@@ -29,9 +29,9 @@ async def read_owing(table: Table, id: Id) -> Owing | None:
     head = heads[0]
     settings = await table.settings.get()
     if "spilled" not in head:
-        return Owing(table, head, [], [], settings.write_shards)
+        return FireTransaction(table, head, [], [], settings.write_shards)
     opened, waiting = all_of(await gathered(own_fires(table, id, state, limit=ENOUGH) for state in ("open", "waiting")))
-    return Owing(table, head, opened, waiting, settings.write_shards)
+    return FireTransaction(table, head, opened, waiting, settings.write_shards)
 
 
 async def own_fires(
@@ -62,7 +62,7 @@ def woken(fire: Fire, now_ms: int) -> Fire:
     return replace(fire, state="open", deliver_after=max(now_ms, fire.nominal_at))
 
 
-class Owing:
+class FireTransaction:
     """As it was read. Changes are planned one after the other, and written together, if nothing has changed since."""
 
     def __init__(self, table: Table, head: Item, opened: Sequence[Fire], waiting: Sequence[Fire], shards: int) -> None:

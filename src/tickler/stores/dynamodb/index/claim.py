@@ -11,19 +11,19 @@ from typing import NamedTuple
 from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.dynamo.codec import Attribute
 from tickler.errors import StoreUnavailable, TicklerError
-from tickler.index.advance import Advance, Problem, advance
+from tickler.index.advance import AdvancePlan, RowProblem, advance
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.index_row import IndexRow
-from tickler.stores.dynamodb.index.claim_writes import DueReader, Steps, check_zones, report_outdated, seen, won
-from tickler.stores.dynamodb.index.due_query import Route, Search
+from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen, won
+from tickler.stores.dynamodb.index.due_query import DueQuery, Route
 from tickler.stores.dynamodb.layout import DueRow, number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import Table
 
-log = logging.getLogger("tickler.index.index")
+log = logging.getLogger("tickler.index")
 
 
-class Claimed(NamedTuple):
+class ClaimResult(NamedTuple):
     row: IndexRow
     undo: Statement
 
@@ -48,14 +48,14 @@ class Claimer:
         rows.sort(key=lambda row: row.next_fire_at)
         return rows
 
-    async def _claim(self, now_ms: int, limit: int) -> list[Claimed]:
+    async def _claim(self, now_ms: int, limit: int) -> list[ClaimResult]:
         shards = await self._table.shards()
         reader = DueReader(self._table.label)
-        search = Search(
+        search = DueQuery(
             self._table.client, self._table.due, number(now_ms), reader.read, identity=lambda row: (row.owner, row.key)
         )
         search.over(self._route.order(shards), self._route.width(shards, limit))
-        claimed: list[Claimed] = []
+        claimed: list[ClaimResult] = []
         try:
             while len(claimed) < limit and (due := await search.take(self._route.step(limit - len(claimed)))):
                 before = len(claimed)
@@ -71,12 +71,12 @@ class Claimer:
         self._route.learn(full=len(claimed) == limit)
         return claimed
 
-    async def _try(self, due: Sequence[DueRow], now_ms: int, claimed: list[Claimed]) -> None:
+    async def _try(self, due: Sequence[DueRow], now_ms: int, claimed: list[ClaimResult]) -> None:
         """Claim these rows, as far as nobody else does; add what was won."""
         result = advance(due, now_ms)
         await check_zones(self._records, result)
         settings = await self._table.settings.get()
-        steps = Steps(self._table, result, settings.write_shards, now_ms)
+        steps = ClaimWrites(self._table, result, settings.write_shards, now_ms)
         statements, undos = [], []
         for row in due:
             step = steps.of(row)
@@ -91,8 +91,8 @@ class Claimer:
         undos: Sequence[Statement],
         outcomes: Sequence[Outcome | Exception],
         token: Attribute,
-        result: Advance,
-        claimed: list[Claimed],
+        result: AdvancePlan,
+        claimed: list[ClaimResult],
     ) -> None:
         rows = {(row.owner, row.key): row for row in result.claimed}
         failure: Exception | None = None
@@ -101,7 +101,7 @@ class Claimer:
                 failure = outcome
             elif won(outcome, token):
                 if (row.owner, row.key) in rows:
-                    claimed.append(Claimed(rows[row.owner, row.key], undo))
+                    claimed.append(ClaimResult(rows[row.owner, row.key], undo))
             elif outcome.lost:
                 self.races_lost += 1
             else:
@@ -110,13 +110,13 @@ class Claimer:
         if failure is not None:
             raise failure
 
-    async def _give_back(self, claimed: Sequence[Claimed]) -> None:
+    async def _give_back(self, claimed: Sequence[ClaimResult]) -> None:
         await execute_many(self._table.client, [each.undo for each in claimed])
 
 
 def _with(
-    problems: Sequence[Problem], due: Sequence[DueRow], outcomes: Sequence[Outcome | Exception]
-) -> list[tuple[Problem, Outcome | Exception]]:
+    problems: Sequence[RowProblem], due: Sequence[DueRow], outcomes: Sequence[Outcome | Exception]
+) -> list[tuple[RowProblem, Outcome | Exception]]:
     by_row: Mapping[tuple[str, str], Outcome | Exception] = {
         (row.owner, row.key): outcome for row, outcome in zip(due, outcomes, strict=True)
     }

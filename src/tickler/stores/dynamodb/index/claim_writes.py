@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tickler.dynamo import Condition, Item, Outcome, Statement
 from tickler.dynamo.codec import Attribute
 from tickler.errors import WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, Advance, Problem, lacking_zones
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, RowProblem, lacking_zones
 from tickler.index.row_reports import KIND, OutdatedReport
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -21,7 +21,7 @@ LEFTOVER_MS = 24 * 3_600_000  # a row that is finished is kept so long, out of t
 
 _IN_INDEX = ("next_fire_at", "due_shard")
 
-log = logging.getLogger("tickler.index.index")
+log = logging.getLogger("tickler.index")
 
 
 class DueReader:
@@ -42,17 +42,17 @@ class DueReader:
         return None
 
 
-class Step(NamedTuple):
+class ClaimWrite(NamedTuple):
     """What a claim writes on a row, and what it takes away."""
 
     values: Item
     removed: list[str]
 
 
-class Steps:
+class ClaimWrites:
     """The step of each row of a claim, as `advance` says, and the way back."""
 
-    def __init__(self, table: Table, result: Advance, shards: int, now_ms: int) -> None:
+    def __init__(self, table: Table, result: AdvancePlan, shards: int, now_ms: int) -> None:
         self.token = text(layout.new_revision())  # tells the writes of this claim from all others
         self._table = table
         self._shards = shards
@@ -60,17 +60,17 @@ class Steps:
         self._moved_to = {handle[0]["sk"]["S"]: at for handle, at in zip(result.moved, result.moved_to, strict=True)}
         self._problems = {problem.row.handle[0]["sk"]["S"]: problem for problem in result.problems}
 
-    def of(self, row: DueRow) -> Step:
+    def of(self, row: DueRow) -> ClaimWrite:
         sort = row.handle[0]["sk"]["S"]
         if sort in self._moved_to:
             return self.to(row, self._moved_to[sort])
         values = _set_aside(row, self._problems[sort]) if sort in self._problems else _finish(row, self._now_ms)
-        return Step({**values, "claim": self.token}, list(_IN_INDEX))
+        return ClaimWrite({**values, "claim": self.token}, list(_IN_INDEX))
 
-    def to(self, row: DueRow, next_fire_at: int) -> Step:
-        return Step({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
+    def to(self, row: DueRow, next_fire_at: int) -> ClaimWrite:
+        return ClaimWrite({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
 
-    def aside(self, problem: Problem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
+    def aside(self, problem: RowProblem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
         """Set a row aside of which it turned out only now that it does not read."""
         row: DueRow = problem.row
         values = {**_set_aside(row, problem), "claim": self.token}
@@ -80,7 +80,7 @@ class Steps:
         """The condition that this claim has won it, and nobody has touched it since."""
         return {"claim": self.token, "revision": text(row.handle[2])}
 
-    def undo(self, row: DueRow, step: Step) -> Statement:
+    def undo(self, row: DueRow, step: ClaimWrite) -> Statement:
         """As it was before the claim, unless somebody has touched it since."""
         values = {"next_fire_at": number(row.next_fire_at), "due_shard": self._shard(row)}
         if row.managed and "listed" in step.values:
@@ -92,7 +92,7 @@ class Steps:
         return text(layout.due_shard(Id(row.owner, row.key), self._table.home, self._shards))
 
 
-async def check_zones(records: DynamodbRecords, result: Advance) -> None:
+async def check_zones(records: DynamodbRecords, result: AdvancePlan) -> None:
     """`WorkerUnfit` when a row has a zone that this machine lacks and others have."""
     lacking = await records.known_zones(lacking_zones(result.problems))
     if lacking:
@@ -119,7 +119,7 @@ def won(outcome: Outcome | Exception, token: Attribute) -> bool:
     return outcome.done or (outcome.lost and outcome.item is not None and outcome.item.get("claim") == token)
 
 
-def _set_aside(row: DueRow, problem: Problem) -> Item:
+def _set_aside(row: DueRow, problem: RowProblem) -> Item:
     return {
         "aside": text("unreadable"),
         "reason": text(problem.reason[:200]),

@@ -26,7 +26,7 @@ class SparseIndex(NamedTuple):
     sort_key: str
 
 
-class Search(Generic[R]):
+class DueQuery(Generic[R]):
     """The due rows of one claim, partition after partition, each earliest first.
 
     `take` gives some, and goes on where it stopped when asked again. Rows may be ghosts: a GSI is eventually consistent, so one

@@ -37,7 +37,7 @@ from tickler.errors import (
     TicklerError,
 )
 from tickler.model.limits import check_limit
-from tickler.stores.dynamodb.index.due_query import Route, Search, SparseIndex
+from tickler.stores.dynamodb.index.due_query import DueQuery, Route, SparseIndex
 from tickler.stores.dynamodb.index.user_table_units import MS_PER, Unit, UnitCheck
 from tickler.stores.dynamodb.maintenance.sparsity import Sparsity, sparsity_of
 from tickler.stores.dynamodb.schema import check_key, describe
@@ -45,7 +45,7 @@ from tickler.stores.dynamodb.shards import shard_of
 from tickler.stores.dynamodb.table import TRIES, all_of
 from tickler.when import KINDS, When, parse_when, when_from_json
 
-log = logging.getLogger("tickler.index.index")
+log = logging.getLogger("tickler.index")
 
 ERROR = "ticklerError"  # why an item was taken out of the index, on the item
 
@@ -182,7 +182,7 @@ class DynamoIndex:
         partitions = self._partitions()
         await self._unit_check.before_write(self.client, partitions, now_ms)
         until: Attribute = {"N": str(Decimal(now_ms) / self._ms)}
-        search = Search(self.client, self._index, until, self._seen, identity=lambda seen: msgspec.json.encode(seen.key))
+        search = DueQuery(self.client, self._index, until, self._seen, identity=lambda seen: msgspec.json.encode(seen.key))
         search.over(self._route.order(partitions), self._route.width(partitions, limit))
         claimed: list[DueItem] = []
         try:

@@ -24,7 +24,7 @@ NAMES: dict[Unit, str] = {"ms": "milliseconds", "s": "seconds"}
 PLAUSIBLE_MS = 20 * 366 * 86_400_000
 SAMPLED = 10  # from either end of each partition
 
-log = logging.getLogger("tickler.index.index")
+log = logging.getLogger("tickler.index")
 
 
 def is_misread(number: str, unit: Unit, now_ms: int) -> bool:

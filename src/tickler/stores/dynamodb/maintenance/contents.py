@@ -16,16 +16,16 @@ from tickler.model.cursor import walk_cursor, walk_place
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.stores.contents import Contents, RawSchedule, Remembered
+from tickler.stores.contents import Contents, HistoryItem, RawSchedule
 from tickler.stores.dynamodb import layout, records
 from tickler.stores.dynamodb.fires import history
 from tickler.stores.dynamodb.fires import layout as fire_layout
 from tickler.stores.dynamodb.fires.layout import fire_key, fire_of
-from tickler.stores.dynamodb.fires.transaction import Owing, read_owing
+from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.maintenance.raw_layout import OF_FIRES, raw_items, read_raw
 from tickler.stores.dynamodb.schedules.cancellation import unchanged
-from tickler.stores.dynamodb.schedules.reads import Known, read
+from tickler.stores.dynamodb.schedules.reads import StoredItem, read
 from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
 from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, write_all
 
@@ -140,7 +140,7 @@ def _items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]
         raise InvalidInput(f"{raw.id}: {error}") from None
 
 
-def _plan(head: Item, body: Item | None, before: Known | None) -> list[Write]:
+def _plan(head: Item, body: Item | None, before: StoredItem | None) -> list[Write]:
     """A body that is new was written before: nobody knows of it as long as its head is not there."""
     if before is None:
         return [Insert(head)]
@@ -185,7 +185,7 @@ async def _put_some(table: Table, id: Id, fires: Sequence[Fire]) -> None:
     raise table.contended(id)
 
 
-async def _not_there(table: Table, fires: Sequence[Fire], owing: Owing | None) -> list[Fire]:
+async def _not_there(table: Table, fires: Sequence[Fire], owing: FireTransaction | None) -> list[Fire]:
     there: set[str] = set()
     if owing is not None and owing.on_head is not None:
         there.add(owing.on_head.id)
@@ -195,7 +195,7 @@ async def _not_there(table: Table, fires: Sequence[Fire], owing: Owing | None) -
     return [fire for fire in fires if fire.id not in there]
 
 
-async def _written(table: Table, owing: Owing | None, fires: Sequence[Fire]) -> bool:
+async def _written(table: Table, owing: FireTransaction | None, fires: Sequence[Fire]) -> bool:
     """Those whose schedule is gone lie by themselves, until whoever leases them notices it."""
     if owing is None:
         shards = (await table.settings.get()).write_shards
@@ -207,11 +207,11 @@ async def _written(table: Table, owing: Owing | None, fires: Sequence[Fire]) -> 
     return not await owing.write()
 
 
-async def _read_history(table: Table, items: list[Item]) -> list[Remembered]:
+async def _read_history(table: Table, items: list[Item]) -> list[HistoryItem]:
     return [history.read_remembered(item) for item in items]
 
 
-async def _put_history(table: Table, things: Sequence[Remembered]) -> None:
+async def _put_history(table: Table, things: Sequence[HistoryItem]) -> None:
     """An entry is named after what it says."""
     items = [history.entry_item(entry, expires_at) for entry, expires_at in things]
     once = {layout.place(item): item for item in reversed(items)}

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from tickler.dynamo import Client, Item, from_item
 from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR
-from tickler.stores.dynamodb.maintenance.sparsity import Tally
+from tickler.stores.dynamodb.maintenance.sparsity import SparsityCount
 from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
-from tickler.stores.store import Fault, Misfit
+from tickler.stores.store import Fault, MalformedItem
 
 _TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
 
@@ -34,7 +34,7 @@ class _FaultOf(NamedTuple):
     removed: str | None = None  # the attribute without which it would be out of the index on purpose
 
 
-async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[Misfit]:
+async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[MalformedItem]:
     """Go through any table, ours or one that is attached, and name what its GSIs miss."""
     description = await describe(client, table)
     if description is None:
@@ -54,14 +54,14 @@ async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[
         for fault in _faults(item, indexes, types, keys):
             by = f": `{_removing(table, _key_json(item, keys), fault.removed)}`" if fault.removed else ""
             kind: Fault = "set-aside" if fault.attribute == ERROR else "unfound"
-            yield Misfit(_named(item, keys), fault.attribute, fault.reason, fault.remedy + by, kind)
+            yield MalformedItem(_named(item, keys), fault.attribute, fault.reason, fault.remedy + by, kind)
     for tally in tallies:
         not_sparse = tally.reason(items)
         if not_sparse is not None:
             remedy = f"remove {tally.status} from what is not active ('inactive' is presence, too): "
             remedy += f"`{_removing(table, 'KEY', tally.status)}`"
             example = _named(tally.example, [*keys, tally.status])
-            yield Misfit(example, tally.status, not_sparse, remedy, "not-sparse", tally.indexed)
+            yield MalformedItem(example, tally.status, not_sparse, remedy, "not-sparse", tally.indexed)
 
 
 async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
@@ -75,12 +75,12 @@ async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
-def _tallies(indexes: Sequence[_Index], types: dict[str, str]) -> list[Tally]:
+def _tallies(indexes: Sequence[_Index], types: dict[str, str]) -> list[SparsityCount]:
     """Of indexes that may be those of what is due. In a table of Tickler's own most of what there is may well be active."""
     if set(INDEX_KEYS) <= {index.name for index in indexes}:
         return []
     return [
-        Tally(index.name, index.partition[0], index.sort[0])
+        SparsityCount(index.name, index.partition[0], index.sort[0])
         for index in indexes
         if [types[each] for each in index.partition] == ["S"] and [types[each] for each in index.sort] == ["N"]
     ]

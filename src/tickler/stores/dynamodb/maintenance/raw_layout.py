@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tickler.dynamo.codec import Attribute, Item, size_of
-from tickler.stores.contents import RawSchedule, Standing, raw_schedule
+from tickler.stores.contents import IndexState, RawSchedule, raw_schedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import LEASE, OF_FIRE, OWED
 from tickler.stores.dynamodb.layout import number, text
@@ -69,10 +69,10 @@ def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | No
     return head, body
 
 
-def _standing(head: Mapping[str, Attribute]) -> Standing:
+def _standing(head: Mapping[str, Attribute]) -> IndexState:
     if "next_fire_at" in head:
         return "indexed"
-    aside: Standing = head["aside"]["S"] if "aside" in head else "absent"
+    aside: IndexState = head["aside"]["S"] if "aside" in head else "absent"
     return aside
 
 

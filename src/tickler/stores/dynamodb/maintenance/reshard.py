@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tickler.database.progress import Say
+from tickler.database.progress import OnMessage
 from tickler.dynamo import Item, Statement, execute_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed
@@ -17,7 +17,7 @@ from tickler.stores.dynamodb.settings import Settings, read_settings
 from tickler.stores.dynamodb.table import Table, settled
 
 
-async def raise_shards(table: Table, shards: int, say: Say) -> None:
+async def raise_shards(table: Table, shards: int, say: OnMessage) -> None:
     """Spread rows over more shards, with workers and writers running.
 
     1. Tell readers to search all the new shards; nothing is in them yet.
@@ -42,7 +42,7 @@ async def raise_shards(table: Table, shards: int, say: Say) -> None:
     say(f"rows are spread over {shards} shards from now on, each as it advances")
 
 
-async def move_home(table: Table, home: str, come_from: str | None, say: Say) -> int:
+async def move_home(table: Table, home: str, come_from: str | None, say: OnMessage) -> int:
     """Make `home` the region that claims: all schedules, rows and open fires, or those of one region. How many were moved.
 
     Reads the whole table. Each item moves on condition that it was not claimed or changed in between; those that were are

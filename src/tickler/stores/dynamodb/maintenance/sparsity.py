@@ -29,7 +29,7 @@ class Sparsity(msgspec.Struct, frozen=True):
         return self.items < FEW_ITEMS or self.share <= MAX_SHARE
 
 
-class Tally:
+class SparsityCount:
     """Counts, item by item, what an index that is keyed on text and a number holds."""
 
     def __init__(self, index: str, status: str, next: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tickler.dynamo import Condition, Item
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import Fire, cancelled
-from tickler.schedules.write import Removal
+from tickler.schedules.write import ScheduleRemoval
 from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire
 from tickler.stores.dynamodb.fires.transaction import own_fires
@@ -25,7 +25,7 @@ def deletable(head: Item) -> Condition:
     return {**unchanged(head), **{name: head.get(name) for name in OWED}}
 
 
-async def cancellations(table: Table, removal: Removal, head: Item) -> list[Write]:
+async def cancellations(table: Table, removal: ScheduleRemoval, head: Item) -> list[Write]:
     """What is to be written with the deletion of a schedule. Of very many fires, most are cancelled at once."""
     on_head = fire_of(head)
     entries = [] if on_head is None else [cancelled(on_head, removal.at, SCHEDULE_GONE)]
@@ -40,6 +40,6 @@ async def cancellations(table: Table, removal: Removal, head: Item) -> list[Writ
     return [*writes, *_cancelled(fires, removal)]
 
 
-def _cancelled(fires: list[Fire], removal: Removal) -> list[Write]:
+def _cancelled(fires: list[Fire], removal: ScheduleRemoval) -> list[Write]:
     entries = [cancelled(fire, removal.at, SCHEDULE_GONE) for fire in fires]
     return [*(Delete(fire_key(fire), same_fire(fire)) for fire in fires), *inserts(entries, removal.expires_at)]

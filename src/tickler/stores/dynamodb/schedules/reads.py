@@ -18,7 +18,7 @@ from tickler.stores.dynamodb.layout import LISTED, text
 from tickler.stores.dynamodb.table import TRIES, Table, all_of
 
 
-class Known(NamedTuple):
+class StoredItem(NamedTuple):
     """What was read of a schedule: its head (of a row of the index alone, too) and the schedule, if it is one."""
 
     head: Item
@@ -31,12 +31,12 @@ class Known(NamedTuple):
         return self.stored is None and "version" in self.head
 
 
-async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None) -> dict[Id, Known]:
+async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None) -> dict[Id, StoredItem]:
     """Heads, and the bodies that belong to them; read again where one was changed in between.
 
     With a budget, bodies are read in the order of `ids` until one does not fit; that schedule and those that follow are left.
     """
-    known: dict[Id, Known] = {}
+    known: dict[Id, StoredItem] = {}
     left = [id for id in ids if layout.can_exist(id)]
     for attempt in range(1, TRIES + 1):
         found = await get_many(table.client, table.name, [layout.head_key(id) for id in left])
@@ -44,7 +44,7 @@ async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None
         if budget is not None:
             ordered = [(id, heads[id]) for id in left if id in heads]
             heads = dict(budget.fitting(ordered, lambda each: layout.body_bytes(each[1])))
-            known |= {id: Known(head, b"", None) for id, head in ordered[len(heads) :]}
+            known |= {id: StoredItem(head, b"", None) for id, head in ordered[len(heads) :]}
         apart = {id: layout.body_key(id, head["body_revision"]) for id, head in heads.items() if "body_revision" in head}
         bodies = {layout.place(item): item for item in await get_many(table.client, table.name, list(apart.values()))}
         left = []
@@ -112,11 +112,11 @@ async def listed_ids(table: Table, states: Iterable[str], owner: str | None, aft
     return list(dict.fromkeys(heapq.merge(*all_of(await gathered(map(of, partitions))))))[:limit]
 
 
-def _known(head: Item, body: Mapping[str, Attribute] | None) -> Known:
+def _known(head: Item, body: Mapping[str, Attribute] | None) -> StoredItem:
     if "version" not in head:
-        return Known(head, b"", None)
+        return StoredItem(head, b"", None)
     whole = layout.whole_body(head, body)
-    return Known(head, whole, layout.read_schedule(head, whole))
+    return StoredItem(head, whole, layout.read_schedule(head, whole))
 
 
 def _range(owner: str | None, after: Id | None) -> tuple[str, Item]:

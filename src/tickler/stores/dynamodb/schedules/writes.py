@@ -11,18 +11,18 @@ from tickler.dynamo.client import pause
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id
 from tickler.schedules.contract import Decide
-from tickler.schedules.write import Change, Removal
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.cancellation import cancellations, deletable, unchanged
-from tickler.stores.dynamodb.schedules.reads import Known, read
+from tickler.stores.dynamodb.schedules.reads import StoredItem, read
 from tickler.stores.dynamodb.table import LOST, TRIES, Table, all_of, refused
 from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, write_all
 
 CHUNK = 1000  # schedules that are written together before the next
 
 
-class Plan(NamedTuple):
+class WritePlan(NamedTuple):
     """What is to be written for one change: together, if it is more than one thing."""
 
     id: Id
@@ -35,7 +35,7 @@ class Writer:
         self._table = table
         self._records = records
 
-    async def change(self, known: dict[Id, Known], decide: Decide) -> None:
+    async def change(self, known: dict[Id, StoredItem], decide: Decide) -> None:
         """Decide on all that was read, write, and once more for what was lost; what is written stays written.
 
         `decide` is always shown the whole: what is written already as it was before, so that its counts are right.
@@ -61,17 +61,21 @@ class Writer:
         failure = StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
         raise self._cut_short(failure, written, written + len(undone or ()))
 
-    async def _plan_all(self, changes: Sequence[Change | Removal], known: Mapping[Id, Known]) -> list[Plan]:
+    async def _plan_all(
+        self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem]
+    ) -> list[WritePlan]:
         settings = await self._table.settings.get()
         plans = [
-            self._plan(change, known.get(_id(change)), settings.write_shards) for change in changes if isinstance(change, Change)
+            self._plan(change, known.get(_id(change)), settings.write_shards)
+            for change in changes
+            if isinstance(change, ScheduleChange)
         ]
-        removals = [change for change in changes if isinstance(change, Removal)]
+        removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
         plans += all_of(await in_turns(removals, lambda removal: self._plan_removal(removal, known[removal.id].head)))
-        await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, Change)})
+        await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, ScheduleChange)})
         return plans
 
-    async def _still_undone(self, lost: Sequence[Plan], known: dict[Id, Known]) -> set[Id]:
+    async def _still_undone(self, lost: Sequence[WritePlan], known: dict[Id, StoredItem]) -> set[Id]:
         """Those whose write was lost to somebody else, with `known` brought up to date."""
         again = await read(self._table, [plan.id for plan in lost])
         undone = set()
@@ -87,14 +91,14 @@ class Writer:
                 known[plan.id] = now
         return undone
 
-    async def _plan_removal(self, removal: Removal, head: Item) -> Plan:
+    async def _plan_removal(self, removal: ScheduleRemoval, head: Item) -> WritePlan:
         """A schedule goes with its body and with all that it owes."""
         writes: list[Write] = [Delete(layout.head_key(removal.id), deletable(head))]
         if "body_revision" in head:
             writes.append(Delete(layout.body_key(removal.id, head["body_revision"]), {}))
-        return Plan(removal.id, [*writes, *await cancellations(self._table, removal, head)], None)
+        return WritePlan(removal.id, [*writes, *await cancellations(self._table, removal, head)], None)
 
-    def _plan(self, change: Change, before: Known | None, shards: int) -> Plan:
+    def _plan(self, change: ScheduleChange, before: StoredItem | None, shards: int) -> WritePlan:
         id = change.schedule.id
         head_before = None if before is None else before.head
         home = self._table.home if head_before is None else head_before["home"]["S"]
@@ -108,11 +112,11 @@ class Writer:
         apart = None if head_before is None else head_before.get("body_revision")
         if apart is not None and (new.body is not None or new.body_goes):
             writes.append(Delete(layout.body_key(id, apart), {}))
-        return Plan(id, writes, new.head["revision"]["S"])
+        return WritePlan(id, writes, new.head["revision"]["S"])
 
-    async def _write(self, plans: Sequence[Plan], written_before: int) -> list[Plan]:
+    async def _write(self, plans: Sequence[WritePlan], written_before: int) -> list[WritePlan]:
         """Write, some at a time; those that were lost to somebody else. `PartlyWritten` says how far it came."""
-        lost: list[Plan] = []
+        lost: list[WritePlan] = []
         done = written_before
         for start in range(0, len(plans), CHUNK):
             chunk = plans[start : start + CHUNK]
@@ -130,8 +134,8 @@ class Writer:
         return PartlyWritten(self._table.label, done, total, failure)
 
 
-def _id(change: Change | Removal) -> Id:
-    return change.id if isinstance(change, Removal) else change.schedule.id
+def _id(change: ScheduleChange | ScheduleRemoval) -> Id:
+    return change.id if isinstance(change, ScheduleRemoval) else change.schedule.id
 
 
 def _done(outcome: Outcome | Exception) -> bool | Exception:
