@@ -6,7 +6,7 @@ RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench soak pythons mutants clean
+.PHONY: help run test check format bench soak pythons wheel mutants clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,8 +70,11 @@ soak: $(READY) ## The long tests: every zone and transition, many processes kill
 pythons: $(READY) ## The quick tests on Python 3.12 and 3.13, where they can be had
 	$(BIN)/python tests/pythons.py
 
+wheel: $(READY) ## Build the wheel, and try it with each extra alone in an empty environment
+	$(BIN)/python tests/build_wheel.py
+
 mutants: $(READY) ## Break the stores on purpose and see a named test fail each time
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made
-	rm -rf demo.db demo.db-wal demo.db-shm $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo.db demo.db-wal demo.db-shm $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

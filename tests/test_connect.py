@@ -363,7 +363,7 @@ async def test_a_schema_beside_a_url_is_used_or_refused(postgres_server: Postgre
 )
 def test_without_asyncpg_the_error_names_the_extra_to_install(call: str) -> None:
     (said,) = python(WITHOUT_ASYNCPG.format(call=call))
-    assert "needs the package asyncpg: install it with `pip install 'tickler[postgres]'`" in said
+    assert "needs the package asyncpg: install it with `pip install 'ticklerfile[postgres]'`" in said
 
 
 def test_another_package_brings_a_store_by_its_entry_point(tmp_path: Path) -> None:

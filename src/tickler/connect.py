@@ -20,6 +20,7 @@ from tickler.client import Settings, Tickler
 from tickler.clock import Clock, SystemClock
 from tickler.database.blocking import Blocking
 from tickler.database.store_url import StoreUrl
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput
 from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.policy import Duration
@@ -175,7 +176,7 @@ def needing_extra(module: str, what: str) -> ModuleType:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise InvalidInput(f"{what} needs the package {error.name}: install it with `pip install 'tickler[{extra}]'`") from None
+        raise InvalidInput(f"{what} needs the package {error.name}: install it with `{install_command(extra)}`") from None
 
 
 def _store_for_pool(pool: object, schema: str) -> Store:

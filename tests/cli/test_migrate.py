@@ -172,5 +172,5 @@ def commands(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, package: str) -> None:
     done = run("-c", WITHOUT.format(package), "--version", folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'tickler[cli]'" in done.stderr
+    assert "pip install 'ticklerfile[cli]'" in done.stderr
     assert done.stderr.count("\n") == 1

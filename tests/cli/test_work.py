@@ -205,7 +205,7 @@ async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url
     try:
         for kind, extra in (("HttpTarget", "http"), ("SqsTarget", "aws"), ("LambdaTarget", "aws")):
             said = await line_with(process, f"nothing is delivered to {kind} here: ".encode())
-            assert said.endswith(f": the package aiohttp is not installed: pip install 'tickler[{extra}]'\n".encode())
+            assert said.endswith(f": the package aiohttp is not installed: pip install 'ticklerfile[{extra}]'\n".encode())
         await line_with(process, b" INFO working")
         process.terminate()
         assert await ended(process) == 0

@@ -249,7 +249,7 @@ async def test_an_answer_that_is_no_outcome_is_a_failure_that_names_the_delivere
         (PythonTarget("work"), "the worker has no handler 'work': register it there, or correct the name"),
         (
             HttpTarget("https://example.org"),
-            "the worker has nothing that delivers to HttpTarget: install it with `pip install 'tickler[http]'`",
+            "the worker has nothing that delivers to HttpTarget: install it with `pip install 'ticklerfile[http]'`",
         ),
     ],
 )

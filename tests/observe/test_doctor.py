@@ -445,7 +445,7 @@ async def test_a_worker_that_is_alive_and_claims_nothing_although_something_is_d
         outdated = of(diagnosis, "outdated")
         assert (outdated.severity, outdated.count, outdated.repaired) == ("warning", 1, None)
         assert outdated.says == "1 worker met rows of a newer format and left them alone: they do not fire there"
-        assert "pip install --upgrade tickler" in outdated.remedy
+        assert "pip install --upgrade ticklerfile" in outdated.remedy
 
         await faults.set_format(t._store, "u1", "digest", ROW_FORMAT)
         await until(lambda: _was_delivered(t))

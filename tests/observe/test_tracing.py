@@ -167,5 +167,5 @@ async def test_the_environment_asks_for_traces(monkeypatch: pytest.MonkeyPatch) 
         assert (await t.fires.history("u1", "k")).items[0].happened == "delivered"
         monkeypatch.setitem(__import__("sys").modules, "opentelemetry.propagate", None)
         monkeypatch.delitem(__import__("sys").modules, "tickler.observe.tracing")
-        with pytest.raises(InvalidInput, match=r"opentelemetry is not installed: pip install 'tickler\[traces\]'"):
+        with pytest.raises(InvalidInput, match=r"opentelemetry is not installed: pip install 'ticklerfile\[traces\]'"):
             trace_if_asked(t, {"TICKLER_TRACES": "1"})

@@ -318,7 +318,7 @@ def test_a_new_key_is_one_that_fernet_takes() -> None:
 def test_where_the_package_is_missing_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
     sealer = Encryption([KEY])
-    with pytest.raises(InvalidInput, match=r"pip install 'tickler\[http\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'ticklerfile\[http\]'"):
         sealer.seal_target(TARGET, "u1")
     assert sealer.seal_target(HttpTarget(URL), "u1") == HttpTarget(URL)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from tickler.distribution import install_command
+
 
 def main() -> None:
     """The console script. Needs the extra `cli`, and says so where it is missing."""
@@ -15,5 +17,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
-        sys.exit("tickler: the command line needs typer and rich: install them with `pip install 'tickler[cli]'`")
+        sys.exit(f"tickler: the command line needs typer and rich: install them with `{install_command('cli')}`")
     run()

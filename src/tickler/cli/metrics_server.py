@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from tickler.client import Tickler
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput
 
 HOST = "127.0.0.1"
@@ -52,7 +53,7 @@ def _metrics(tickler: Tickler) -> Rendered:
     try:
         metrics: Rendered = import_module("tickler.observe.metrics").Metrics(tickler)
     except ModuleNotFoundError as error:
-        raise InvalidInput(f"--metrics: {error.name} is not installed: pip install 'tickler[server]'") from None
+        raise InvalidInput(f"--metrics: {error.name} is not installed: {install_command('server')}") from None
     return metrics
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from tickler.client import Tickler
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput
 
 VARIABLE = "TICKLER_TRACES"
@@ -23,5 +24,5 @@ def trace_if_asked(tickler: Tickler, environ: Mapping[str, str]) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "opentelemetry":
             raise
-        raise InvalidInput(f"{VARIABLE}: opentelemetry is not installed: pip install 'tickler[traces]'") from None
+        raise InvalidInput(f"{VARIABLE}: opentelemetry is not installed: {install_command('traces')}") from None
     tickler.deliver_through(tracing())

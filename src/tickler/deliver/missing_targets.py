@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from tickler.distribution import install_command
 from tickler.model.delivery import Outcome
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 
@@ -51,5 +52,5 @@ def _nobody_delivers(target: Target | None) -> str:
     if isinstance(target, PythonTarget):
         return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
     extra = EXTRAS.get(type(target))
-    remedy = f"install it with `pip install 'tickler[{extra}]'`" if extra else "register what does with deliver_with"
+    remedy = f"install it with `{install_command(extra)}`" if extra else "register what does with deliver_with"
     return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tickler.clock import Clock
 from tickler.deliver.missing_targets import EXTRAS
+from tickler.distribution import install_command
 from tickler.model.delivery import Deliverer
 from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget, Target
 from tickler.records.contract import RecordStore
@@ -71,9 +72,9 @@ def own_deliverers(
             found[kind] = make()
         except ModuleNotFoundError as error:
             log.info(
-                "nothing is delivered to %s here: the package %s is not installed: pip install 'tickler[%s]'",
+                "nothing is delivered to %s here: the package %s is not installed: %s",
                 kind.__name__,
                 (error.name or "").partition(".")[0],
-                EXTRAS[kind],
+                install_command(EXTRAS[kind]),
             )
     return found

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.model.target import REDACTED, HttpTarget
 from tickler.webhooks.signature import check_secret
@@ -182,7 +183,7 @@ def _cipher_of(keys: Sequence[str]) -> _Cipher:
     try:
         from cryptography.fernet import Fernet, InvalidToken, MultiFernet
     except ImportError:
-        raise InvalidInput("encryption needs the package cryptography: pip install 'tickler[http]'") from None
+        raise InvalidInput(f"encryption needs the package cryptography: {install_command('http')}") from None
     first, *_ = each = [Fernet(key) for key in keys]
     every = MultiFernet(each)
 

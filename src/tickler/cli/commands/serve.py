@@ -24,6 +24,7 @@ from tickler.client import Tickler
 from tickler.connect import connect, parse_url
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.target_registry import check_environment
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput
 from tickler.file_limit import raise_file_limit
 from tickler.server.event_stream import EventStream
@@ -124,7 +125,7 @@ def _server(tickler: Tickler, settings: ServerSettings, live: EventStream, *, ru
         from tickler.server.app import make_app
         from tickler.server.middleware.uvicorn_protocol import ServiceServer, uvicorn_config
     except ImportError as error:
-        raise InvalidInput(f"{error.name} is not installed: `pip install 'tickler[server]'`") from None
+        raise InvalidInput(f"{error.name} is not installed: `{install_command('server')}`") from None
     server = ServiceServer(uvicorn_config(make_app(tickler, settings, runs_here=runs, live=live), settings))
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # they are listened to here
     return server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tickler.distribution import DISTRIBUTION
 from tickler.observe.checks.snapshot import CLAIM_TIMEOUT_MS, MAX_COUNTED, StoreSnapshot
 from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import count, instant, some, span
@@ -99,7 +100,7 @@ def outdated(standing: StoreSnapshot) -> Finding | None:
         at_least=len(standing.outdated) > number,
         says=f"{count(number, 'worker')} met rows of a newer format and left them alone: they do not fire there",
         example=standing.outdated[0],
-        remedy="upgrade Tickler there (`pip install --upgrade tickler`), and start it again",
+        remedy=f"upgrade Tickler there (`pip install --upgrade {DISTRIBUTION}`), and start it again",
     )
 
 

@@ -1,0 +1,99 @@
+"""Build the wheel and install it with each extra alone, into an empty environment: `make wheel`.
+
+Every extra has to bring what it promises, and nothing may need a package that only another extra brings.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+from rich.console import Console
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+
+# What each extra lets one import; "" is the core.
+PROMISED = {
+    "": ("tickler", "tickler.webhooks", "tickler.stores.sqlite", "tickler.stores.memory"),
+    "cli": ("tickler.cli.app",),
+    "postgres": ("tickler.stores.postgres",),
+    "dynamodb": ("tickler.stores.dynamodb",),
+    "http": ("tickler.deliver.targets.http", "cryptography.fernet"),
+    "aws": ("tickler.deliver.targets.sqs", "tickler.deliver.targets.aws_lambda"),
+    "server": ("tickler.server.app", "tickler.observe.metrics", "tickler.cli.app", "tickler.deliver.targets.http"),
+    "traces": ("tickler.observe.tracing",),
+    "testing": ("tickler.testing",),
+    "all": ("tickler.server.app", "tickler.stores.postgres", "tickler.stores.dynamodb", "tickler.observe.tracing"),
+}
+WORKS = """
+import asyncio, tickler
+
+async def main():
+    async with tickler.connect("sqlite:///t.db") as t:
+        await t.schedules.put(tickler.Schedule(owner="u1", key="digest", when="@hourly"))
+        assert await t.index.count() == 1
+
+asyncio.run(main())
+"""
+
+
+def build(folder: Path) -> Path:
+    """The wheel, built from this tree."""
+    shutil.rmtree(folder, ignore_errors=True)
+    command = [sys.executable, *PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def missing_files(wheel: Path) -> list[str]:
+    """Files of the package that are not in the wheel."""
+    with ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    files = (file for file in (ROOT / "src").rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return sorted(name for file in files if (name := file.relative_to(ROOT / "src").as_posix()) not in packed)
+
+
+def check(wheel: Path, extra: str, folder: Path) -> str | None:
+    """Install the wheel with that extra alone; the complaint of whatever fails, or None."""
+    python = folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    imports = "\n".join(f"import {module}" for module in PROMISED[extra])
+    for command in (
+        [*PIP, "install", "--constraint", ROOT / "constraints.txt", wanted],
+        ["-c", f"{imports}\n{WORKS}"],
+    ):
+        done = subprocess.run([python, *command], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return done.stderr.strip()
+    return None
+
+
+def main() -> int:
+    console = Console()
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    if set(declared) != set(PROMISED) - {""}:
+        console.print(f"[red]pyproject.toml has the extras {sorted(declared)}: say in tests/build_wheel.py what each promises")
+        return 1
+    wheel = build(DIST)
+    failed = [f"not in the wheel: {name}" for name in missing_files(wheel)]
+    for extra in PROMISED:
+        with tempfile.TemporaryDirectory() as folder, console.status(f"installing {extra or 'the core'}"):
+            complaint = check(wheel, extra, Path(folder, "environment"))
+        console.print(f"{'[green]works[/]' if complaint is None else '[red]FAILED[/]'}  {extra or 'the core alone'}")
+        if complaint is not None:
+            failed.append(complaint)
+    console.print("\n".join(failed) or f"{wheel.relative_to(ROOT)} is ready", highlight=False, markup=False)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
