@@ -215,7 +215,7 @@ async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url
 
 STUBBORN = """
 import asyncio, logging
-from tickler.cli.shutdown import Stopping
+from tickler.cli.shutdown import Shutdown
 
 async def stubborn():
     while True:
@@ -227,7 +227,7 @@ async def stubborn():
 async def main():
     tasks = [asyncio.create_task(stubborn()), asyncio.create_task(asyncio.sleep(60))]
     await asyncio.sleep(0)
-    await Stopping(lambda: None, 0, None).end()
+    await Shutdown(lambda: None, 0, None).end()
 
 logging.basicConfig()
 asyncio.run(main())
