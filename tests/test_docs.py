@@ -33,6 +33,8 @@ import tickler
 from tickler.cli.app import gathered, run
 
 ROOT = Path(__file__).parent.parent
+SOURCE = Path(tickler.__file__).parent
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPET = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+)\.py\n")
@@ -242,4 +244,24 @@ def test_the_architecture_shows_the_layers_that_are_checked() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     drawn = "\n".join(layer.replace("tickler.", "") for layer in layers)
-    assert f"```\n{drawn}\n```" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"```\n{drawn}\n```" in ARCHITECTURE.read_text(encoding="utf-8")
+
+
+def test_the_architecture_fits_on_two_screens() -> None:
+    lines = ARCHITECTURE.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 110
+    assert [line for line in lines if len(line) > 130] == []
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    """`<backend>` stands for each store; on DynamoDB a module may be a folder."""
+    named = re.findall(r"[\w<>/]+\.py\b", ARCHITECTURE.read_text(encoding="utf-8"))
+    for backend in ("memory", "sqlite", "postgres", "dynamodb"):
+        for file in (SOURCE / name.replace("<backend>", backend) for name in named if "/" in name):
+            assert file.exists() or file.with_suffix("").is_dir(), f"architecture.md names {file}"
+
+
+def test_the_architecture_has_every_package_in_its_tree() -> None:
+    (tree,) = (code for _, code, _ in snippets(ARCHITECTURE) if code.startswith("src/tickler/"))
+    drawn = {name for line in tree.splitlines()[1:] for name in re.findall(r"(\w+)/ ", line[:23])}
+    assert drawn == {init.parent.name for init in SOURCE.glob("*/__init__.py")}
