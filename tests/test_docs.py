@@ -187,7 +187,7 @@ async def test_a_pages_snippets_run(
     monkeypatch.setenv("DATABASE_URL", postgres_url.partition("&schema=")[0])
     monkeypatch.setenv("TICKLER_KEY", tickler.new_key())
     monkeypatch.setenv("TICKLER_SIGNING_SECRET", tickler.new_secret())
-    monkeypatch.setenv("CRON_SECRET", "what the beats of these pages have to know")
+    monkeypatch.setenv("CRON_SECRET", "what the cron services of these pages have to know")
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     with Consoles() as consoles:
         for language, code, line in snippets(page):
