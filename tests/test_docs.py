@@ -1,8 +1,8 @@
-"""Every snippet in README and docs runs: a page from top to bottom, in an empty folder, its snippets sharing their names.
+"""Runs every snippet of the README and the docs: each page from top to bottom, in an empty folder, with shared names.
 
-A Python snippet that begins with a file's name is that file. What a console shows is what its commands print: but for `…`, for
-ids and for times that are near to now. What a guide serves or deploys is run by tests/receivers. Commands within sentences and in
-blocks without a language exist, with the options that they show.
+A Python snippet that begins with a file name is written to that file. The output of a console block must match, except for `…`,
+ids, and times close to now. tests/receivers runs the programs that guides serve or deploy. Commands in sentences, and in blocks
+without a language, must exist with the options that they show.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ import tickler
 from tickler.cli.app import gathered, run
 
 ROOT = Path(__file__).parent.parent
+SOURCE = Path(tickler.__file__).parent
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPET = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+)\.py\n")
@@ -42,20 +44,20 @@ LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)?(#[^)\s]+)?\)")
 
 
 def snippets(page: Path) -> list[tuple[str, str, int]]:
-    """Language, text and line of each."""
+    """Return language, text and line of each snippet."""
     text = page.read_text(encoding="utf-8")
     return [(match[1], match[2], text.count("\n", 0, match.start()) + 2) for match in SNIPPET.finditer(text)]
 
 
 def compiled(code: str, page: Path, line: int) -> CodeType:
-    """With `await` allowed outside a function, as the snippets have it."""
+    """Compile a snippet that may use `await` outside a function."""
     tree = ast.increment_lineno(ast.parse(code), line - 1)
     code_object: CodeType = compile(tree, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     return code_object
 
 
 async def run_python(code: str, page: Path, line: int, names: dict[str, object]) -> None:
-    """A file is imported, by a process of its own; a program as a program, tests by pytest, and anything else here."""
+    """Import a file in a new process, run a program in one, run tests with pytest, and run anything else here."""
     if file := FILE.match(code):
         Path(f"{file[1]}.py").write_text(code, encoding="utf-8")
         subprocess.run([sys.executable, "-c", f"import {file[1]}"], check=True, timeout=60)
@@ -82,7 +84,7 @@ def run_shell(code: str) -> None:
 
 
 def run_workers(command: str, environ: dict[str, str]) -> None:
-    """Until all of them work; then they are told to stop, and end well."""
+    """Wait until all workers run, stop them, and expect a clean exit."""
     processes = re.search(r"--processes (\d+)", command)
     starting = int(processes[1]) if processes else 1
     with subprocess.Popen(["bash", "-euc", f"exec env {command}"], stderr=subprocess.PIPE, text=True, env=environ) as workers:
@@ -96,7 +98,7 @@ def run_workers(command: str, environ: dict[str, str]) -> None:
 
 
 def run_toml(code: str) -> None:
-    """A project's entry points are there for the programs that follow, as if the project were installed."""
+    """Make a project's entry points available to the following programs, as if the project were installed."""
     groups: dict[str, dict[str, str]] = tomllib.loads(code).get("project", {}).get("entry-points", {})
     folder = Path("snippets-1.dist-info")
     folder.mkdir(exist_ok=True)
@@ -118,7 +120,7 @@ ANY_ID = re.compile(r"(?<=fire_)[0-9a-f]{32}|(?<=tk_)[0-9a-f]{16}_[0-9a-f]{64}|\
 
 
 class Consoles:
-    """What a page's consoles show, run by one process: tests/docs_console.py."""
+    """Runs the console blocks of a page in one process: tests/docs_console.py."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -148,7 +150,7 @@ class Consoles:
 
 
 def _blurred(printed: str) -> str:
-    """Without what is different each time: ids, times that are near to now, and how wide columns are because of them."""
+    """Replace what differs each time: ids, times close to now, and the column widths that depend on them."""
     now = datetime.now(UTC)
 
     def blur(time: re.Match[str]) -> str:
@@ -159,14 +161,14 @@ def _blurred(printed: str) -> str:
 
 
 def _pattern(shown: str) -> str:
-    """What that has to look like; a time may be the one that is shown, or near to now."""
+    """Return the pattern that the output must match; a time may be the one shown, or close to now."""
     texts_and_times = re.split(f"({TIME.pattern})", re.sub(" +", " ", ANY_ID.sub("<id>", shown)))
     texts = [re.escape(text).replace("…", ".*") for text in texts_and_times[::2]]
     times = [f"(?:{re.escape(time)}|<now>)" for time in texts_and_times[1::2]]
     return "".join(text + time for text, time in zip(texts, [*times, ""], strict=True))
 
 
-# Those that nothing has to wait for.
+# The languages whose snippets run synchronously.
 RUNNERS: dict[str, Callable[[str], object]] = {
     "sh": run_shell,
     "toml": run_toml,
@@ -185,7 +187,7 @@ async def test_a_pages_snippets_run(
     monkeypatch.setenv("DATABASE_URL", postgres_url.partition("&schema=")[0])
     monkeypatch.setenv("TICKLER_KEY", tickler.new_key())
     monkeypatch.setenv("TICKLER_SIGNING_SECRET", tickler.new_secret())
-    monkeypatch.setenv("CRON_SECRET", "what the beats of these pages have to know")
+    monkeypatch.setenv("CRON_SECRET", "what the cron services of these pages have to know")
     names: dict[str, object] = {"__name__": f"docs_{page.stem}"}
     with Consoles() as consoles:
         for language, code, line in snippets(page):
@@ -194,7 +196,7 @@ async def test_a_pages_snippets_run(
             elif language == "console":
                 consoles.run(code)
             elif language:
-                assert language in RUNNERS, f"{page.name}:{line}: nobody runs {language!r} snippets"
+                assert language in RUNNERS, f"{page.name}:{line}: no runner for {language!r} snippets"
                 RUNNERS[language](code)
 
 
@@ -224,7 +226,7 @@ def test_the_commands_that_a_page_names_exist(page: Path) -> None:
             elif re.match("--?[a-z]", word):
                 options = {each for option in command.params for each in (*option.opts, *option.secondary_opts)}
                 assert word.partition("=")[0] in options, f"{page.name}: {line}"
-        if words[0] == "preview" and len(words) > 1:  # which needs no store
+        if words[0] == "preview" and len(words) > 1:  # `preview` needs no store
             with pytest.raises(SystemExit, match=r"^0$"):
                 run(words)
 
@@ -242,4 +244,24 @@ def test_the_architecture_shows_the_layers_that_are_checked() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     drawn = "\n".join(layer.replace("tickler.", "") for layer in layers)
-    assert f"```\n{drawn}\n```" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"```\n{drawn}\n```" in ARCHITECTURE.read_text(encoding="utf-8")
+
+
+def test_the_architecture_fits_on_two_screens() -> None:
+    lines = ARCHITECTURE.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 110
+    assert [line for line in lines if len(line) > 130] == []
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    """`<backend>` stands for each store; on DynamoDB a module may be a folder."""
+    named = re.findall(r"[\w<>/]+\.py\b", ARCHITECTURE.read_text(encoding="utf-8"))
+    for backend in ("memory", "sqlite", "postgres", "dynamodb"):
+        for file in (SOURCE / name.replace("<backend>", backend) for name in named if "/" in name):
+            assert file.exists() or file.with_suffix("").is_dir(), f"architecture.md names {file}"
+
+
+def test_the_architecture_has_every_package_in_its_tree() -> None:
+    (tree,) = (code for _, code, _ in snippets(ARCHITECTURE) if code.startswith("src/tickler/"))
+    drawn = {name for line in tree.splitlines()[1:] for name in re.findall(r"(\w+)/ ", line[:23])}
+    assert drawn == {init.parent.name for init in SOURCE.glob("*/__init__.py")}

@@ -1,4 +1,4 @@
-"""What the guide to beats has to deploy: an endpoint, a Lambda function and a Cloudflare Worker, each beating a real store."""
+"""The programs of the guide to external cron: an endpoint, a Lambda function and a Cloudflare Worker, each on a real store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import tickler
 from receivers.programs import served, write_program
 from tickler import Schedule
 
-SECRET = "a secret between the beat and the endpoint"
+SECRET = "a secret between the cron service and the endpoint"
 FIRES = 20
 
 
@@ -77,12 +77,12 @@ def environ(sink: Sink, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> dic
 
 @pytest.fixture
 def endpoint(environ: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    program = write_program("beats.md", "beat.py", tmp_path)
+    program = write_program("external-cron.md", "tick_endpoint.py", tmp_path)
     with served(program, "uvicorn", environ=environ) as address:
         yield f"{address}/tick"
 
 
-def beat(endpoint: str, method: str, headers: dict[str, str]) -> tuple[int, dict[str, object]]:
+def request_tick(endpoint: str, method: str, headers: dict[str, str]) -> tuple[int, dict[str, object]]:
     request = urllib.request.Request(endpoint, headers=headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -93,24 +93,24 @@ def beat(endpoint: str, method: str, headers: dict[str, str]) -> tuple[int, dict
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_beat_with_the_secret_delivers_what_is_due(method: str, endpoint: str, sink: Sink) -> None:
-    status, summary = beat(endpoint, method, {"authorization": f"Bearer {SECRET}"})
+def test_a_tick_with_the_secret_delivers_what_is_due(method: str, endpoint: str, sink: Sink) -> None:
+    status, summary = request_tick(endpoint, method, {"authorization": f"Bearer {SECRET}"})
     assert status == 200
     assert (summary["claimed"], summary["delivered"], summary["left"]) == (FIRES, FIRES, False)
     assert len(sink.keys) == FIRES
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_beat_without_the_secret_is_refused_and_delivers_nothing(method: str, endpoint: str, sink: Sink) -> None:
-    assert beat(endpoint, method, {})[0] == 401
+def test_a_tick_without_the_secret_is_refused_and_delivers_nothing(method: str, endpoint: str, sink: Sink) -> None:
+    assert request_tick(endpoint, method, {})[0] == 401
     for guess in (SECRET, f"Basic {SECRET}", f"Bearer {SECRET.swapcase()}", f"Bearer {SECRET}!", "Bearer", "Bearer \xe9"):
-        assert beat(endpoint, method, {"authorization": guess})[0] == 401
+        assert request_tick(endpoint, method, {"authorization": guess})[0] == 401
     assert sink.keys == []
 
 
-def test_beats_that_overlap_deliver_each_fire_once(endpoint: str, sink: Sink) -> None:
+def test_ticks_that_overlap_deliver_each_fire_once(endpoint: str, sink: Sink) -> None:
     with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda _: beat(endpoint, "GET", {"authorization": f"Bearer {SECRET}"}), range(4)))
+        answers = list(threads.map(lambda _: request_tick(endpoint, "GET", {"authorization": f"Bearer {SECRET}"}), range(4)))
     assert [status for status, _ in answers] == [200] * 4
     assert sum(msgspec.convert(summary["delivered"], int) for _, summary in answers) == FIRES
     assert set(Counter(sink.keys).values()) == {1}
@@ -124,17 +124,17 @@ def test_the_lambda_function_ticks_within_its_time(
         def get_remaining_time_in_millis(self) -> int:
             return 60_000
 
-    write_program("beats.md", "lambda_beat.py", tmp_path)
+    write_program("external-cron.md", "lambda_tick.py", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "lambda_beat", raising=False)
-    summary = import_module("lambda_beat").handler({"version": "0"}, Context())
+    monkeypatch.delitem(sys.modules, "lambda_tick", raising=False)
+    summary = import_module("lambda_tick").handler({"version": "0"}, Context())
     json.dumps(summary)  # as Lambda does with what is returned
     assert summary["delivered"] == len(sink.keys) == FIRES
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node: the Cloudflare Worker of the guide is not run")
-def test_the_cloudflare_worker_beats_the_endpoint(endpoint: str, sink: Sink, tmp_path: Path) -> None:
-    program = write_program("beats.md", "worker.js", tmp_path).rename(tmp_path / "worker.mjs")
+def test_the_cloudflare_worker_calls_the_endpoint(endpoint: str, sink: Sink, tmp_path: Path) -> None:
+    program = write_program("external-cron.md", "worker.js", tmp_path).rename(tmp_path / "worker.mjs")
 
     def scheduled(secret: str) -> subprocess.CompletedProcess[str]:
         env = json.dumps({"TICK_URL": endpoint, "CRON_SECRET": secret})
@@ -143,7 +143,7 @@ def test_the_cloudflare_worker_beats_the_endpoint(endpoint: str, sink: Sink, tmp
 
     refused = scheduled("a guess")
     assert (refused.returncode, sink.keys) == (1, [])
-    assert "the beat was answered with 401" in refused.stderr
+    assert "the tick was answered with 401" in refused.stderr
     accepted = scheduled(SECRET)
     assert accepted.returncode == 0, accepted.stderr
     assert len(sink.keys) == FIRES
