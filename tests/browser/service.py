@@ -65,7 +65,7 @@ class Service:
         return found
 
     async def kill_fires(self, owner: str, key: str, number: int = 1) -> None:
-        """A schedule of which so many fires are given up, for its handler fails."""
+        """Put a schedule whose handler fails, and wait until so many of its fires are dead."""
         await self.put(owner, key, when="0 0 1 1 *", target=FAILING, policy={"attempts": 1})
         await asyncio.gather(*(self.call("POST", f"{path(owner, key)}/trigger") for _ in range(number)))
         await until("the fires are dead", lambda: self._has_dead(owner, key, number))

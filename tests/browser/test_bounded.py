@@ -41,10 +41,10 @@ PAGES = (
     "/failed",
     "/failed/retry-all",
     "/doctor",
-    "/deeds",
+    "/audit",
 )
 
-OF_AN_OWNER = ("/", "/schedules", "/schedules?state=paused", "/schedules/ada/busy", "/failed", "/failed/retry-all", "/deeds")
+OF_AN_OWNER = ("/", "/schedules", "/schedules?state=paused", "/schedules/ada/busy", "/failed", "/failed/retry-all", "/audit")
 VIEWS = [*((path, "olga") for path in PAGES), *((path, "ada") for path in OF_AN_OWNER)]  # by whoever operates it, and by an owner
 MAX_STATEMENTS = 16
 MAX_WORK = 3_000  # times 100 instructions: up to 10,000 rows are counted, three times

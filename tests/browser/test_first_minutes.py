@@ -28,13 +28,13 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
 
         # Nothing is there, and the page says where to begin.
         await new.open("/")
-        await new.sees("Nothing is scheduled yet")
-        await new.follow("Make the first schedule")
+        await new.sees("No schedules yet")
+        await new.follow("Create the first schedule")
 
         # What is typed is understood, or what is wrong with it is said at once.
         preview = new.page.locator("#preview li")
         await new.fill(when="0 9 * * tue,thu", tz="Europe/Berlin")
-        await preview.filter(has_text="09:00:00").nth(9).wait_for()
+        await preview.filter(has_text=", 09:00 UTC+").nth(9).wait_for()
         assert await preview.count() == 10
         await new.sees("at 09:00")
         new.refusals.add(422)
@@ -48,8 +48,8 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
 
         # It is made, and fires before one's eyes.
         await new.fill(when="* * * * * *", kind="python", to="echo", payload='{"hello": "world"}')
-        await preview.filter(has_text="+01:00").nth(9).wait_for()
-        await new.press("Make it")
+        await preview.filter(has_text="UTC+1").nth(9).wait_for()
+        await new.press("Create schedule")
         assert new.path == "/schedules/ada/first"
         await new.sees("Saved.")
         for (owner, key), fields in OTHERS.items():
@@ -65,28 +65,28 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await new.page.get_by_text("Policy and bounds").click()
         await new.fill(to="failing", attempts="1")
         await new.press("Save")
-        await until("a fire is given up", lambda: service.dead("ada"))
+        await until("a fire is dead", lambda: service.dead("ada"))
         await new.reload()
         why = new.page.locator(".why")
         await new.sees(WHY, why)
         await new.open("/")
-        await new.page.locator("#fires li").filter(has_text="given up").nth(1).wait_for()
+        await new.page.locator("#fires li").filter(has_text="dead").nth(1).wait_for()
         await new.page.locator("[data-number=dead]").filter(has_not_text="0").wait_for()
         await picture(new, "now", tmp_path)
 
-        # Mended: what comes is delivered, and what was given up is sent again.
+        # Fixed: new fires are delivered, and dead ones are retried.
         await new.open("/schedules/ada/first/edit")
         await new.fill(to="echo")
         await new.press("Save")
         await until("it delivers again", lambda: _delivers(service))
         await new.reload()
         await picture(new, "schedule", tmp_path)
-        await new.go("Failed")
+        await new.go("Dead")
         await picture(new, "failed", tmp_path)
         await new.page.get_by_text("more").click()
         dead = await service.dead("ada")
-        await new.press("Send again", new.row("ada", "first").first)
-        await new.sees("Sent again")
+        await new.press("Retry", new.row("ada", "first").first)
+        await new.sees("The fire is queued for a retry.")
         assert len(await service.dead("ada")) == len(dead) - 1
         await until("the fire is delivered", lambda: _was_delivered(service, dead[0]["id"]))
         await new.open("/schedules/ada/first")

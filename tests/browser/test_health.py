@@ -37,7 +37,7 @@ async def test_a_schedule_with_a_dead_fire_is_failing_in_the_list_on_its_page_an
     await service.kill_fires(owner, "broken")
     assert await filtered(visitor, owner=owner) == ["broken", "sound"]
     broken, sound = visitor.row(owner, "broken"), visitor.row(owner, "sound")
-    assert await broken.locator(".state").all_inner_texts() == ["failed", "failing"]
+    assert await broken.locator(".state").all_inner_texts() == ["dead", "failing"]
     assert await sound.locator(".state").all_inner_texts() == ["active"]
     assert await filtered(visitor, owner=owner, state="failing") == ["broken"]
     assert await filtered(visitor, owner=owner, key="so", state="failing") == []
@@ -78,7 +78,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     quick = await passed.count()
     await visitor.sees("this machine's time zone database is as new as the store's", passed)
     await visitor.press("Repair", agree=True)
-    await visitor.sees("There was nothing to repair.")
+    await visitor.sees("Nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
     assert await passed.count() == quick + len(DEEP), "and those that look at everything"
     assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"] == before
@@ -114,5 +114,5 @@ async def test_a_target_that_would_be_refused_is_warned_of_in_the_form_and_on_it
     await visitor.fill(to="https://example.org/hook")
     await visitor.page.locator("#to-warning:empty").wait_for(state="attached")
     await visitor.fill(to="http://localhost:8000/hook")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees(needed, visitor.page.locator(".warning"))

@@ -20,10 +20,10 @@ async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit
     async with serving(url, tmp_path, "--no-runner") as service:
         visitor = await visit(service)
         await visitor.open("/")
-        await visitor.sees("start one with")
-        await visitor.follow("Make the first schedule")
+        await visitor.sees("Start one with")
+        await visitor.follow("Create the first schedule")
         await visitor.fill(owner="ada", key="first", when="* * * * * *", tz="Europe/Berlin", kind="python", to="echo")
-        await visitor.press("Make it")
+        await visitor.press("Create schedule")
         await visitor.sees("no worker", visitor.page.locator(".why"))
 
         with working(url, tmp_path):
@@ -34,14 +34,14 @@ async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit
 
             await service.put("ada", "first", when="0 0 1 1 *", target=FAILING, policy={"attempts": 1})
             await service.call("POST", f"{path('ada', 'first')}/trigger")
-            await until("it is given up", lambda: service.dead("ada"))
+            await until("it is dead", lambda: service.dead("ada"))
             await visitor.open(path("ada", "first"))
             await visitor.sees(WHY, visitor.page.locator(".why .sentence"))
             await visitor.follow("Edit")
             await visitor.fill(to="echo")
             await visitor.press("Save")
-            await visitor.go("Failed")
-            await visitor.press("Send again", visitor.row("ada", "first"))
+            await visitor.go("Dead")
+            await visitor.press("Retry", visitor.row("ada", "first"))
             await until("it is delivered", lambda: _happened(service, "retried", after="delivered"))
             await visitor.open(path("ada", "first"))
             await visitor.sees("delivered", visitor.page.locator("#entry-0"))
@@ -53,7 +53,7 @@ async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit
             await visitor.press("Pause", visitor.row("digest"))
             await visitor.open("/schedules?state=paused")
             assert await visitor.keys() == ["digest"]
-            for part in ("Forecast", "Doctor", "Log"):
+            for part in ("Forecast", "Doctor", "Audit log"):
                 await visitor.go(part)
             await visitor.sees("retried")
 

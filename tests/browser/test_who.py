@@ -74,7 +74,7 @@ async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit
     assert visitor.path.startswith("/login?")
     await visitor.fill(token="tk_0123456789abcdef_" + "0" * 64)
     await visitor.press("Sign in")
-    await visitor.sees("this token is not valid")
+    await visitor.sees("Invalid token.")
     await visitor.fill(token=guarded.operator)
     await visitor.press("Sign in")
     assert visitor.path == "/schedules"
@@ -93,27 +93,27 @@ async def test_what_was_done_is_remembered_with_whose_token_it_was(visit: Visit,
     await visitor.open("/schedules/grace/digest")
     await visitor.press("Pause")
     await visitor.press("Resume")
-    await visitor.go("Log")
+    await visitor.go("Audit log")
     assert (await visitor.row("grace", "digest").first.locator("td").all_inner_texts())[1:3] == ["olga", "resumed"]
 
 
 async def test_a_bound_token_sees_its_own_on_every_page_and_nothing_else(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.ada)
     parts = await visitor.page.get_by_role("navigation").get_by_role("link").all_inner_texts()
-    assert parts == ["Now", "Schedules", "Failed 1", "Log"], "and counts no dead fires of others"
+    assert parts == ["Now", "Schedules", "Dead 1", "Audit log"], "and counts no dead fires of others"
     await visitor.open("/")
     await visitor.page.locator("#live[data-state=on]").wait_for()
     assert await visitor.page.locator("[data-number=sleeping]").inner_text() == "2"
     assert await visitor.page.locator("[data-number=dead]").inner_text() == "1"
     assert await visitor.page.locator("#workers").count() == 0
-    for place in ("/", "/schedules", "/schedules?owner=grace", "/failed", "/deeds", "/schedules/ada/broken"):
+    for place in ("/", "/schedules", "/schedules?owner=grace", "/failed", "/audit", "/schedules/ada/broken"):
         await visitor.open(place)
         assert "grace" not in await visitor.page.content(), place
     await visitor.open("/schedules?owner=grace")
     assert await visitor.keys() == ["broken", "digest"]
     assert await visitor.page.locator("[name=owner]").count() == 0
     await visitor.open("/failed/retry-all")
-    await visitor.sees("1 dead fire of 1 schedule is handed")
+    await visitor.sees("1 dead fire of 1 schedule at once")
     visitor.refusals.update((403, 404))
     for place in ("/forecast", "/doctor"):
         assert await visitor.open(place) == 403
@@ -138,7 +138,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
     assert await visitor.page.locator("[name=kind] option").all_inner_texts() == ["POST to a URL"]
     assert await visitor.page.input_value("[name=owner]") == "ada"
     await visitor.fill(key="mine", when="@daily", to="https://hooks.example.org/mine")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("Saved.")
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
@@ -146,7 +146,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
         document.querySelector("[name=key]").value = "theirs";
         document.querySelector("[name=to]").value = "https://hooks.example.org/theirs";
     }""")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("is not yours")
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
@@ -154,7 +154,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
         document.querySelector("[name=key]").value = "handler";
         document.querySelector("[name=to]").value = "echo";
     }""")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("this token may write HTTP targets only")
     keys = [
         each["key"] for each in (await guarded.service.call("GET", "/schedules", authorization=f"Bearer {guarded.ada}"))["items"]
@@ -168,15 +168,15 @@ async def test_a_bound_token_is_told_why_it_cannot_edit_what_goes_to_a_handler(v
     assert "Edit" in await visitor.buttons()
     await visitor.open("/schedules/ada/broken")
     assert "Edit" not in await visitor.buttons()
-    await visitor.sees("which this token may not write")
+    await visitor.sees("Your token cannot write this target")
     visitor.refusals.add(403)
     assert await visitor.open("/schedules/ada/broken/edit") == 403
-    await visitor.sees("its target is no URL")
+    await visitor.sees("the target is not a URL")
 
 
 async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.looker)
-    for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/deeds"):
+    for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/audit"):
         await visitor.open(place)
         assert await visitor.buttons() == [], place
     visitor.refusals.add(403)

@@ -1,4 +1,4 @@
-"""Pages about all of it: *Now*, *Doctor*, *Log*; and that each can be used without a mouse."""
+"""Pages about all of it: *Now*, *Doctor*, *Audit log*; and that each can be used without a mouse."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, 
     stats = await service.call("GET", "/stats")
     for name in ("sleeping", "late", "dead"):
         assert await visitor.page.locator(f"[data-number={name}]").inner_text() == f"{stats[name]:,}"
-    for whose in ("machine", "browser"):
-        await visitor.page.locator(f"[data-offset={whose}]").filter(has_text="the same").wait_for()
+    for whose in ("server", "browser"):
+        await visitor.page.locator(f"[data-offset={whose}]").filter(has_text="same as the store").wait_for()
     await visitor.sees(stats["workers"][0]["name"], visitor.page.locator("#workers"))
     await visitor.sees("working", visitor.page.locator("#workers"))
 
@@ -39,7 +39,7 @@ async def test_numbers_and_workers_change_while_one_looks(visitor: Visitor, serv
     await service.put(owner, "digest")
     await sleeping.filter(has_text=f"{before + 1:,}").wait_for()
     row = visitor.row(owner)
-    await row.locator("[data-doing=stopped]").wait_for()
+    await row.locator("[data-status=stopped]").wait_for()
     assert (await row.locator("td").all_inner_texts())[:3] == [owner, "stopped", "3"]
     await visitor.look()
 
@@ -56,7 +56,8 @@ async def test_a_fire_is_seen_by_all_who_look(visitor: Visitor, service: Service
     assert visitor.path == path(owner, "digest")
 
 
-async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: Service) -> None:
+async def test_the_forecast_shows_what_the_api_tells(visit: Visit, service: Service) -> None:
+    visitor = await visit(service, zone="Asia/Kolkata")  # half an hour off, and never an hour twice
     told = await until("it is worked out", lambda: service.call("GET", "/forecast"))
     await visitor.open("/forecast")
     assert await service.call("GET", "/forecast") == told, "of many schedules it is kept"
@@ -91,7 +92,7 @@ async def test_the_doctor_finds_a_fault_and_mends_it(visitor: Visitor, service: 
     assert (await service.get(owner, "lost"))["state"] == "active"
     await visitor.press("Check everything")
     assert await finding.count() == 0
-    await visitor.go("Log")
+    await visitor.go("Audit log")
     await visitor.sees("repaired")
 
 
@@ -102,7 +103,7 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
     await visitor.press("Resume")
     await visitor.press("Fire now")
     await visitor.press("Delete", agree=True)
-    await visitor.go("Log")
+    await visitor.go("Audit log")
     rows = await visitor.row(owner).all()
     told = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
     assert told == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
@@ -110,9 +111,9 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
 
 async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:
     await asyncio.gather(*(service.put(owner, f"job-{number}") for number in range(51)))
-    await visitor.open("/deeds")
+    await visitor.open("/audit")
     assert await visitor.page.locator("table.list tbody tr").count() == 50
-    await visitor.follow("Earlier")
+    await visitor.follow("Older entries")
     assert await visitor.row(owner).count() == 1
 
 
@@ -133,7 +134,7 @@ async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, servic
         "/failed",
         "/failed/retry-all",
         "/doctor",
-        "/deeds",
+        "/audit",
         "/login",
     ):
         await visitor.open(place)
@@ -177,7 +178,7 @@ async def test_enter_on_the_keyboard_does_what_a_click_does(visitor: Visitor, se
     await service.put(owner, "digest")
     await visitor.open("/schedules")
     await visitor.page.keyboard.press("Tab")
-    await visitor.sees("Skip to the contents", visitor.page.locator("body"))
+    await visitor.sees("Skip to content", visitor.page.locator("body"))
     await visitor.page.keyboard.press("Enter")
     await visitor.page.keyboard.press("Tab")
     await visitor.page.keyboard.press("Tab")

@@ -127,7 +127,7 @@ class Visitor:
 
     async def buttons(self) -> list[str]:
         """All that could be pressed to change something, whoever is signed in."""
-        return [name for name in await self.page.locator("main button, main .button").all_inner_texts() if name != "Show"]
+        return [name for name in await self.page.locator("main button, main .button").all_inner_texts() if name != "Filter"]
 
     async def look(self) -> None:
         """Over the page as it is."""

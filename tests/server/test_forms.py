@@ -40,7 +40,7 @@ async def test_a_form_of_what_was_deleted_and_made_anew_changes_nothing(t: Tickl
     clock.advance(1)
     anew = await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", payload="another's"))
     answer = await send(api, {**fields, "payload": '"mine"'})
-    assert (answer.status, b"has changed this schedule meanwhile" in answer.body) == (422, True)
+    assert (answer.status, b"changed this schedule after you opened the form" in answer.body) == (422, True)
     assert await t.schedules.get("u1", "digest") == anew
     assert (await send(api, {**await filled(api), "payload": '"mine"'})).status == 303
     assert (await send(api, {**fields, "version": "3"})).status == 422
