@@ -1,4 +1,4 @@
-"""What fails looks so, and what is paused or passed does not."""
+"""Failing schedules look failing; paused schedules and passed checks do not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .service import Service, path, until
 from .test_schedules import filtered
 from .visitor import Visitor
 
-# Tells what the page is to hear, in place of the service: an instant that has passed, and fires that ended in another order.
-TOLD = """
+# Replaces the event stream: sends an instant that has passed, and fires that ended in another order than they began.
+FAKE_STREAM = """
 window.EventSource = class extends EventTarget {
   constructor() {
     super();
@@ -20,11 +20,11 @@ window.EventSource = class extends EventTarget {
     const fires = [fire("second", 5000), fire("fourth", 1000), fire("first", 9000), fire("third", 3000)];
     setTimeout(() => {
       this.dispatchEvent(new Event("open"));
-      for (const each of fires) this.tell("fire", each);
-      this.tell("stats", stats);
+      for (const each of fires) this.send("fire", each);
+      this.send("stats", stats);
     });
   }
-  tell(kind, data) { this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) })); }
+  send(kind, data) { this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) })); }
   close() {}
 };
 """
@@ -72,7 +72,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     visitor: Visitor, service: Service, owner: str
 ) -> None:
     await service.put(owner, "digest")
-    before = [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"]
+    before = [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"]
     await visitor.open("/doctor")
     passed = visitor.page.locator(".checks li")
     quick = await passed.count()
@@ -80,12 +80,12 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     await visitor.press("Repair", agree=True)
     await visitor.sees("Nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
-    assert await passed.count() == quick + len(DEEP), "and those that look at everything"
-    assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"] == before
+    assert await passed.count() == quick + len(DEEP), "and the checks that read everything"
+    assert [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"] == before
 
 
 async def test_now_shows_no_next_instant_that_has_passed_and_fires_by_when_they_began(visitor: Visitor, service: Service) -> None:
-    await visitor.page.add_init_script(TOLD)
+    await visitor.page.add_init_script(FAKE_STREAM)
     await visitor.open("/")
     await visitor.sees("first")
     assert await visitor.page.locator("#fires b").all_inner_texts() == ["fourth", "third", "second", "first"]

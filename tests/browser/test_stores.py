@@ -1,4 +1,4 @@
-"""The main pages and *why* on the other stores: a service that delivers nothing, a worker beside it, data by the API alone."""
+"""The main pages and *why* on the other stores, with a worker beside a service that delivers nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
-async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit: Visit, url: str, tmp_path: Path) -> None:
+async def test_a_schedule_is_created_fails_is_explained_fixed_and_retried(visit: Visit, url: str, tmp_path: Path) -> None:
     async with serving(url, tmp_path, "--no-runner") as service:
         visitor = await visit(service)
         await visitor.open("/")
@@ -53,12 +53,12 @@ async def test_a_schedule_is_made_fails_is_explained_mended_and_sent_again(visit
             await visitor.press("Pause", visitor.row("digest"))
             await visitor.open("/schedules?state=paused")
             assert await visitor.keys() == ["digest"]
-            for part in ("Forecast", "Doctor", "Audit log"):
+            for part in ("Forecast", "Doctor", "Audit"):
                 await visitor.go(part)
             await visitor.sees("retried")
 
 
 async def _happened(service: Service, happened: str, after: str | None = None) -> bool:
-    """Something did, and after it something else."""
+    """Say whether this happened, and `after` it something else."""
     history = await service.history("ada", "first")
     return happened in history and (after is None or after in history[: history.index(happened)])

@@ -61,7 +61,7 @@ async def test_all_times_follow_the_switch_which_is_remembered(visit: Visit, ser
         assert set(await times.locator("small").all_inner_texts()) == {offset}
         (mark,) = await visitor.page.locator(".timeline .mark title").all_text_contents()
         assert mark.endswith(f" {offset}")
-    assert await visitor.page.locator("table.plain thead th:visible").all_inner_texts() == ["Its zone (Asia/Tokyo)"]
+    assert await visitor.page.locator("table.plain thead th:visible").all_inner_texts() == ["In its zone (Asia/Tokyo)"]
     await visitor.reload()
     assert set(await times.locator("small").all_inner_texts()) == {"UTC+9"}, "it is remembered"
 

@@ -1,4 +1,4 @@
-"""Pages about all of it: *Now*, *Doctor*, *Audit log*; and that each can be used without a mouse."""
+"""*Now*, *Forecast*, *Doctor* and *Audit log*; and the keyboard on every page."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ async def test_a_fire_is_seen_by_all_who_look(visitor: Visitor, service: Service
 
 async def test_the_forecast_shows_what_the_api_tells(visit: Visit, service: Service) -> None:
     visitor = await visit(service, zone="Asia/Kolkata")  # half an hour off, and never an hour twice
-    told = await until("it is worked out", lambda: service.call("GET", "/forecast"))
+    forecast = await until("it is worked out", lambda: service.call("GET", "/forecast"))
     await visitor.open("/forecast")
-    assert await service.call("GET", "/forecast") == told, "of many schedules it is kept"
-    assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in told["hours"]]
+    assert await service.call("GET", "/forecast") == forecast, "of many schedules it is kept"
+    assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in forecast["hours"]]
     bars = await visitor.page.locator(".bars title").all_text_contents()
-    assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
-    assert sum(number >= CROWD for number in told["hours"]) == 7, "each day of the week has its peak, with what others have put"
-    busiest = visitor.page.locator(f".heat td[title^='{max(told['hours']):,} due ']")
+    assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in forecast["minutes"]]
+    assert sum(number >= CROWD for number in forecast["hours"]) == 7, "a peak each day"
+    busiest = visitor.page.locator(f".heat td[title^='{max(forecast['hours']):,} due ']")
     assert (await busiest.first.get_attribute("class") or "").split() == ["heat-6"]
-    half = [each for each in told["hours"] if 0 < each * 2 <= max(told["hours"])]
+    half = [each for each in forecast["hours"] if 0 < each * 2 <= max(forecast["hours"])]
     pale = visitor.page.locator(".heat td:is(.heat-1, .heat-2, .heat-3)")
     assert await pale.count() == len(half), "half as dark is half as many"
-    assert told["peaks"][0]["count"] >= CROWD
-    await visitor.sees(f"{told['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
+    assert forecast["peaks"][0]["count"] >= CROWD
+    await visitor.sees(f"{forecast['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
     await visitor.sees("spread", visitor.page.locator(".peaks"))
 
 
@@ -92,7 +92,7 @@ async def test_the_doctor_finds_a_fault_and_mends_it(visitor: Visitor, service: 
     assert (await service.get(owner, "lost"))["state"] == "active"
     await visitor.press("Check everything")
     assert await finding.count() == 0
-    await visitor.go("Audit log")
+    await visitor.go("Audit")
     await visitor.sees("repaired")
 
 
@@ -103,10 +103,10 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
     await visitor.press("Resume")
     await visitor.press("Fire now")
     await visitor.press("Delete", agree=True)
-    await visitor.go("Audit log")
+    await visitor.go("Audit")
     rows = await visitor.row(owner).all()
-    told = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
-    assert told == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
+    shown = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
+    assert shown == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
 
 
 async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:

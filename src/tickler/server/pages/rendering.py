@@ -29,7 +29,7 @@ MAX_FIELDS = 100
 MAX_NAV_COUNT = 99  # dead fires that the navigation counts
 
 NAV = (("now", "/", "Now"), ("forecast", "/forecast", "Forecast"), ("schedules", "/schedules", "Schedules"),
-       ("failed", "/failed", "Dead"), ("doctor", "/doctor", "Doctor"), ("audit_log", "/audit", "Audit log"))  # fmt: skip
+       ("failed", "/failed", "Dead"), ("doctor", "/doctor", "Doctor"), ("audit_log", "/audit", "Audit"))  # fmt: skip
 FOR_ALL_OWNERS = frozenset({"forecast", "doctor"})  # hidden from callers who are limited to one owner
 
 # What a page says after a change. The address holds only the name, so that a link cannot put words on the page.

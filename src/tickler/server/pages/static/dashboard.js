@@ -77,7 +77,7 @@ function showWorkers(all, now) {
   const rows = shown.map((worker) => {
     const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
     const status = isMissing ? "missing" : worker.doing;
-    const seen = `${span(now - worker.seen_at)} ago`;
+    const seen = `${span(Math.max(Math.floor((now - worker.seen_at) / 1000), 1) * 1000)} ago`;
     const cells = { Name: worker.name, Status: status, "In flight": worker.in_flight, "Last seen": seen };
     const row = document.createElement("tr");
     for (const [label, text] of Object.entries(cells)) {

@@ -31,7 +31,7 @@ function item({ at, local, marks }) {
   showTime(time, ms, minutesOf(local)); // the server knows the offset, also of zones that the browser does not know
   const found = element("li", "", "");
   found.append(time);
-  if (zoneName(ms) !== zoneName(ms, minutesOf(local))) found.append(element("small", "", ` = ${formatTime(ms)} ${zoneName(ms)}`));
+  if (zoneName(ms) !== zoneName(ms, minutesOf(local))) found.append(element("small", "", ` (${formatTime(ms)} ${zoneName(ms)})`));
   for (const mark of marks) found.append(element("span", "mark", ` ${mark}`));
   return found;
 }
