@@ -429,7 +429,7 @@ async def test_numbers_of_an_owner_with_many_schedules_are_marked_as_at_least(
     page = (await bound("GET", "/", headers={"accept": "text/html"})).body.decode()
     assert re.search(r'data-number="due"[^>]*>10\+<', page)
     assert re.search(r'data-number="sleeping"[^>]*>0\+<', page)
-    assert "not known: there are too many" in page
+    assert "unknown (too many schedules)" in page
 
 
 async def test_bound_tokens_are_not_told_which_machine_it_was(t: Tickler, api: Api, clock: ManualClock) -> None:

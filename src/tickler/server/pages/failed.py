@@ -38,16 +38,9 @@ async def confirm_retry_all(request: HttpRequest) -> Response[str]:
     dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
-        request,
-        "retry_all",
-        "failed",
-        count=len(dead.items),
-        more=dead.next is not None,
-        schedules=len(ids),
-        owners=len({o for o, _ in ids}),
-        owner=owner,
-        key=key,
-    )
+        request, "retry_all", "failed", owner=owner, key=key,
+        count=len(dead.items), more=dead.next is not None, schedules=len(ids), owners=len({o for o, _ in ids}),
+    )  # fmt: skip
 
 
 @post("/failed/retry-all", opt={"scope": "write"}, status_code=200)

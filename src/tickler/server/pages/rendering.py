@@ -21,7 +21,7 @@ from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.middleware.caller import KEY, NOBODY, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.pages.states import entry_state, fire_state
-from tickler.server.pages.time_format import format_time, time_element, time_in_zone
+from tickler.server.pages.time_format import format_time, time_element
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
 
@@ -75,7 +75,6 @@ def _render(request: HttpRequest, name: str, section: str, status: int, values: 
         "runs_here": service.runs_here,
         "notice": NOTICES.get(request.query_params.get("notice", ""), "").format(values.get("subject", "One fire")),
         "time": partial(time_element, now_ms=now_ms),
-        "time_in_zone": partial(time_in_zone, now_ms=now_ms),
         "format_time": partial(format_time, now_ms=now_ms),
     }
     text = _templates.get_template(f"{name}.html").render({**shared, **values})

@@ -35,6 +35,11 @@ ZONES = sorted(name for name in available_timezones() if "/" in name or name == 
 POLICY_TEXTS = ("delivery", "missed", "overlap")
 POLICY_NUMBERS = ("spread", "attempts", "timeout")
 KINDS = ("http", "python", "none", "keep")
+FIELDS = (
+    *("owner", "key", "when", "tz", "kind", "to", "payload", "starts_at", "ends_at", "enabled", "version"),
+    *POLICY_TEXTS,
+    *POLICY_NUMBERS,
+)
 
 
 @get("/schedules", opt={"scope": "read"})
@@ -128,7 +133,7 @@ async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSche
         problem = problem_of(error)
         if problem.status >= 500:
             raise
-        return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
+        return await _form(request, fields, stored, {_field_at_fault(problem.field): problem.detail})
     await record(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
     return redirect(schedule_path(done.owner, done.key), "put")
 
@@ -139,35 +144,18 @@ async def _form(
     is_new = stored is None and not fields.get("version")
     return await page(
         request, "form", "schedules", 422 if errors else 200,
-        fields={name: fields.get(name, "") for name in _ALL}, errors=errors or {}, zones=ZONES, is_new=is_new,
+        fields={name: fields.get(name, "") for name in FIELDS}, errors=errors or {}, zones=ZONES, is_new=is_new,
     )  # fmt: skip
 
 
-_ALL = (
-    "owner",
-    "key",
-    "when",
-    "tz",
-    "kind",
-    "to",
-    "payload",
-    "starts_at",
-    "ends_at",
-    "enabled",
-    "version",
-    *POLICY_TEXTS,
-    *POLICY_NUMBERS,
-)
-_PLACES = {name: name for name in _ALL}
-
-
-def _place_of(field: str | None) -> str:
+def _field_at_fault(field: str | None) -> str:
     """Return the field of the form that shows an error; "form" if no field is at fault."""
     if field is None:
         return "form"
     if field.startswith("target"):
         return "to"
-    return _PLACES.get(field.removeprefix("policy."), "form")
+    name = field.removeprefix("policy.")
+    return name if name in FIELDS else "form"
 
 
 async def payload_text(request: HttpRequest, stored: StoredSchedule) -> str:

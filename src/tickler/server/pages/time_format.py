@@ -32,24 +32,15 @@ def zone_name(at: datetime) -> str:
     return f"UTC{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}" if minutes else "UTC"
 
 
-def time_element(ms: int, *, now_ms: int) -> Markup:
-    """Render a time in UTC; a script changes it to the zone that the reader chose."""
-    return Markup('<time datetime="{0}" title="{0}" data-ms="{1}">{2} <small>UTC</small></time>').format(
-        iso_time(ms), ms, format_time(ms, now_ms=now_ms)
-    )
-
-
-def time_in_zone(ms: int, name: str, *, now_ms: int) -> Markup:
-    """Render a time that stays in the named zone, or in UTC if this machine does not know the zone."""
+def time_element(ms: int, zone: str | None = None, *, now_ms: int) -> Markup:
+    """Render a time in a named zone; without a name, in UTC until a script changes it to the zone that the reader chose."""
     try:
-        zone: tzinfo = load_zone(name).info
+        info: tzinfo = UTC if zone is None else load_zone(zone).info
     except UnknownTimezone:
-        zone = UTC
-    offset = zone_name(to_datetime(ms).astimezone(zone))
-    return Markup('<time datetime="{0}" title="{0}">{1} <small>{2}</small></time>').format(
-        iso_time(ms), format_time(ms, zone, now_ms=now_ms), offset
+        info = UTC
+    at = to_datetime(ms)
+    text, offset = format_time(ms, info, now_ms=now_ms), zone_name(at.astimezone(info))
+    chosen = Markup(' data-ms="{}"').format(ms) if zone is None else ""
+    return Markup('<time datetime="{0}" title="{0}"{1}>{2} <small>{3}</small></time>').format(
+        at.isoformat(timespec="milliseconds"), chosen, text, offset
     )
-
-
-def iso_time(ms: int) -> str:
-    return to_datetime(ms).isoformat(timespec="milliseconds")
