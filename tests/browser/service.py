@@ -120,13 +120,13 @@ def _running(command: str, store: str, folder: Path, *arguments: str, **environ:
     log = folder / f"{command}.log"
     paths = os.pathsep.join(each for each in sys.path if each)
     with (
-        log.open("wb") as said,
+        log.open("wb") as output,
         subprocess.Popen(
             [sys.executable, "-m", "tickler", command, "--store", store, "--setup", "browser.handlers:failing", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", **environ},
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         ) as popen,
     ):
         try:

@@ -52,7 +52,7 @@ async def test_a_schedule_with_a_dead_fire_is_failing_in_the_list_on_its_page_an
     assert await visitor.page.locator("h1 + span .state").all_inner_texts() == ["failing", "paused"]
 
 
-async def test_what_somebody_paused_is_shown_as_paused_and_not_as_wrong(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_a_paused_schedule_is_shown_as_paused_and_not_as_failing(visitor: Visitor, service: Service, owner: str) -> None:
     await service.put(owner, "digest")
     await service.call("POST", f"{path(owner, 'digest')}/trigger")
 

@@ -134,9 +134,9 @@ async def test_its_page_shows_what_it_is_what_happened_and_why(visitor: Visitor,
     await service.call("POST", f"{path(owner, 'digest')}/trigger")
     await until("it is delivered", lambda: service.history(owner, "digest"))
     await visitor.open(path(owner, "digest"))
-    said = await visitor.reads()
+    text = await visitor.reads()
     for each in ("At 09:00 on weekdays", "Europe/Berlin", "handler echo", "up to 3 attempts", '"to": "ada"'):
-        assert each in said
+        assert each in text
     why = await service.call("GET", f"{path(owner, 'digest')}/why")
     assert (await visitor.page.locator(".why .sentence").inner_text()).rstrip(".") == why["sentence"].replace("`", "")
     facts = await visitor.page.locator(".why .chain li").all_inner_texts()
@@ -195,7 +195,7 @@ async def test_it_is_fired_paused_and_resumed_from_its_page(visitor: Visitor, se
     assert await visitor.page.locator("table.plain tbody tr").count() == 10
 
 
-async def test_it_is_deleted_only_by_whoever_means_it(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_it_is_deleted_only_after_a_question(visitor: Visitor, service: Service, owner: str) -> None:
     await service.put(owner, "digest")
     await service.call("POST", f"{path(owner, 'digest')}/trigger")
     await until("it is delivered", lambda: service.history(owner, "digest"))
@@ -251,7 +251,7 @@ async def test_its_page_follows_what_happens(visitor: Visitor, service: Service,
     assert await visitor.page.evaluate("window.isTheSame"), "the page was not reloaded"
 
 
-async def test_whoever_reads_is_not_disturbed_by_what_happens(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_a_live_update_keeps_open_details_and_the_focus(visitor: Visitor, service: Service, owner: str) -> None:
     await service.put(owner, "digest")
     await service.call("POST", f"{path(owner, 'digest')}/trigger")
     await until("it is delivered", lambda: service.history(owner, "digest"))
@@ -315,7 +315,7 @@ async def test_the_field_of_the_target_is_named_for_its_kind(visitor: Visitor, s
     assert not await field.is_visible()
 
 
-async def test_a_new_one_takes_nobodys_place(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_a_new_schedule_replaces_no_other(visitor: Visitor, service: Service, owner: str) -> None:
     visitor.refusals.add(422)
     await service.put(owner, "digest")
     await visitor.open("/new-schedule")
@@ -376,7 +376,7 @@ async def test_what_the_form_does_not_show_stays_as_it_is(visitor: Visitor, serv
     assert after["when"] == "30 9 * * mon-fri"
     for each in ("target", "policy", "starts_at", "ends_at", "delete_after", "payload", "tz", "enabled"):
         assert after.get(each) == before.get(each), each
-    assert after["target"]["sealed"], "nobody can see the headers, and they are still there"
+    assert after["target"]["sealed"], "the form hides the headers and keeps them"
 
 
 async def test_what_the_form_shows_can_be_taken_away(visitor: Visitor, service: Service, owner: str) -> None:

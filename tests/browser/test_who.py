@@ -67,7 +67,7 @@ async def signed_in(visit: Visit, guarded: Guarded, token: str) -> Visitor:
     return visitor
 
 
-async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit: Visit, guarded: Guarded) -> None:
+async def test_signing_in_leads_to_the_requested_page_and_signing_out_ends_the_session(visit: Visit, guarded: Guarded) -> None:
     visitor = await visit(guarded.service)
     visitor.refusals.add(401)
     await visitor.open("/schedules")
@@ -88,7 +88,7 @@ async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit
     assert visitor.path.startswith("/login?")
 
 
-async def test_what_was_done_is_remembered_with_whose_token_it_was(visit: Visit, guarded: Guarded) -> None:
+async def test_the_audit_log_names_the_token(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.operator)
     await visitor.open("/schedules/grace/digest")
     await visitor.press("Pause")

@@ -29,7 +29,7 @@ async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, 
     await visitor.sees("working", visitor.page.locator("#workers"))
 
 
-async def test_numbers_and_workers_change_while_one_looks(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_counts_and_workers_are_updated_live(visitor: Visitor, service: Service, owner: str) -> None:
     await visitor.open("/")
     sleeping = visitor.page.locator("[data-number=sleeping]")
     before = int((await sleeping.inner_text()).replace(",", ""))
@@ -143,7 +143,7 @@ async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, servic
         await visitor.tab_through()
 
 
-async def test_what_keeps_somebody_from_using_a_page_is_noticed(visitor: Visitor, service: Service) -> None:
+async def test_the_audit_notices_accessibility_faults(visitor: Visitor, service: Service) -> None:
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
         document.querySelector("label[for=key]").remove();
