@@ -277,7 +277,7 @@ MUTANTS = [
     Mutant("speak of all schedules where one owner has none", "cli/commands/list.py", "if owner else", "if False else",
            "tests/cli/test_schedules.py::test_an_empty_list_names_what_was_asked_for"),
     Mutant("take a URL for a handler's name", "server/pages/schedules.py", 'if kind == "python" and "://" in to:', "if False:",
-           "tests/server/test_forms.py::test_a_url_in_place_of_a_handlers_name_is_said_at_its_field"),
+           "tests/server/test_forms.py::test_a_url_in_place_of_a_handler_name_is_an_error_at_its_field"),
     Mutant("publish defaults that generators send", "server/openapi/schemas.py", 'field.pop("default", None)', "pass",
            "tests/server/test_openapi.py"),
     Mutant("write bounds as text", "model/schedule_json.py",

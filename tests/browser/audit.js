@@ -1,10 +1,10 @@
-// What is wrong with the page as it stands, for those who cannot see it, cannot point, or look at it on a telephone.
+// Returns the faults of the page for people who use a screen reader, a keyboard or a phone.
 () => {
   const faults = [];
   const all = (selector) => [...document.querySelectorAll(selector)];
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
   const shown = (selector) => all(selector).filter(isShown);
-  const told = (element) => element.outerHTML.replace(/\s+/g, " ").slice(0, 120);
+  const excerpt = (element) => element.outerHTML.replace(/\s+/g, " ").slice(0, 120);
   const textOf = (ids) => (ids ?? "").split(" ").map((id) => document.getElementById(id)?.textContent ?? "").join(" ").trim();
 
   function nameOf(element) {
@@ -29,46 +29,46 @@
   for (const attribute of ["aria-labelledby", "aria-describedby", "for", "list"]) {
     for (const element of all(`[${attribute}]`)) {
       for (const id of element.getAttribute(attribute).split(" ")) {
-        if (!document.getElementById(id)) faults.push(`${attribute} leads nowhere: ${told(element)}`);
+        if (!document.getElementById(id)) faults.push(`${attribute} leads nowhere: ${excerpt(element)}`);
       }
     }
   }
 
-  // What can be used, and what can be seen, has a name.
-  const used = shown("a[href], button, input:not([type=hidden]), select, textarea, summary");
-  for (const element of used) if (!nameOf(element)) faults.push(`has no name: ${told(element)}`);
+  // Controls and pictures have a name.
+  const controls = shown("a[href], button, input:not([type=hidden]), select, textarea, summary");
+  for (const element of controls) if (!nameOf(element)) faults.push(`has no name: ${excerpt(element)}`);
   for (const element of shown("svg, img, canvas")) {
     const hidden = element.closest("[aria-hidden=true]");
     const named = element.getAttribute("aria-label") || element.getAttribute("alt");
     if (!hidden && !(named && (element.tagName === "IMG" || element.getAttribute("role") === "img"))) {
-      faults.push(`is a picture without words: ${told(element)}`);
+      faults.push(`is a picture without words: ${excerpt(element)}`);
     }
-    if (element.querySelector("a:not([tabindex='-1']), button, input")) faults.push(`has links inside a picture: ${told(element)}`);
+    if (element.querySelector("a:not([tabindex='-1']), button, input")) faults.push(`has links inside a picture: ${excerpt(element)}`);
   }
-  for (const table of shown("table")) if (!table.querySelector("th")) faults.push(`a table has no heads: ${told(table)}`);
+  for (const table of shown("table")) if (!table.querySelector("th")) faults.push(`a table has no heads: ${excerpt(table)}`);
   for (const input of shown("[aria-invalid=true]")) {
-    if (!textOf(input.getAttribute("aria-describedby"))) faults.push(`is wrong, and does not say why: ${told(input)}`);
+    if (!textOf(input.getAttribute("aria-describedby"))) faults.push(`is wrong, and does not say why: ${excerpt(input)}`);
   }
   for (const form of all("form[method=post]")) {
-    if (!form.elements.form_token?.value) faults.push(`a form has no token: ${told(form)}`);
+    if (!form.elements.form_token?.value) faults.push(`a form has no token: ${excerpt(form)}`);
   }
 
-  // It can be read and touched.
+  // Text is readable, and controls are large enough to touch.
   if (document.documentElement.scrollWidth > window.innerWidth) {
     const wide = shown("main *").filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !element.closest(".scroll"));
-    faults.push(`is ${document.documentElement.scrollWidth} wide on a screen of ${window.innerWidth}: ${wide.slice(0, 3).map(told)}`);
+    faults.push(`is ${document.documentElement.scrollWidth} wide on a screen of ${window.innerWidth}: ${wide.slice(0, 3).map(excerpt)}`);
   }
   for (const card of shown("main > .card, main > .scroll")) {
     const next = card.nextElementSibling?.getBoundingClientRect();
-    if (next?.height && next.top - card.getBoundingClientRect().bottom < 8) faults.push(`touches what comes next: ${told(card)}`);
+    if (next?.height && next.top - card.getBoundingClientRect().bottom < 8) faults.push(`touches what comes next: ${excerpt(card)}`);
   }
   for (const element of shown("nav a, header button")) {
-    if (element.getBoundingClientRect().right > window.innerWidth) faults.push(`lies outside the screen: ${told(element)}`);
+    if (element.getBoundingClientRect().right > window.innerWidth) faults.push(`lies outside the screen: ${excerpt(element)}`);
   }
-  for (const element of used) {
+  for (const element of controls) {
     const box = element.getBoundingClientRect();
     const isInText = element.matches("a:not(.button), summary, .example, input[type=checkbox]");
-    if (!isInText && (box.height < 24 || box.width < 24)) faults.push(`is too small to touch: ${told(element)}`);
+    if (!isInText && (box.height < 24 || box.width < 24)) faults.push(`is too small to touch: ${excerpt(element)}`);
   }
 
   const channels = (colour) => colour.match(/[\d.]+/g).map(Number);
@@ -94,7 +94,7 @@
     const kind = `${element.tagName}.${element.className} ${style.color}`;
     if (ratio < (isLarge ? 3 : 4.5) && !seen.has(kind)) {
       seen.add(kind);
-      faults.push(`is hard to read, ${ratio.toFixed(2)} to 1: ${told(element)}`);
+      faults.push(`is hard to read, ${ratio.toFixed(2)} to 1: ${excerpt(element)}`);
     }
   }
   return faults;

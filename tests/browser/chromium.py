@@ -22,15 +22,15 @@ def program() -> str | None:
 
 
 def reason_why_not() -> str | None:
-    """What keeps a browser from running here, with the remedy."""
+    """Return why no browser can run here, and the remedy; None if one can."""
     if importlib.util.find_spec("playwright") is None:
-        return "there is no playwright: pip install playwright"
-    return None if program() else "there is no Chromium: apt-get install chromium"
+        return "playwright is missing: pip install playwright"
+    return None if program() else "Chromium is missing: apt-get install chromium"
 
 
 @asynccontextmanager
 async def started() -> AsyncIterator[Browser]:
-    """One Chromium, or a loud skip."""
+    """Start one Chromium, or skip the test loudly."""
     why_not = reason_why_not()
     if why_not is not None:
         pytest.skip(f"NOT TESTED in a browser: {why_not}")

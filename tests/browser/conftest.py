@@ -1,4 +1,4 @@
-"""One browser for all of these tests, a service of their own, and whoever visits it."""
+"""One browser for all of these tests, one service, and visitors of its pages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All on one worker, so that Chromium starts once; and on one event loop, which it is bound to."""
+    """Run all on one worker, so that Chromium starts once, and on the event loop that it is bound to."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("browser"))
@@ -45,11 +45,11 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(chromium: Browser) -> AsyncIterator[Visit]:
-    """`await visit(service)`: somebody new, in a browser of their own, without cookies, and on a telephone unless it matters."""
+    """`await visit(service)` returns a new visitor with a fresh browser context, the size of a phone unless given."""
     async with AsyncExitStack() as stack:
         visitors: list[Visitor] = []
 
-        async def come(
+        async def new_visitor(
             service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE, scripts: bool = True
         ) -> Visitor:
             context = await chromium.new_context(
@@ -64,13 +64,13 @@ async def visit(chromium: Browser) -> AsyncIterator[Visit]:
             visitors.append(Visitor(await context.new_page(), service.url))
             return visitors[-1]
 
-        yield come
+        yield new_visitor
         assert [fault for visitor in visitors for fault in visitor.faults] == []
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    """For everybody, without a token: each test has an owner of its own there, beside a crowd that fires half a day from now."""
+    """A service without tokens. Each test has its own owner there, beside a crowd that fires half a day from now."""
     folder = tmp_path_factory.mktemp("service")
     url = f"sqlite:///{folder / 'tickler.db'}"
     async with connect(url) as t:
@@ -88,6 +88,6 @@ async def visitor(visit: Visit, service: Service) -> Visitor:
 
 @pytest.fixture
 def owner(request: pytest.FixtureRequest) -> str:
-    """Nobody else's."""
+    """An owner that no other test uses."""
     name: str = request.node.name
     return name.removeprefix("test_")[:60]

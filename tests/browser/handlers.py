@@ -1,4 +1,4 @@
-"""What `tickler serve --setup browser.handlers:failing` registers."""
+"""Handlers for `tickler serve --setup browser.handlers:failing`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WHY = "RuntimeError: the postman has slipped"
 
 
 def failing(tickler: Tickler) -> None:
-    """A handler that every schedule can be broken with."""
+    """Register a handler that always fails."""
 
     @tickler.handler("failing")
     async def fail(fire: Delivery) -> None:

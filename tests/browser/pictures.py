@@ -1,4 +1,4 @@
-"""What the pages look like: at a desk and on a telephone, by day and by night."""
+"""Screenshots of pages: desktop and phone, light and dark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 
 from .visitor import DESK, TELEPHONE, Visitor
 
-VARIABLE = "TICKLER_SCREENSHOTS"  # a folder; without it they go where the test's other files are
+VARIABLE = "TICKLER_SCREENSHOTS"  # a folder; the default is the folder of the test
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 async def picture(visitor: Visitor, name: str, folder: Path) -> None:
-    """Of the page that is open, as NAME-WIDTH-SCHEME.png. Each of the four has to be readable too."""
+    """Save the open page as NAME-WIDTH-SCHEME.png, and audit each of the four."""
     folder = Path(os.environ.get(VARIABLE) or folder)
     folder.mkdir(parents=True, exist_ok=True)
     await visitor.page.evaluate("document.activeElement.blur()")

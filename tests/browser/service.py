@@ -1,4 +1,4 @@
-"""The service and workers as people start them: processes of their own, spoken to by HTTP."""
+"""The service and workers as separate processes, called by HTTP."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TROUBLE = re.compile(r"^.*(?: ERROR | CRITICAL |Traceback).*$", re.MULTILINE)
 FAILING = {"type": "python", "handler": "failing"}
 DIGEST = {"when": "0 9 * * mon-fri", "tz": "Europe/Berlin", "target": {"type": "python", "handler": "echo"}}
 
-CROWD = 1_100  # more than are counted whenever somebody looks
+CROWD = 1_100  # more than a page counts for one owner
 
 T = TypeVar("T")
 
 
 class Service:
-    """One that runs, and its API."""
+    """A running service, and its API."""
 
     def __init__(self, url: str, store: str, session: aiohttp.ClientSession) -> None:
         self.url = url
@@ -38,13 +38,13 @@ class Service:
         self._session = session
 
     async def call(self, method: str, path: str, body: object = None, **headers: str) -> Any:
-        """What the API answers; it must not refuse."""
+        """Return the answer of the API, which must not be an error."""
         async with self._session.request(method, f"{self.url}/v1{path}", headers=headers, json=body) as answer:
             assert answer.ok, (method, path, answer.status, await answer.text())
             return None if answer.status == 204 else await answer.json()
 
     async def put(self, owner: str, key: str, **fields: object) -> Any:
-        """A schedule that fires on weekdays at nine, but for what is given."""
+        """Put a schedule that fires on weekdays at nine; `fields` override that."""
         return await self.call("PUT", path(owner, key), {**DIGEST, **fields})
 
     async def put_many(self, owner: str, keys: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ class Service:
         return await self.call("GET", path(owner, key))
 
     async def history(self, owner: str, key: str) -> list[str]:
-        """What happened to its fires, the latest first."""
+        """Return what happened to the fires of a schedule, the latest first."""
         return [entry["happened"] for entry in (await self.call("GET", f"{path(owner, key)}/fires"))["items"]]
 
     async def dead(self, owner: str) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ class Service:
         return found
 
     async def kill_fires(self, owner: str, key: str, number: int = 1) -> None:
-        """A schedule of which so many fires are given up, for its handler fails."""
+        """Put a schedule whose handler fails, and wait until so many of its fires are dead."""
         await self.put(owner, key, when="0 0 1 1 *", target=FAILING, policy={"attempts": 1})
         await asyncio.gather(*(self.call("POST", f"{path(owner, key)}/trigger") for _ in range(number)))
         await until("the fires are dead", lambda: self._has_dead(owner, key, number))
@@ -79,17 +79,17 @@ def path(owner: str, key: str) -> str:
 
 
 async def until(what: str, found: Callable[[], Awaitable[T]]) -> T:
-    """Look often, until there is something to see."""
+    """Poll until `found` returns something true."""
     ends_at = time.monotonic() + TIMEOUT_S
     while not (seen := await found()):
-        assert time.monotonic() < ends_at, f"not so within {TIMEOUT_S:g} s: {what}"
+        assert time.monotonic() < ends_at, f"not within {TIMEOUT_S:g} s: {what}"
         await asyncio.sleep(0.1)
     return seen
 
 
 @asynccontextmanager
 async def serving(store: str, folder: Path, *arguments: str, **environ: str) -> AsyncIterator[Service]:
-    """`tickler serve`, on a port that is free. It has to end well, and to have had no trouble."""
+    """Run `tickler serve` on a free port. It must exit with 0 and log no errors."""
     with _running("serve", store, folder, "--port", "0", *arguments, **environ) as process:
 
         async def address() -> str | None:
@@ -105,7 +105,7 @@ async def serving(store: str, folder: Path, *arguments: str, **environ: str) -> 
 
 @contextmanager
 def working(store: str, folder: Path) -> Iterator[None]:
-    """`tickler work`, beside a service that delivers nothing itself."""
+    """Run `tickler work` beside a service that delivers nothing itself."""
     with _running("work", store, folder):
         yield
 
@@ -120,13 +120,13 @@ def _running(command: str, store: str, folder: Path, *arguments: str, **environ:
     log = folder / f"{command}.log"
     paths = os.pathsep.join(each for each in sys.path if each)
     with (
-        log.open("wb") as said,
+        log.open("wb") as output,
         subprocess.Popen(
             [sys.executable, "-m", "tickler", command, "--store", store, "--setup", "browser.handlers:failing", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", **environ},
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         ) as popen,
     ):
         try:

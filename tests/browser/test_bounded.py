@@ -1,4 +1,4 @@
-"""However many schedules there are, a page costs the same: as many statements, and no more work in the database."""
+"""The cost of a page is bounded: the number of statements and the work in the database do not grow with the schedules."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ PAGES = (
     "/failed",
     "/failed/retry-all",
     "/doctor",
-    "/deeds",
+    "/audit",
 )
 
-OF_AN_OWNER = ("/", "/schedules", "/schedules?state=paused", "/schedules/ada/busy", "/failed", "/failed/retry-all", "/deeds")
-VIEWS = [*((path, "olga") for path in PAGES), *((path, "ada") for path in OF_AN_OWNER)]  # by whoever operates it, and by an owner
+OF_AN_OWNER = ("/", "/schedules", "/schedules?state=paused", "/schedules/ada/busy", "/failed", "/failed/retry-all", "/audit")
+VIEWS = [*((path, "olga") for path in PAGES), *((path, "ada") for path in OF_AN_OWNER)]  # by an operator, and by an owner
 MAX_STATEMENTS = 16
 MAX_WORK = 3_000  # times 100 instructions: up to 10,000 rows are counted, three times
 SLACK = 5
 
-pytestmark = pytest.mark.xdist_group("bounded")  # what they look at is made once, in one process
+pytestmark = pytest.mark.xdist_group("bounded")  # the store is filled once, in one process
 
 
 class Cost(NamedTuple):
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """By page and who looks: among few schedules, more, and many; and when all of them are late."""
+    """The cost by page and caller: with few schedules, more, and many; and when all of them are late."""
 
     few: dict[tuple[str, str], Cost]
     more: dict[tuple[str, str], Cost]
@@ -68,7 +68,7 @@ class Costs(NamedTuple):
 
 
 class Counted:
-    """A Tickler on SQLite, its pages, and what they cost."""
+    """A Tickler on SQLite, and the cost of its pages."""
 
     def __init__(self, tickler: Tickler, clock: ManualClock) -> None:
         self.tickler = tickler
@@ -80,11 +80,11 @@ class Counted:
         self._tokens: dict[str, str] = {}
 
     async def among(self, number: int) -> dict[tuple[str, str], Cost]:
-        """So many of which half belong to one owner, some are paused, and all others fire in the coming night."""
+        """Measure with so many schedules: half belong to one owner, some are paused, and all others fire in the coming night."""
         await self.tickler.schedules.put_many(list(_schedules(range(self._number, number))))
         self._number = number
         self.clock.advance(timedelta(minutes=11))
-        await self.tickler.forecasts.refresh()  # as the service does by itself, whoever looks
+        await self.tickler.forecasts.refresh()  # as the service does by itself
         return await self.costs()
 
     async def costs(self) -> dict[tuple[str, str], Cost]:
@@ -92,7 +92,7 @@ class Counted:
 
     async def _cost(self, path: str, who: str) -> Cost:
         headers = {"authorization": f"Bearer {self._tokens[who]}"}
-        await self._client.get("/new-schedule", headers=headers)  # so that nothing has to be remembered for the first time
+        await self._client.get("/new-schedule", headers=headers)  # fill caches first
         self._statements = self._work = 0
         answer = await self._client.get(path, headers=headers)
         assert answer.status_code == 200, (path, answer.text)
@@ -128,7 +128,7 @@ def _schedules(numbers: range) -> Iterator[Schedule]:
 
 
 async def _fill(t: Tickler, clock: ManualClock) -> None:
-    """With more fires of each kind than a page shows, a long history, and a long log."""
+    """Fill the store with more fires of each kind than a page shows, a long history, and a long audit log."""
     failing(t)
     for key, policy in (("dead", Policy(attempts=1)), ("open", Policy(attempts=2, backoff=[timedelta(days=30)]))):
         broken = Schedule(owner="ada", key=key, when="0 12 * * *", target=FAILING, policy=policy)

@@ -1,4 +1,4 @@
-"""The first minutes of a new user: an empty store, a first schedule, and what becomes of it."""
+"""The first minutes of a new user: an empty store, a first schedule, a failure and its repair."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
     async with serving(f"sqlite:///{tmp_path / 'tickler.db'}", tmp_path) as service:
         new = await visit(service, size=DESK)
 
-        # Nothing is there, and the page says where to begin.
+        # The store is empty, and the page says where to begin.
         await new.open("/")
-        await new.sees("Nothing is scheduled yet")
-        await new.follow("Make the first schedule")
+        await new.sees("No schedules yet")
+        await new.follow("Create the first schedule")
 
-        # What is typed is understood, or what is wrong with it is said at once.
+        # The form previews what is typed, and shows errors at once.
         preview = new.page.locator("#preview li")
         await new.fill(when="0 9 * * tue,thu", tz="Europe/Berlin")
-        await preview.filter(has_text="09:00:00").nth(9).wait_for()
+        await preview.filter(has_text=", 09:00 UTC+").nth(9).wait_for()
         assert await preview.count() == 10
         await new.sees("at 09:00")
         new.refusals.add(422)
@@ -46,10 +46,10 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await preview.nth(9).wait_for()
         await picture(new, "form", tmp_path)
 
-        # It is made, and fires before one's eyes.
+        # The schedule is created, and fires live.
         await new.fill(when="* * * * * *", kind="python", to="echo", payload='{"hello": "world"}')
-        await preview.filter(has_text="+01:00").nth(9).wait_for()
-        await new.press("Make it")
+        await preview.filter(has_text="UTC+1").nth(9).wait_for()
+        await new.press("Create schedule")
         assert new.path == "/schedules/ada/first"
         await new.sees("Saved.")
         for (owner, key), fields in OTHERS.items():
@@ -60,33 +60,33 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await fires.nth(2).wait_for()
         assert await new.page.locator("#no-fires").is_hidden()
 
-        # Broken: it fails, and its page says why.
+        # Broken: the schedule fails, and its page says why.
         await new.open("/schedules/ada/first/edit")
         await new.page.get_by_text("Policy and bounds").click()
         await new.fill(to="failing", attempts="1")
         await new.press("Save")
-        await until("a fire is given up", lambda: service.dead("ada"))
+        await until("a fire is dead", lambda: service.dead("ada"))
         await new.reload()
         why = new.page.locator(".why")
         await new.sees(WHY, why)
         await new.open("/")
-        await new.page.locator("#fires li").filter(has_text="given up").nth(1).wait_for()
+        await new.page.locator("#fires li").filter(has_text="dead").nth(1).wait_for()
         await new.page.locator("[data-number=dead]").filter(has_not_text="0").wait_for()
         await picture(new, "now", tmp_path)
 
-        # Mended: what comes is delivered, and what was given up is sent again.
+        # Fixed: new fires are delivered, and dead ones are retried.
         await new.open("/schedules/ada/first/edit")
         await new.fill(to="echo")
         await new.press("Save")
         await until("it delivers again", lambda: _delivers(service))
         await new.reload()
         await picture(new, "schedule", tmp_path)
-        await new.go("Failed")
+        await new.go("Dead")
         await picture(new, "failed", tmp_path)
         await new.page.get_by_text("more").click()
         dead = await service.dead("ada")
-        await new.press("Send again", new.row("ada", "first").first)
-        await new.sees("Sent again")
+        await new.press("Retry", new.row("ada", "first").first)
+        await new.sees("The fire is queued for a retry.")
         assert len(await service.dead("ada")) == len(dead) - 1
         await until("the fire is delivered", lambda: _was_delivered(service, dead[0]["id"]))
         await new.open("/schedules/ada/first")
@@ -103,7 +103,7 @@ async def test_from_an_empty_store_to_a_failure_that_was_mended(visit: Visit, tm
         await new.page.locator("#live[data-state=on]").wait_for()
         new.may_be_cut_off = True
 
-    # The service is stopped while somebody looks: it ends at once, and the page says so.
+    # The service stops while the page is open: it ends at once, and the page says so.
     await new.page.locator("#live[data-state=lost]").wait_for()
     await new.sees("not connected")
     assert await new.page.locator("main.old").count() == 1

@@ -1,4 +1,4 @@
-"""What fails looks so, and what is paused or passed does not."""
+"""Failing schedules look failing; paused schedules and passed checks do not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .service import Service, path, until
 from .test_schedules import filtered
 from .visitor import Visitor
 
-# Tells what the page is to hear, in place of the service: an instant that has passed, and fires that ended in another order.
-TOLD = """
+# Replaces the event stream: sends an instant that has passed, and fires that ended in another order than they began.
+FAKE_STREAM = """
 window.EventSource = class extends EventTarget {
   constructor() {
     super();
@@ -20,11 +20,11 @@ window.EventSource = class extends EventTarget {
     const fires = [fire("second", 5000), fire("fourth", 1000), fire("first", 9000), fire("third", 3000)];
     setTimeout(() => {
       this.dispatchEvent(new Event("open"));
-      for (const each of fires) this.tell("fire", each);
-      this.tell("stats", stats);
+      for (const each of fires) this.send("fire", each);
+      this.send("stats", stats);
     });
   }
-  tell(kind, data) { this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) })); }
+  send(kind, data) { this.dispatchEvent(new MessageEvent(kind, { data: JSON.stringify(data) })); }
   close() {}
 };
 """
@@ -37,7 +37,7 @@ async def test_a_schedule_with_a_dead_fire_is_failing_in_the_list_on_its_page_an
     await service.kill_fires(owner, "broken")
     assert await filtered(visitor, owner=owner) == ["broken", "sound"]
     broken, sound = visitor.row(owner, "broken"), visitor.row(owner, "sound")
-    assert await broken.locator(".state").all_inner_texts() == ["failed", "failing"]
+    assert await broken.locator(".state").all_inner_texts() == ["dead", "failing"]
     assert await sound.locator(".state").all_inner_texts() == ["active"]
     assert await filtered(visitor, owner=owner, state="failing") == ["broken"]
     assert await filtered(visitor, owner=owner, key="so", state="failing") == []
@@ -52,7 +52,7 @@ async def test_a_schedule_with_a_dead_fire_is_failing_in_the_list_on_its_page_an
     assert await visitor.page.locator("h1 + span .state").all_inner_texts() == ["failing", "paused"]
 
 
-async def test_what_somebody_paused_is_shown_as_paused_and_not_as_wrong(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_a_paused_schedule_is_shown_as_paused_and_not_as_failing(visitor: Visitor, service: Service, owner: str) -> None:
     await service.put(owner, "digest")
     await service.call("POST", f"{path(owner, 'digest')}/trigger")
 
@@ -72,20 +72,20 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     visitor: Visitor, service: Service, owner: str
 ) -> None:
     await service.put(owner, "digest")
-    before = [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"]
+    before = [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"]
     await visitor.open("/doctor")
     passed = visitor.page.locator(".checks li")
     quick = await passed.count()
     await visitor.sees("this machine's time zone database is as new as the store's", passed)
     await visitor.press("Repair", agree=True)
-    await visitor.sees("There was nothing to repair.")
+    await visitor.sees("Nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
-    assert await passed.count() == quick + len(DEEP), "and those that look at everything"
-    assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"] == before
+    assert await passed.count() == quick + len(DEEP), "and the checks that read everything"
+    assert [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"] == before
 
 
 async def test_now_shows_no_next_instant_that_has_passed_and_fires_by_when_they_began(visitor: Visitor, service: Service) -> None:
-    await visitor.page.add_init_script(TOLD)
+    await visitor.page.add_init_script(FAKE_STREAM)
     await visitor.open("/")
     await visitor.sees("first")
     assert await visitor.page.locator("#fires b").all_inner_texts() == ["fourth", "third", "second", "first"]
@@ -114,5 +114,5 @@ async def test_a_target_that_would_be_refused_is_warned_of_in_the_form_and_on_it
     await visitor.fill(to="https://example.org/hook")
     await visitor.page.locator("#to-warning:empty").wait_for(state="attached")
     await visitor.fill(to="http://localhost:8000/hook")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees(needed, visitor.page.locator(".warning"))

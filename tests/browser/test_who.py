@@ -1,4 +1,4 @@
-"""Who is at the page: signing in and out, tokens that are bound to an owner, and tokens that may only look."""
+"""Sign in and out; tokens that are limited to an owner, and tokens that may only read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FAILING = PythonTarget("failing")
 
 
 class Guarded(NamedTuple):
-    """A service that has tokens: of whoever operates it, of Ada, and of somebody who looks."""
+    """A service with three tokens: an operator's, Ada's, and one that may only read."""
 
     service: Service
     operator: str
     ada: str
-    looker: str
+    reader: str
 
     async def as_operator(self, method: str, path: str, body: object = None) -> object:
         return await self.service.call(method, path, body, authorization=f"Bearer {self.operator}")
@@ -44,9 +44,9 @@ async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gua
             await t.trigger(owner, "broken")
         _, operator = await t.tokens.create(["read", "write", "operate"], name="olga")
         _, ada = await t.tokens.create(["read", "write"], owner="ada", name="ada's")
-        _, looker = await t.tokens.create(["read"], name="looker")
+        _, reader = await t.tokens.create(["read"], name="reader")
     async with serving(url, folder) as service:
-        guarded = Guarded(service, operator, ada, looker)
+        guarded = Guarded(service, operator, ada, reader)
         await until("both are dead", lambda: _both_dead(guarded))
         yield guarded
 
@@ -58,7 +58,7 @@ async def _both_dead(guarded: Guarded) -> bool:
 
 
 async def signed_in(visit: Visit, guarded: Guarded, token: str) -> Visitor:
-    """By the form: the first test below looks at it."""
+    """Sign in by the form, without an audit: the first test below audits it."""
     visitor = await visit(guarded.service)
     await visitor.page.goto(f"{guarded.service.url}/login?next=/login")
     await visitor.fill(token=token)
@@ -67,14 +67,14 @@ async def signed_in(visit: Visit, guarded: Guarded, token: str) -> Visitor:
     return visitor
 
 
-async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit: Visit, guarded: Guarded) -> None:
+async def test_signing_in_leads_to_the_requested_page_and_signing_out_ends_the_session(visit: Visit, guarded: Guarded) -> None:
     visitor = await visit(guarded.service)
     visitor.refusals.add(401)
     await visitor.open("/schedules")
     assert visitor.path.startswith("/login?")
     await visitor.fill(token="tk_0123456789abcdef_" + "0" * 64)
     await visitor.press("Sign in")
-    await visitor.sees("this token is not valid")
+    await visitor.sees("Invalid token.")
     await visitor.fill(token=guarded.operator)
     await visitor.press("Sign in")
     assert visitor.path == "/schedules"
@@ -88,32 +88,32 @@ async def test_whoever_signs_in_gets_where_they_wanted_to_go_and_out_again(visit
     assert visitor.path.startswith("/login?")
 
 
-async def test_what_was_done_is_remembered_with_whose_token_it_was(visit: Visit, guarded: Guarded) -> None:
+async def test_the_audit_log_names_the_token(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.operator)
     await visitor.open("/schedules/grace/digest")
     await visitor.press("Pause")
     await visitor.press("Resume")
-    await visitor.go("Log")
+    await visitor.go("Audit")
     assert (await visitor.row("grace", "digest").first.locator("td").all_inner_texts())[1:3] == ["olga", "resumed"]
 
 
 async def test_a_bound_token_sees_its_own_on_every_page_and_nothing_else(visit: Visit, guarded: Guarded) -> None:
     visitor = await signed_in(visit, guarded, guarded.ada)
     parts = await visitor.page.get_by_role("navigation").get_by_role("link").all_inner_texts()
-    assert parts == ["Now", "Schedules", "Failed 1", "Log"], "and counts no dead fires of others"
+    assert parts == ["Now", "Schedules", "Dead 1", "Audit"], "and counts no dead fires of others"
     await visitor.open("/")
     await visitor.page.locator("#live[data-state=on]").wait_for()
     assert await visitor.page.locator("[data-number=sleeping]").inner_text() == "2"
     assert await visitor.page.locator("[data-number=dead]").inner_text() == "1"
     assert await visitor.page.locator("#workers").count() == 0
-    for place in ("/", "/schedules", "/schedules?owner=grace", "/failed", "/deeds", "/schedules/ada/broken"):
+    for place in ("/", "/schedules", "/schedules?owner=grace", "/failed", "/audit", "/schedules/ada/broken"):
         await visitor.open(place)
         assert "grace" not in await visitor.page.content(), place
     await visitor.open("/schedules?owner=grace")
     assert await visitor.keys() == ["broken", "digest"]
     assert await visitor.page.locator("[name=owner]").count() == 0
     await visitor.open("/failed/retry-all")
-    await visitor.sees("1 dead fire of 1 schedule is handed")
+    await visitor.sees("1 dead fire of 1 schedule at once")
     visitor.refusals.update((403, 404))
     for place in ("/forecast", "/doctor"):
         assert await visitor.open(place) == 403
@@ -138,7 +138,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
     assert await visitor.page.locator("[name=kind] option").all_inner_texts() == ["POST to a URL"]
     assert await visitor.page.input_value("[name=owner]") == "ada"
     await visitor.fill(key="mine", when="@daily", to="https://hooks.example.org/mine")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("Saved.")
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
@@ -146,7 +146,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
         document.querySelector("[name=key]").value = "theirs";
         document.querySelector("[name=to]").value = "https://hooks.example.org/theirs";
     }""")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("is not yours")
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
@@ -154,7 +154,7 @@ async def test_a_bound_token_writes_http_targets_of_its_own_alone(visit: Visit, 
         document.querySelector("[name=key]").value = "handler";
         document.querySelector("[name=to]").value = "echo";
     }""")
-    await visitor.press("Make it")
+    await visitor.press("Create schedule")
     await visitor.sees("this token may write HTTP targets only")
     keys = [
         each["key"] for each in (await guarded.service.call("GET", "/schedules", authorization=f"Bearer {guarded.ada}"))["items"]
@@ -168,15 +168,15 @@ async def test_a_bound_token_is_told_why_it_cannot_edit_what_goes_to_a_handler(v
     assert "Edit" in await visitor.buttons()
     await visitor.open("/schedules/ada/broken")
     assert "Edit" not in await visitor.buttons()
-    await visitor.sees("which this token may not write")
+    await visitor.sees("Your token cannot write this target")
     visitor.refusals.add(403)
     assert await visitor.open("/schedules/ada/broken/edit") == 403
-    await visitor.sees("its target is no URL")
+    await visitor.sees("the target is not a URL")
 
 
 async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: Visit, guarded: Guarded) -> None:
-    visitor = await signed_in(visit, guarded, guarded.looker)
-    for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/deeds"):
+    visitor = await signed_in(visit, guarded, guarded.reader)
+    for place in ("/", "/schedules", "/schedules/ada/broken", "/failed", "/doctor", "/forecast", "/audit"):
         await visitor.open(place)
         assert await visitor.buttons() == [], place
     visitor.refusals.add(403)
@@ -191,7 +191,7 @@ async def test_a_token_that_may_only_look_finds_no_button_and_is_refused(visit: 
         "/new-schedule",
     ):
         assert await posted(visitor, place) == 403, place
-    stored = await guarded.service.call("GET", "/schedules/ada/digest", authorization=f"Bearer {guarded.looker}")
+    stored = await guarded.service.call("GET", "/schedules/ada/digest", authorization=f"Bearer {guarded.reader}")
     assert stored["state"] == "active"
 
 
@@ -205,7 +205,7 @@ async def test_a_form_of_another_session_is_refused(visit: Visit, guarded: Guard
 
 
 async def posted(visitor: Visitor, place: str, form_token: str | None = None) -> int:
-    """What comes of sending this form by hand, with the token of the page that is open unless another is given."""
+    """Post a form by script with the token of the open page, unless another is given; return the status."""
     status: int = await visitor.page.evaluate(
         """async ([place, given]) => {
             const token = given ?? document.querySelector("[name=form_token]").value;

@@ -1,4 +1,4 @@
-"""Pages about all of it: *Now*, *Doctor*, *Log*; and that each can be used without a mouse."""
+"""*Now*, *Forecast*, *Doctor* and *Audit log*; and the keyboard on every page."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def test_now_shows_the_numbers_the_clocks_and_who_works(visitor: Visitor, 
     stats = await service.call("GET", "/stats")
     for name in ("sleeping", "late", "dead"):
         assert await visitor.page.locator(f"[data-number={name}]").inner_text() == f"{stats[name]:,}"
-    for whose in ("machine", "browser"):
-        await visitor.page.locator(f"[data-offset={whose}]").filter(has_text="the same").wait_for()
+    for whose in ("server", "browser"):
+        await visitor.page.locator(f"[data-offset={whose}]").filter(has_text="same as the store").wait_for()
     await visitor.sees(stats["workers"][0]["name"], visitor.page.locator("#workers"))
     await visitor.sees("working", visitor.page.locator("#workers"))
 
 
-async def test_numbers_and_workers_change_while_one_looks(visitor: Visitor, service: Service, owner: str) -> None:
+async def test_counts_and_workers_are_updated_live(visitor: Visitor, service: Service, owner: str) -> None:
     await visitor.open("/")
     sleeping = visitor.page.locator("[data-number=sleeping]")
     before = int((await sleeping.inner_text()).replace(",", ""))
@@ -39,7 +39,7 @@ async def test_numbers_and_workers_change_while_one_looks(visitor: Visitor, serv
     await service.put(owner, "digest")
     await sleeping.filter(has_text=f"{before + 1:,}").wait_for()
     row = visitor.row(owner)
-    await row.locator("[data-doing=stopped]").wait_for()
+    await row.locator("[data-status=stopped]").wait_for()
     assert (await row.locator("td").all_inner_texts())[:3] == [owner, "stopped", "3"]
     await visitor.look()
 
@@ -56,21 +56,22 @@ async def test_a_fire_is_seen_by_all_who_look(visitor: Visitor, service: Service
     assert visitor.path == path(owner, "digest")
 
 
-async def test_the_forecast_shows_what_the_api_tells(visitor: Visitor, service: Service) -> None:
-    told = await until("it is worked out", lambda: service.call("GET", "/forecast"))
+async def test_the_forecast_shows_what_the_api_tells(visit: Visit, service: Service) -> None:
+    visitor = await visit(service, zone="Asia/Kolkata")  # half an hour off, and never an hour twice
+    forecast = await until("it is worked out", lambda: service.call("GET", "/forecast"))
     await visitor.open("/forecast")
-    assert await service.call("GET", "/forecast") == told, "of many schedules it is kept"
-    assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in told["hours"]]
+    assert await service.call("GET", "/forecast") == forecast, "of many schedules it is kept"
+    assert await visitor.page.locator(".heat tbody td .sr").all_inner_texts() == [str(number) for number in forecast["hours"]]
     bars = await visitor.page.locator(".bars title").all_text_contents()
-    assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in told["minutes"]]
-    assert sum(number >= CROWD for number in told["hours"]) == 7, "each day of the week has its peak, with what others have put"
-    busiest = visitor.page.locator(f".heat td[title^='{max(told['hours']):,} due ']")
+    assert [bar.partition(" due ")[0].replace(",", "") for bar in bars] == [str(number) for number in forecast["minutes"]]
+    assert sum(number >= CROWD for number in forecast["hours"]) == 7, "a peak each day"
+    busiest = visitor.page.locator(f".heat td[title^='{max(forecast['hours']):,} due ']")
     assert (await busiest.first.get_attribute("class") or "").split() == ["heat-6"]
-    half = [each for each in told["hours"] if 0 < each * 2 <= max(told["hours"])]
+    half = [each for each in forecast["hours"] if 0 < each * 2 <= max(forecast["hours"])]
     pale = visitor.page.locator(".heat td:is(.heat-1, .heat-2, .heat-3)")
     assert await pale.count() == len(half), "half as dark is half as many"
-    assert told["peaks"][0]["count"] >= CROWD
-    await visitor.sees(f"{told['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
+    assert forecast["peaks"][0]["count"] >= CROWD
+    await visitor.sees(f"{forecast['peaks'][0]['count']:,} due", visitor.page.locator(".peaks"))
     await visitor.sees("spread", visitor.page.locator(".peaks"))
 
 
@@ -91,7 +92,7 @@ async def test_the_doctor_finds_a_fault_and_mends_it(visitor: Visitor, service: 
     assert (await service.get(owner, "lost"))["state"] == "active"
     await visitor.press("Check everything")
     assert await finding.count() == 0
-    await visitor.go("Log")
+    await visitor.go("Audit")
     await visitor.sees("repaired")
 
 
@@ -102,17 +103,17 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
     await visitor.press("Resume")
     await visitor.press("Fire now")
     await visitor.press("Delete", agree=True)
-    await visitor.go("Log")
+    await visitor.go("Audit")
     rows = await visitor.row(owner).all()
-    told = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
-    assert told == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
+    shown = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
+    assert shown == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
 
 
 async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:
     await asyncio.gather(*(service.put(owner, f"job-{number}") for number in range(51)))
-    await visitor.open("/deeds")
+    await visitor.open("/audit")
     assert await visitor.page.locator("table.list tbody tr").count() == 50
-    await visitor.follow("Earlier")
+    await visitor.follow("Older entries")
     assert await visitor.row(owner).count() == 1
 
 
@@ -133,7 +134,7 @@ async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, servic
         "/failed",
         "/failed/retry-all",
         "/doctor",
-        "/deeds",
+        "/audit",
         "/login",
     ):
         await visitor.open(place)
@@ -142,7 +143,7 @@ async def test_every_page_can_be_used_with_a_keyboard_alone(visit: Visit, servic
         await visitor.tab_through()
 
 
-async def test_what_keeps_somebody_from_using_a_page_is_noticed(visitor: Visitor, service: Service) -> None:
+async def test_the_audit_notices_accessibility_faults(visitor: Visitor, service: Service) -> None:
     await visitor.open("/new-schedule")
     await visitor.page.evaluate("""() => {
         document.querySelector("label[for=key]").remove();
@@ -177,7 +178,7 @@ async def test_enter_on_the_keyboard_does_what_a_click_does(visitor: Visitor, se
     await service.put(owner, "digest")
     await visitor.open("/schedules")
     await visitor.page.keyboard.press("Tab")
-    await visitor.sees("Skip to the contents", visitor.page.locator("body"))
+    await visitor.sees("Skip to content", visitor.page.locator("body"))
     await visitor.page.keyboard.press("Enter")
     await visitor.page.keyboard.press("Tab")
     await visitor.page.keyboard.press("Tab")

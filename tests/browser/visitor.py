@@ -1,4 +1,4 @@
-"""Somebody at the page with a browser: does what people do there, and looks over every page that opens."""
+"""A visitor of the pages: clicks and types, and audits every page that opens."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CHOICES = ("state", "kind", "delivery", "missed", "overlap")  # fields that are 
 
 _REFUSAL = re.compile(r"the server responded with a status of (\d+)")
 
-# Remembers what gets the focus: its number among all that can be used, and whether that is seen. Tells how many there are.
-SCROLLED = -2  # none of them, but a part that arrow keys scroll
+# Records the number of each focused control, and whether its focus is visible. Returns how many controls there are.
+SCROLLED = -2  # the number of a part that arrow keys scroll
 _WATCH_FOCUS = f"""() => {{
   const isShown = (element) => element.checkVisibility({{ visibilityProperty: true }}) && element.getClientRects().length > 0;
   const selector = "a[href]:not([tabindex='-1']), button, input:not([type=hidden]), select, textarea, summary";
@@ -42,11 +42,11 @@ _WATCH_FOCUS = f"""() => {{
 
 
 class Visitor:
-    """One tab. Whatever goes wrong in it, in its scripts or for those who use it otherwise, is a fault."""
+    """One tab. Script errors and accessibility problems are faults."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
-        self.questions: list[str] = []  # that the page asked before it did something
+        self.questions: list[str] = []  # that the page asked before a change
         self.refusals: set[int] = set()  # statuses that are expected here
         self.may_be_cut_off = False
         self.faults: list[str] = []
@@ -55,17 +55,17 @@ class Visitor:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.faults.append(f"a script failed: {error}"))
 
-    # Going about.
+    # Navigation.
 
     async def open(self, path: str) -> int:
-        """The status of the answer."""
+        """Open a path and return the status of the response."""
         answer = await self.page.goto(self._url + path)
         await self.look()
         assert answer is not None
         return answer.status
 
     async def go(self, part: str) -> None:
-        """To one of the parts that every page names; beside one of them may stand a count."""
+        """Open an entry of the navigation; a count may follow its name."""
         links = self.page.get_by_role("navigation").get_by_role("link", name=re.compile(rf"^{part}( \d+\+?)?$"))
         async with self._leaving():
             await links.click()
@@ -75,7 +75,7 @@ class Visitor:
             await self._named("link", name, within).click()
 
     async def press(self, name: str, within: Locator | None = None, *, agree: bool | None = None) -> None:
-        """Press a button that leads on. With `agree`, a question is asked before, and answered so: no leads nowhere."""
+        """Press a button that opens a page. `agree` answers the question that the page asks first; False stays on the page."""
         button = self._named("button", name, within)
         if agree is None:
             async with self._leaving():
@@ -88,10 +88,10 @@ class Visitor:
                 await button.click()
         else:
             await button.click()
-        assert len(self.questions) == before + 1, f"{name}: nothing was asked"
+        assert len(self.questions) == before + 1, f"{name}: the page asked nothing"
 
     async def fill(self, **fields: str) -> None:
-        """Fields by the name they have in the form."""
+        """Fill fields by their names in the form."""
         for name, text in fields.items():
             field = self.page.locator(f"main [name={name}]:not([type=hidden])")
             await (field.select_option(text) if name in CHOICES else field.fill(text))
@@ -100,51 +100,51 @@ class Visitor:
         await self.page.reload()
         await self.look()
 
-    # Looking.
+    # Contents.
 
     @property
     def path(self) -> str:
         return self.page.url.removeprefix(self._url)
 
     async def sees(self, text: str, within: Locator | None = None) -> None:
-        """Sooner or later."""
+        """Wait until a text is visible."""
         await (within or self.page.locator("main")).get_by_text(text).filter(visible=True).first.wait_for()
 
     async def reads(self) -> str:
-        """All that the page says."""
+        """Return the text of the page."""
         return await self.page.locator("main").inner_text()
 
     def row(self, *texts: str) -> Locator:
-        """The row of a table that has all of these in it."""
+        """Return the row of a table that has all of these texts."""
         rows = self.page.locator(ROWS)
         for text in texts:
             rows = rows.filter(has_text=text)
         return rows
 
     async def keys(self) -> list[str]:
-        """Of the schedules that are listed."""
+        """Return the keys of the listed schedules."""
         return await self.page.locator(f"{ROWS} td:first-child a b").all_inner_texts()
 
     async def buttons(self) -> list[str]:
-        """All that could be pressed to change something, whoever is signed in."""
-        return [name for name in await self.page.locator("main button, main .button").all_inner_texts() if name != "Show"]
+        """Return the labels of all buttons that change something."""
+        return [name for name in await self.page.locator("main button, main .button").all_inner_texts() if name != "Filter"]
 
     async def look(self) -> None:
-        """Over the page as it is."""
+        """Audit the page as it is."""
         self.faults += [f"{self.path}: {fault}" for fault in await self.page.evaluate(AUDIT)]
         assert not self.faults, "\n".join(self.faults)
 
     async def tab_through(self) -> None:
-        """The keyboard gets to all that can be used, in the order of the page, and one sees where it is."""
+        """Check that Tab reaches all controls in the order of the page, with a visible focus."""
         used, scrolled = await self.page.evaluate(_WATCH_FOCUS)
         for _ in range(used + scrolled):
             await self.page.keyboard.press("Tab")
         focused = await self.page.evaluate("window.focused")
         reached = [each["number"] for each in focused if each["number"] != SCROLLED]
-        assert [each["what"] for each in focused if not each["seen"]] == [], f"{self.path}: nobody sees the focus"
-        assert reached[:used] == list(range(used)), f"{self.path}: the keyboard goes another way, among {used}"
+        assert [each["what"] for each in focused if not each["seen"]] == [], f"{self.path}: the focus is invisible"
+        assert reached[:used] == list(range(used)), f"{self.path}: Tab goes in another order, among {used}"
 
-    # What goes on below.
+    # Internals.
 
     def _named(self, role: str, name: str, within: Locator | None) -> Locator:
         place = within or self.page.locator("body")

@@ -35,7 +35,7 @@ async def form_token(api: Api, path: str = "/login", cookie: str = "") -> str:
 async def signed_in(api: Api, text: str) -> str:
     """The cookie that a browser has then."""
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api)})
-    assert (answer.status, answer.headers["location"]) == (303, "/?said=in")
+    assert (answer.status, answer.headers["location"]) == (303, "/?notice=in")
     return answer.headers["set-cookie"].partition(";")[0]
 
 
@@ -49,7 +49,7 @@ async def text(t: Tickler) -> str:
 
 async def test_a_cookie_is_for_this_page_alone_and_no_script_sees_it(t: Tickler, api: Api, text: str) -> None:
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": "/schedules"})
-    assert answer.headers["location"] == "/schedules?said=in"
+    assert answer.headers["location"] == "/schedules?notice=in"
     cookie = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
     assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["max-age"]) == (True, "Strict", "/", str(LASTS_S))
     assert (cookie["secure"], cookie["domain"]) == ("", "")
@@ -76,7 +76,7 @@ async def test_a_session_of_an_owner_sees_that_owner_alone(t: Tickler, api: Api)
     _, text = await t.tokens.create(["read", "write"], owner="mine")
     cookie = await signed_in(api, text)
     assert (await api.get("/v1/schedules", cookie=cookie)).json["items"] == []
-    for path in ("/", "/schedules", "/schedules?owner=rival", "/failed", "/deeds"):
+    for path in ("/", "/schedules", "/schedules?owner=rival", "/failed", "/audit"):
         page = await api("GET", path, headers={"cookie": cookie, "accept": "text/html"})
         assert page.status == 200
         assert b"secret" not in page.body
@@ -215,13 +215,13 @@ async def test_what_is_no_token_signs_nobody_in(api: Api, text: str) -> None:
 )
 async def test_signing_in_leads_to_this_page_and_nowhere_else(api: Api, text: str, asked_for: str, goes_to: str) -> None:
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": asked_for})
-    assert answer.headers["location"] == f"{goes_to}?said=in"
+    assert answer.headers["location"] == f"{goes_to}?notice=in"
 
 
 async def test_who_has_to_sign_in_again_gets_to_what_they_looked_at(t: Tickler, api: Api, text: str) -> None:
     await t.schedules.put(Schedule(owner="u1", key="a?b/c&d", when="@daily"))
     for path in ("/schedules?owner=u1&key=a%26b", "/schedules/u1/a%3Fb%2Fc%26d", "/schedules"):
-        asked = await api("GET", f"{path}{'&' if '?' in path else '?'}said=put", headers={"accept": "text/html"})
+        asked = await api("GET", f"{path}{'&' if '?' in path else '?'}notice=put", headers={"accept": "text/html"})
         login = asked.headers["location"]
         assert (asked.status, login.startswith("/login?next=")) == (303, True)
         page = (await api("GET", login, headers={"accept": "text/html"})).body.decode()
@@ -229,7 +229,7 @@ async def test_who_has_to_sign_in_again_gets_to_what_they_looked_at(t: Tickler, 
         assert found is not None
         given = {"token": text, "form_token": await form_token(api), "next": html.unescape(found[1])}
         where = (await send(api, "/login", given)).headers["location"]
-        assert where == f"{path}{'&' if '?' in path else '?'}said=in"
+        assert where == f"{path}{'&' if '?' in path else '?'}notice=in"
         assert (await api("GET", where, headers={"cookie": await signed_in(api, text), "accept": "text/html"})).status == 200
 
 

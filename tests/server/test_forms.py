@@ -1,4 +1,4 @@
-"""The form that makes and changes a schedule, sent as a browser sends it."""
+"""The form that creates and edits a schedule, sent as a browser sends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 async def filled(api: Api, path: str = EDIT) -> dict[str, str]:
-    """The fields of a form as they come, those that are typed into."""
+    """Return the fields of a form with the values that the page gives them."""
     page = (await api("GET", path, headers={"accept": "text/html"})).body.decode()
     inputs = re.findall(r'<input [^>]*?name="(\w+)"[^>]*?value="([^"]*)"', page)
     areas = re.findall(r'<textarea [^>]*?name="(\w+)"[^>]*>([^<]*)<', page)
@@ -33,14 +33,16 @@ async def send(api: Api, fields: Mapping[str, str], path: str = EDIT) -> Answer:
     return await api("POST", path, urlencode(fields).encode(), headers={"content-type": FORM, "accept": "text/html"})
 
 
-async def test_a_form_of_what_was_deleted_and_made_anew_changes_nothing(t: Tickler, api: Api, clock: ManualClock) -> None:
+async def test_a_form_of_a_schedule_that_was_deleted_and_created_anew_changes_nothing(
+    t: Tickler, api: Api, clock: ManualClock
+) -> None:
     await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily"))
     fields = await filled(api)
     await t.schedules.delete("u1", "digest")
     clock.advance(1)
     anew = await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", payload="another's"))
     answer = await send(api, {**fields, "payload": '"mine"'})
-    assert (answer.status, b"has changed this schedule meanwhile" in answer.body) == (422, True)
+    assert (answer.status, b"changed this schedule after you opened the form" in answer.body) == (422, True)
     assert await t.schedules.get("u1", "digest") == anew
     assert (await send(api, {**await filled(api), "payload": '"mine"'})).status == 303
     assert (await send(api, {**fields, "version": "3"})).status == 422
@@ -48,7 +50,7 @@ async def test_a_form_of_what_was_deleted_and_made_anew_changes_nothing(t: Tickl
 
 @pytest.mark.parametrize("typed", ["[" * 100_000, "[1]", "many", "1e999", "9" * 5_000, '{"a": 1, "a": 2}', "\ud800"])
 @pytest.mark.parametrize("name", ["spread", "attempts", "timeout"])
-async def test_what_is_no_number_is_said_at_its_field(t: Tickler, api: Api, name: str, typed: str) -> None:
+async def test_a_field_that_is_not_a_number_shows_the_error(t: Tickler, api: Api, name: str, typed: str) -> None:
     before = await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily"))
     fields = {**await filled(api), name: typed}
     body = urlencode(fields, errors="surrogatepass").encode()
@@ -90,7 +92,7 @@ async def test_another_url_keeps_what_is_sent_along_and_what_is_sealed_stays_wit
         assert await t.schedules.get("u1", "digest") == stored
 
 
-async def test_a_url_in_place_of_a_handlers_name_is_said_at_its_field(t: Tickler, api: Api) -> None:
+async def test_a_url_in_place_of_a_handler_name_is_an_error_at_its_field(t: Tickler, api: Api) -> None:
     before = await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=PythonTarget("echo")))
     answer = await send(api, {**await filled(api), "to": "https://example.org/hook"})
     assert (answer.status, b"choose &#34;POST to a URL&#34;" in answer.body) == (422, True)
@@ -105,7 +107,7 @@ async def test_another_host_keeps_the_kind_of_body(t: Tickler, api: Api) -> None
     assert stored.target == HttpTarget("https://example.com/b", "raw")
 
 
-async def test_the_log_has_the_fire_and_the_token_of_what_a_button_did(t: Tickler, api: Api) -> None:
+async def test_the_audit_log_has_the_fire_and_the_token_of_a_button(t: Tickler, api: Api) -> None:
     await t.schedules.put(Schedule(owner="u1", key="digest", when="@daily", target=PythonTarget("echo")))
     token, text = await t.tokens.create(["read", "write"], name="ops")
     by_token = api.bearing(text)
@@ -113,5 +115,5 @@ async def test_the_log_has_the_fire_and_the_token_of_what_a_button_did(t: Tickle
     fields = {"form_token": re.findall(r'name="form_token" value="([^"]+)"', page)[0]}
     assert (await send(by_token, fields, "/schedules/u1/digest/trigger")).status == 303
     (fire,) = (await t.fires.list()).items
-    (deed,) = (await t.audit.list()).items
-    assert (deed.did, deed.detail, deed.by, deed.token_id) == ("triggered", fire.id, "ops", token.id)
+    (entry,) = (await t.audit.list()).items
+    assert (entry.did, entry.detail, entry.by, entry.token_id) == ("triggered", fire.id, "ops", token.id)

@@ -171,7 +171,7 @@ async def test_what_a_newer_version_wrote_down_hides_nothing_else(t: Tickler, ap
     for kind in ("audit", "worker"):
         await t.store.records.put(kind, "000-newer", b'{"at": "noon", "by": ["two"]}', now_ms=t.now_ms())
     assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
-    assert (await api("GET", "/deeds", headers={"accept": "text/html"})).status == 200
+    assert (await api("GET", "/audit", headers={"accept": "text/html"})).status == 200
     assert (await api.get("/v1/stats")).json["workers"] == []
 
 

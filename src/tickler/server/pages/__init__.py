@@ -1,1 +1,1 @@
-"""The web page: rendered here, with a few small scripts of its own and nothing from elsewhere."""
+"""The web pages: rendered on the server, with a few small scripts and nothing from other sites."""

@@ -1,4 +1,4 @@
-"""Style and scripts: read once, named by what is in them, so that a browser may keep them for ever."""
+"""Style and scripts, read once. Their address holds a digest, so browsers cache them for ever."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class _Asset(msgspec.Struct, frozen=True):
 
 
 def _read() -> dict[str, _Asset]:
-    """Scripts that import others after those, so that they name them by what is in them too."""
+    """Read scripts after those they import, and put the digests of those into their imports."""
     bodies = {entry.name: entry.read_bytes() for entry in (files("tickler.server.pages") / "static").iterdir()}
-    found: dict[str, _Asset] = {}
+    assets: dict[str, _Asset] = {}
     for name in sorted(bodies, key=lambda name: bodies[name].count(b' from "./')):
         kind, body = _TYPES.get(name.rpartition(".")[2]), bodies[name]
         if kind is not None:
-            for other, asset in found.items():
+            for other, asset in assets.items():
                 body = body.replace(f'"./{other}"'.encode(), f'"{_url(other, asset)}"'.encode())
-            found[name] = _Asset(body, kind, hashlib.sha256(body).hexdigest()[:12])
-    return found
+            assets[name] = _Asset(body, kind, hashlib.sha256(body).hexdigest()[:12])
+    return assets
 
 
 def _url(name: str, asset: _Asset) -> str:
@@ -48,6 +48,6 @@ def url_of(name: str) -> str:
 async def asset(request: Request[Any, Any, Any]) -> Response[bytes]:
     found = _assets.get(request.path_params["name"])
     if found is None:
-        raise Refused(404, "there is no such file")
+        raise Refused(404, "no such file")
     headers = {"cache-control": "public, max-age=31536000, immutable"}
     return Response(found.body, media_type=found.media_type, headers=headers)

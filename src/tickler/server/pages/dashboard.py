@@ -1,4 +1,4 @@
-"""*Now*: what is due, in flight, late, failed, asleep; fires as they happen; clocks and workers. And *Log*: who did what."""
+"""*Now*: counts, live fires, clocks and workers. *Audit log*: who changed what."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.pages.rendering import page
 from tickler.server.stats import stats
 
-LOG_PAGE = 50
-SHOWN_MS = 3_600_000  # who was not heard of for longer is no news
-STOPPED_MS = 300_000  # and who said goodbye even sooner
+AUDIT_LOG_PAGE = 50
+SHOWN_MS = 3_600_000  # hide workers that were last seen longer ago
+STOPPED_MS = 300_000  # the same for workers that have stopped
 
 
 @get("/", opt={"scope": "read"})
-async def now(request: HttpRequest) -> Response[str]:
+async def dashboard(request: HttpRequest) -> Response[str]:
     service, who = service_of(request), caller(request)
     numbers = await stats(service.tickler, who.owner)
     first = await service.tickler.schedules.list(owner=who.owner, limit=1)
     workers = [each for each in numbers.workers if _is_shown(each, numbers.now_ms)]
     return await page(
-        request, "now", "now",
+        request, "dashboard", "now",
         numbers=numbers, workers=workers, is_empty=not first.items,
         missing_ms=MISSING_MS, shown_ms=SHOWN_MS, stopped_ms=STOPPED_MS,
     )  # fmt: skip
 
 
-@get("/deeds", opt={"scope": "read"})
-async def deeds(request: HttpRequest) -> Response[str]:
+@get("/audit", opt={"scope": "read"})
+async def audit_log(request: HttpRequest) -> Response[str]:
     after = request.query_params.get("after") or None
-    found = await service_of(request).tickler.audit.list(owner=caller(request).owner, limit=LOG_PAGE, after=after)
-    return await page(request, "deeds", "deeds", deeds=found)
+    entries = await service_of(request).tickler.audit.list(owner=caller(request).owner, limit=AUDIT_LOG_PAGE, after=after)
+    return await page(request, "audit_log", "audit_log", entries=entries)
 
 
-HANDLERS = [now, deeds]
+HANDLERS = [dashboard, audit_log]
 
 
 def _is_shown(worker: WorkerReport, now_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""*Doctor*: what is wrong, how to mend it, and a button that does."""
+"""*Doctor*: problems, their remedies, and a button that repairs them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tickler.observe.doctor import SHOWN
 from tickler.observe.human_format import count
 from tickler.server.context import HttpRequest, service_of
 from tickler.server.doctor_lock import examine, repair_all
-from tickler.server.pages.rendering import form_of, page
+from tickler.server.pages.rendering import page, read_form
 
 
 @get("/doctor", opt={"scope": "read", "all_owners": True})
 async def doctor(request: HttpRequest) -> Response[str]:
-    """A few quick looks; the button looks at everything."""
+    """Run the quick checks; `check` runs all."""
     diagnosis = await service_of(request).tickler.doctor()
     return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def check(request: HttpRequest) -> Response[Any]:
-    await form_of(request)
+    await read_form(request)
     diagnosis = await examine(request)
     return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def repair(request: HttpRequest) -> Response[Any]:
-    await form_of(request)
+    await read_form(request)
     diagnosis = await repair_all(request)
-    said = f"{count(diagnosis.repaired, 'thing')} repaired." if diagnosis.repaired else "There was nothing to repair."
-    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN, said=said)
+    notice = f"{count(diagnosis.repaired, 'problem')} repaired." if diagnosis.repaired else "Nothing to repair."
+    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN, notice=notice)
 
 
 HANDLERS = [doctor, check, repair]

@@ -1,4 +1,4 @@
-"""Signing in with a token, once; a cookie names it from then on."""
+"""Sign in with a token; a cookie holds the session from then on."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from litestar import Response, get, post
 from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.middleware.addresses import address_of
 from tickler.server.middleware.rate_limit import too_many_failures
-from tickler.server.pages.rendering import form_of, inside, page, see
+from tickler.server.pages.rendering import local_path, page, read_form, redirect
 
 
 @get("/login", opt={"scope": "nothing"})
 async def login(request: HttpRequest) -> Response[str]:
-    return await page(request, "login", "", next=inside(request.query_params.get("next")), error="")
+    return await page(request, "login", "", next=local_path(request.query_params.get("next")), error="")
 
 
 @post("/login", opt={"scope": "nothing"}, status_code=200)
 async def sign_in(request: HttpRequest) -> Response[Any]:
     service = service_of(request)
-    fields = await form_of(request)
-    following = inside(fields.get("next"))
+    fields = await read_form(request)
+    next_path = local_path(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
         if wait_s := service.failures.take(address_of(request.scope)):
             raise too_many_failures(wait_s)
-        return await page(request, "login", "", 401, next=following, error="this token is not valid: it may have been revoked")
-    await _end_session(request)  # the browser forgets its cookie now
-    answer = see(following, "in")
+        return await page(request, "login", "", 401, next=next_path, error="Invalid token. It may have been revoked.")
+    await _end_session(request)  # the new cookie replaces its cookie
+    answer = redirect(next_path, "in")
     answer.headers["set-cookie"] = await service.sessions.cookie_for(token.id)
     return answer
 
 
 @post("/logout", opt={"scope": "nothing"}, status_code=200)
 async def sign_out(request: HttpRequest) -> Response[Any]:
-    await form_of(request)
+    await read_form(request)
     await _end_session(request)
-    answer = see("/login", "out")
+    answer = redirect("/login", "out")
     answer.headers["set-cookie"] = service_of(request).sessions.no_cookie()
     return answer
 

@@ -1,11 +1,11 @@
-"""What all pages share: how one is rendered, what its forms carry, how an error looks."""
+"""Rendering, forms, redirects and error pages, for all pages."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -15,200 +15,175 @@ from litestar.enums import MediaType
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
-from tickler.clock import to_datetime
-from tickler.errors import ScheduleNotFound, UnknownTimezone
-from tickler.observe import human_format as phrases
+from tickler.errors import ScheduleNotFound
+from tickler.observe import human_format
 from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.middleware.caller import KEY, NOBODY, Caller
 from tickler.server.pages.assets import url_of
+from tickler.server.pages.states import entry_state, fire_state
+from tickler.server.pages.time_format import format_time, time_element
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
-from tickler.when import When
-from tickler.when.zones import load_zone
 
 MAX_FIELDS = 100
 MAX_NAV_COUNT = 99  # dead fires that the navigation counts
 
 NAV = (("now", "/", "Now"), ("forecast", "/forecast", "Forecast"), ("schedules", "/schedules", "Schedules"),
-       ("failed", "/failed", "Failed"), ("doctor", "/doctor", "Doctor"), ("deeds", "/deeds", "Log"))  # fmt: skip
-FOR_ALL_OWNERS = frozenset({"forecast", "doctor"})  # nothing for whoever is bound to one
+       ("failed", "/failed", "Dead"), ("doctor", "/doctor", "Doctor"), ("audit_log", "/audit", "Audit"))  # fmt: skip
+FOR_ALL_OWNERS = frozenset({"forecast", "doctor"})  # hidden from callers who are limited to one owner
 
-# What a page says after something was done; named in the address, so that nobody else's words get there.
-SAID = {
+# What a page says after a change. The address holds only the name, so that a link cannot put words on the page.
+NOTICES = {
     "put": "Saved.",
-    "paused": "Paused: it fires no more until it is resumed.",
-    "resumed": "Resumed: it fires again from now on.",
-    "triggered": "Fired: a worker delivers it now.",
+    "paused": "Paused. The schedule does not fire until you resume it.",
+    "resumed": "Resumed. The schedule fires again from now on.",
+    "triggered": "{} queued for delivery.",
     "deleted": "Deleted.",
-    "retried": "Sent again: a worker tries it now.",
-    "retried-all": "All of them are sent again.",
-    "retried-some": "The earliest 1,000 are sent again; there are more.",
-    "cancelled": "Cancelled: it is never delivered.",
+    "retried": "The fire is queued for a retry.",
+    "retried-all": "All dead fires are queued for a retry.",
+    "retried-some": "The earliest 1,000 dead fires are queued for a retry. More dead fires remain.",
+    "cancelled": "Cancelled. The fire will never be delivered.",
     "in": "You are signed in.",
     "out": "You are signed out.",
 }
 
 
-async def page(request: HttpRequest, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
-    """`here` is the part of the page that is open."""
-    who = _asking(request)
+async def page(request: HttpRequest, name: str, section: str, status: int = 200, **values: Any) -> Response[str]:
+    """Render the template `name`; `section` is the entry of the navigation that it belongs to."""
+    who = _caller_or_nobody(request)
     form_token = await service_of(request).sessions.form_token(who.asking)
     counts = {} if who is NOBODY else {"failed": await _count_dead(request, who.owner)}
-    return _rendered(request, name, here, status, {**values, "form_token": form_token, "counts": counts})
+    return _render(request, name, section, status, {**values, "form_token": form_token, "counts": counts})
 
 
 async def _count_dead(request: HttpRequest, owner: str | None) -> int:
-    """Fires that were given up, no further than one more than is shown."""
+    """Count dead fires up to one more than the navigation shows."""
     return len((await service_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
-def _rendered(request: HttpRequest, name: str, here: str, status: int, values: Mapping[str, Any]) -> Response[str]:
-    service, who = service_of(request), _asking(request)
+def _render(request: HttpRequest, name: str, section: str, status: int, values: Mapping[str, Any]) -> Response[str]:
+    service, who = service_of(request), _caller_or_nobody(request)
     nav = [each for each in NAV if who.owner is None or each[0] not in FOR_ALL_OWNERS]
+    now_ms = service.tickler.now_ms()
     shared = {
-        "here": here,
+        "section": section,
         "max_count": MAX_NAV_COUNT,
         "nav": nav if who is not NOBODY else [],
         "who": who,
         "may": {scope: scope in who.scopes for scope in ("read", "write", "operate")},
         "version": VERSION,
-        "now_ms": service.tickler.now_ms(),
         "runs_here": service.runs_here,
-        "said": SAID.get(request.query_params.get("said", ""), ""),
+        "notice": NOTICES.get(request.query_params.get("notice", ""), "").format(values.get("subject", "One fire")),
+        "time": partial(time_element, now_ms=now_ms),
+        "format_time": partial(format_time, now_ms=now_ms),
     }
     text = _templates.get_template(f"{name}.html").render({**shared, **values})
     return Response(text, status_code=status, media_type=MediaType.HTML, headers={"cache-control": "no-store"})
 
 
-def _asking(request: HttpRequest) -> Caller:
+def _caller_or_nobody(request: HttpRequest) -> Caller:
     who = request.scope.get(KEY)
     return who if isinstance(who, Caller) else NOBODY
 
 
-async def ask_first(request: HttpRequest, path: str, label: str, question: str, back: str) -> Response[str]:
-    """Before what cannot be undone, unless the form says that it was asked: with JavaScript the page does so by itself."""
-    return await page(request, "sure", "", path=path, label=label, question=question, back=back)
+async def confirmation_page(request: HttpRequest, path: str, label: str, question: str, back: str) -> Response[str]:
+    """Ask before a change that cannot be undone. With JavaScript, the browser has asked already and sends `confirmed`."""
+    return await page(request, "confirm", "", path=path, label=label, question=question, back=back)
 
 
-async def form_of(request: HttpRequest) -> dict[str, str]:
-    """The fields of a form of ours; what another site sends has no token in it that fits."""
+async def read_form(request: HttpRequest) -> dict[str, str]:
+    """Return the fields of a form. Its token proves that one of our pages sent it, and not another site."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "this takes a form of the page: use the API under /v1 instead")
+        raise Refused(415, "this address takes a form of the page: use the API under /v1 instead")
     try:
         text = (await request.body()).decode()
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:
-        raise Refused(400, "the form does not read: open the page again") from None
+        raise Refused(400, "the form is malformed: open the page again") from None
     fields = dict(pairs)
     given = fields.pop("form_token", "")
     if not await service_of(request).sessions.is_form_token(given, caller(request).asking):
-        raise Refused(403, "this form is too old, or was not sent by the page: open the page again")
+        raise Refused(403, "this form is too old, or the page did not send it: open the page again")
     return fields
 
 
-def see(path: str, said: str | None = None, **query: str | None) -> Response[bytes]:
-    """Go and look there."""
-    return Response(b"", status_code=303, headers={"location": address(path, **query, said=said)})
+def redirect(path: str, notice: str | None = None, **query: str | None) -> Response[bytes]:
+    """Let the browser GET this path, and show a notice there."""
+    return Response(b"", status_code=303, headers={"location": with_query(path, **query, notice=notice)})
 
 
-def address(path: str, **query: str | None) -> str:
-    """A path with what is asked for there."""
+def with_query(path: str, **query: str | None) -> str:
+    """Append the parameters that have a value to a path."""
     given = urlencode({name: value for name, value in query.items() if value})
     return f"{path}{'&' if '?' in path else '?'}{given}" if given else path
 
 
-def inside(path: str | None, otherwise: str = "/") -> str:
-    """A place of this page, and nowhere else."""
+def local_path(path: str | None, default: str = "/") -> str:
+    """Return a path of this site; the default in place of another site's address."""
     if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
-        return otherwise
+        return default
     place, mark, query = path.partition("?")
     return quote(place, safe="/%") + mark + quote(query, safe="%&=+")
 
 
 def error_page(request: HttpRequest, error: Exception) -> Response[Any]:
-    """Without the form to sign out: nothing is read from the store when something went wrong."""
+    """Render an error without reading the store, hence without the form to sign out."""
     problem = problem_of(error)
     if problem.status == 401:
-        return see("/login", next=_wanted(request))
-    if isinstance(error, ScheduleNotFound):  # whose own remedy is for programmers
+        return redirect("/login", next=_path_after_login(request))
+    if isinstance(error, ScheduleNotFound):  # its own remedy is for programmers
         problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
-    return _rendered(request, "error", "", problem.status, {"problem": problem, "form_token": "", "counts": {}})
+    return _render(request, "error", "", problem.status, {"problem": problem, "form_token": "", "counts": {}})
 
 
-def _wanted(request: HttpRequest) -> str | None:
-    """Where to go once signed in, as it was written. Nowhere in particular from a form: what it did is not done by looking."""
+def _path_after_login(request: HttpRequest) -> str | None:
+    """Return the requested path as it was written; None for a form, as its change must be sent again."""
     if request.method != "GET":
         return None
     path, query = request.scope["raw_path"].partition(b"?")[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
-    kept = "&".join(each for each in query.split("&") if each and not each.startswith("said="))
+    kept = "&".join(each for each in query.split("&") if each and not each.startswith("notice="))
     return f"{path}?{kept}" if kept else path
 
 
-def link(owner: str, key: str, *more: str) -> str:
-    """To the page of one schedule."""
+def schedule_path(owner: str, key: str, *more: str) -> str:
+    """Return the path of the page of one schedule."""
     return "/".join(["/schedules", *(quote(each, safe="") for each in (owner, key)), *more])
 
 
-def local(ms: int, when: When, now_ms: int) -> str:
-    """An instant as people say it where the schedule is; no seconds or year that go without saying."""
-    try:
-        zone: tzinfo = load_zone(when.tz).info
-    except UnknownTimezone:
-        zone = UTC
-    there, now = to_datetime(ms).astimezone(zone), to_datetime(now_ms).astimezone(zone)
-    year, seconds = "" if there.year == now.year else f" {there.year}", f":{there:%S}" if there.second else ""
-    return f"{there:%a} {there.day} {there:%b}{year}, {there:%H:%M}{seconds}"
+def at_least(count: int, limit: int) -> str:
+    return f"{count:,}+" if count >= limit else f"{count:,}"
 
 
-def iso(ms: int) -> str:
-    return to_datetime(ms).isoformat(timespec="milliseconds")
-
-
-def utc(ms: int) -> str:
-    return f"{to_datetime(ms):%A %d %b, %H:%M} UTC"
-
-
-def at_least(count: int, most: int) -> str:
-    return f"{count:,}+" if count >= most else f"{count:,}"
-
-
-def pretty(value: object) -> str:
+def pretty_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def span(ms: int) -> str:
-    """How long; of less than a minute in seconds with a fraction."""
-    return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else phrases.span(ms)
+    """Format a duration; seconds below a minute have a fraction."""
+    return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else human_format.span(ms)
 
 
 def with_code(text: str) -> Markup:
-    """What stands between backticks is code; all of it is somebody's text, and escaped."""
+    """Escape a text, and mark what stands between backticks as code."""
     parts = re.split(r"`([^`]+)`", text)
     return Markup().join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
     )
 
 
-def _made() -> Environment:
-    made = Environment(
+def _environment() -> Environment:
+    environment = Environment(
         loader=PackageLoader("tickler.server.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {
-        "local": local,
-        "iso": iso,
-        "utc": utc,
-        "span": span,
-        "at_least": at_least,
-        "with_code": with_code,
-    }
-    made.filters.update(filters)
-    made.globals.update({"link": link, "address": address, "asset": url_of})
-    return made
+    environment.filters.update({"span": span, "at_least": at_least, "with_code": with_code})
+    functions = {"schedule_path": schedule_path, "with_query": with_query, "asset": url_of}
+    environment.globals.update({**functions, "entry_state": entry_state, "fire_state": fire_state})
+    return environment
 
 
-_templates = _made()
+_templates = _environment()

@@ -1,4 +1,4 @@
-"""*One schedule*: its timeline, every attempt, why; and the buttons that change it."""
+"""One schedule: why it fires or not, its timeline and history, and the buttons that change it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import record
 from tickler.server.authorization import place
 from tickler.server.context import HttpRequest, caller, service_of
-from tickler.server.pages.rendering import address, ask_first, form_of, inside, link, page, see
+from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path, with_query
 from tickler.server.pages.schedules import may_edit, payload_text
 from tickler.server.pages.timeline import timeline
 from tickler.server.response_redaction import fires_seen, history_seen, names_workers
@@ -23,9 +23,9 @@ from tickler.when.describe import in_words
 
 HISTORY = 20
 UPCOMING = 10
-MARKED = 20  # fires that are owed, in each state: on the timeline
-LISTED = 3  # and in the table
-DELETE = "Delete {} / {}? What it still owes is cancelled."
+MAX_MARKS = 20  # unsettled fires in each state on the timeline
+MAX_ROWS = 3  # the same in the table
+DELETE = "Delete {} / {}? Its pending and dead fires are cancelled."
 PATH = "/schedules/{owner:str}/{key:str}"
 
 
@@ -38,68 +38,70 @@ async def schedule(request: HttpRequest) -> Response[str]:
     history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
-    owed = [
-        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MARKED), SOMEBODY).items
+    by_state = [
+        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MAX_MARKS), SOMEBODY).items
         for state in ("open", "waiting", "dead")
     ]
-    fires = [fire for each in owed for fire in each]
-    listed = [fire for each in owed for fire in each[:LISTED]]
-    health = Health(failing=bool(owed[-1]))
-    reads = stored is not None and not isinstance(stored.when, Unreadable)
+    fires = [fire for each in by_state for fire in each]
+    listed = [fire for each in by_state for fire in each[:MAX_ROWS]]
+    health = Health(failing=bool(by_state[-1]))
+    is_readable = stored is not None and not isinstance(stored.when, Unreadable)
     return await page(
         request, "schedule", "schedules",
-        owner=owner, key=key, stored=stored, history=history, health=health,
+        owner=owner, key=key, subject=f"{owner}/{key}", stored=stored, history=history, health=health,
         payload="" if stored is None else await payload_text(request, stored),
         warnings=[] if stored is None else tickler.warnings(stored.target),
         may_edit=stored is not None and may_edit(caller(request), stored.target),
-        fires=listed, others=len(fires) - len(listed), dead=len(owed[-1]), most=MARKED,
-        words=in_words(stored.when) if stored is not None and reads else "",
-        upcoming=_upcoming(stored) if stored is not None and reads else [],
+        fires=listed, unlisted=len(fires) - len(listed), dead=len(by_state[-1]), max_marks=MAX_MARKS,
+        words=in_words(stored.when) if stored is not None and is_readable else "",
+        upcoming=_upcoming(stored) if stored is not None and is_readable else [],
         why=await tickler.why(owner, key, names_workers=names_workers(request)), delete=DELETE.format(owner, key),
-        drawn=timeline(history.items, fires, tickler.now_ms(), _paused_at(stored)),
+        timeline=timeline(history.items, fires, tickler.now_ms(), _paused_at(stored)),
     )  # fmt: skip
 
 
 @post(f"{PATH}/{{change:str}}", opt={"scope": "write"}, status_code=200)
 async def change(request: HttpRequest) -> Response[Any]:
-    """A button of the page."""
+    """Do what a button of the page says."""
     change = request.path_params["change"]
-    fields = await form_of(request)
+    fields = await read_form(request)
     owner, key = place(request)
     tickler, detail = service_of(request).tickler, None
-    back = inside(fields.get("back"), link(owner, key))
+    back = local_path(fields.get("back"), schedule_path(owner, key))
     if change == "pause":
         await tickler.schedules.pause(owner, key)
-        said = "paused"
+        action = "paused"
     elif change == "resume":
         await tickler.schedules.resume(owner, key)
-        said = "resumed"
+        action = "resumed"
     elif change == "trigger":
         detail = (await tickler.trigger(owner, key)).id
-        said = "triggered"
+        action = "triggered"
     elif change == "delete":
-        if "sure" not in fields:
-            return await ask_first(request, link(owner, key, "delete"), "Delete", DELETE.format(owner, key), back)
+        if "confirmed" not in fields:
+            return await confirmation_page(
+                request, schedule_path(owner, key, "delete"), "Delete", DELETE.format(owner, key), back
+            )
         if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
-        said, back = "deleted", address("/schedules", owner=owner)
+        action, back = "deleted", with_query("/schedules", owner=owner)
     else:
         raise ScheduleNotFound(owner, key)
-    await record(request, said, owner=owner, key=key, detail=detail)
-    return see(back, said)
+    await record(request, action, owner=owner, key=key, detail=detail)
+    return redirect(back, action)
 
 
 HANDLERS = [schedule, change]
 
 
 def _paused_at(stored: StoredSchedule | None) -> int | None:
-    """Since when it has been paused at least: whatever was changed last, it was paused from then on."""
+    """Return an instant since which the schedule has been paused: that of its last change."""
     return stored.updated_at if stored is not None and stored.state == "paused" else None
 
 
 def _upcoming(stored: StoredSchedule) -> list[tuple[int, tuple[str, ...]]]:
-    """Its next instants, as it is declared, and what the clock does there; none where it does not fire."""
+    """Return the next instants of the expression, with notes on clock changes; empty if the schedule does not fire."""
     if stored.next_fire_at is None:
         return []
-    found = marked(stored.when, stored.next_fire_at - stored.offset_ms() - 1, UPCOMING, stored.ends_at)
-    return [(datetime_ms(each.at, "at"), each.marks) for each in found]
+    instants = marked(stored.when, stored.next_fire_at - stored.offset_ms() - 1, UPCOMING, stored.ends_at)
+    return [(datetime_ms(each.at, "at"), each.marks) for each in instants]

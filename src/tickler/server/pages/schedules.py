@@ -1,4 +1,4 @@
-"""*Schedules*: the list, and the form that makes and changes one."""
+"""*Schedules*: the list, and the form that creates or edits one."""
 
 from __future__ import annotations
 
@@ -23,45 +23,50 @@ from tickler.server.context import HttpRequest, caller, service_of
 from tickler.server.etags import read_revision, revision_text
 from tickler.server.json_body import read_aside
 from tickler.server.middleware.caller import Caller
-from tickler.server.pages.rendering import address, form_of, link, page, pretty, see
+from tickler.server.pages.rendering import page, pretty_json, read_form, redirect, schedule_path, with_query
 from tickler.server.problems import Refused, problem_of
 from tickler.webhooks.encryption import origin_of
 from tickler.when import At, iso_utc
 
 PAGE = 30
-FAILING = "failing"  # beside the states: has a dead fire
-STATES = (FAILING, *(each for each in get_args(State) if each != "unindexed"))  # there is no short way to those
+FAILING = "failing"  # has a dead fire, in whatever state the schedule is
+STATES = (FAILING, *(each for each in get_args(State) if each != "unindexed"))  # only a full check finds those
 ZONES = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
 POLICY_TEXTS = ("delivery", "missed", "overlap")
 POLICY_NUMBERS = ("spread", "attempts", "timeout")
 KINDS = ("http", "python", "none", "keep")
+FIELDS = (
+    *("owner", "key", "when", "tz", "kind", "to", "payload", "starts_at", "ends_at", "enabled", "version"),
+    *POLICY_TEXTS,
+    *POLICY_NUMBERS,
+)
 
 
 @get("/schedules", opt={"scope": "read"})
 async def schedules(request: HttpRequest) -> Response[str]:
-    who, asked, tickler = caller(request), request.query_params, service_of(request).tickler
-    owner = who.owner or asked.get("owner", "").strip() or None
-    prefix = asked.get("key", "").strip() or None
-    state = asked.get("state") or None
-    values: dict[str, Any] = {"owner": owner or "", "key": prefix or "", "state": state or "", "states": STATES}
-    values["back"] = address("/schedules", owner=owner, key=prefix, state=state, after=asked.get("after"))
+    who, query, tickler = caller(request), request.query_params, service_of(request).tickler
+    owner = who.owner or query.get("owner", "").strip() or None
+    prefix = query.get("key", "").strip() or None
+    state = query.get("state") or None
+    values: dict[str, Any] = {"owner": owner or "", "key": prefix or "", "chosen_state": state or "", "states": STATES}
+    values["back"] = with_query("/schedules", owner=owner, key=prefix, state=state, after=query.get("after"))
     try:
         if prefix and owner is None:
-            raise InvalidInput("name the owner too: keys are looked for among the schedules of one owner")
+            raise InvalidInput("enter an owner too: a key prefix is searched within one owner")
         if state == "unindexed":
-            raise InvalidInput("to find those that are not in the index, all are compared with it: let the doctor do so")
-        found = await tickler.schedules.list(
+            raise InvalidInput("only a full check finds unindexed schedules: press Check everything on the page Doctor")
+        listed = await tickler.schedules.list(
             owner=owner,
             key_prefix=prefix,
             state=None if state == FAILING else state,
             failing=state == FAILING,
             limit=PAGE,
-            after=asked.get("after") or None,
+            after=query.get("after") or None,
         )
     except InvalidInput as error:
-        return await page(request, "schedules", "schedules", 422, found=None, error=str(error), **values)
-    health = await tickler.fires.health(each.id for each in found.items)
-    return await page(request, "schedules", "schedules", found=found, health=health, error="", **values)
+        return await page(request, "schedules", "schedules", 422, listed=None, error=str(error), **values)
+    health = await tickler.fires.health(each.id for each in listed.items)
+    return await page(request, "schedules", "schedules", listed=listed, health=health, error="", **values)
 
 
 @get("/new-schedule", opt={"scope": "write"})
@@ -81,19 +86,19 @@ async def new(request: HttpRequest) -> Response[str]:
 async def edit(request: HttpRequest) -> Response[str]:
     stored = await schedule_at(request)
     if not may_edit(caller(request), stored.target):
-        raise Refused(403, "its target is no URL, which this token may not write: whoever operates the service edits it")
+        raise Refused(403, "the target is not a URL, and your token cannot write such a target: ask the operator of the service")
     return await _form(request, _fields(stored) | {"payload": await payload_text(request, stored)})
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
 async def create(request: HttpRequest) -> Response[Any]:
-    fields = await form_of(request)
+    fields = await read_form(request)
     return await _save(request, fields, None)
 
 
 @post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
 async def save(request: HttpRequest) -> Response[Any]:
-    fields, stored = await form_of(request), await schedule_at(request)
+    fields, stored = await read_form(request), await schedule_at(request)
     return await _save(request, {**fields, "owner": stored.owner, "key": stored.key}, stored)
 
 
@@ -101,7 +106,7 @@ HANDLERS = [schedules, new, edit, create, save]
 
 
 def may_edit(who: Caller, target: Target | None) -> bool:
-    """Not where saving it as it is would be refused."""
+    """Say whether the caller could save a schedule with this target."""
     try:
         check_target(who, target)
     except Refused:
@@ -115,22 +120,22 @@ async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSche
         size = sum(len(text) for text in fields.values())
         schedule = await read_aside(request, size, lambda: _declared(fields, stored))
         if not who.may_see(schedule.owner):
-            raise Refused(422, "is not yours: this session is bound to another owner", "owner")
+            raise Refused(422, "is not yours: your token is limited to another owner", "owner")
         check_target(who, schedule.target)
         version: Expected = 0 if stored is None else _revision(fields)
         done = await service.tickler.schedules.update(schedule, version=version)
     except VersionConflict:
         if stored is None:
-            return await _form(request, fields, stored, {"key": "exists already: open it to change it"})
-        changed = "Somebody else has changed this schedule meanwhile, so nothing was saved."
+            return await _form(request, fields, stored, {"key": "already exists: open that schedule to edit it"})
+        changed = "Somebody else changed this schedule after you opened the form. Nothing was saved."
         return await _form(request, fields, stored, {"form": changed})
     except TicklerError as error:
         problem = problem_of(error)
         if problem.status >= 500:
             raise
-        return await _form(request, fields, stored, {_place_of(problem.field): problem.detail})
+        return await _form(request, fields, stored, {_field_at_fault(problem.field): problem.detail})
     await record(request, "put", owner=done.owner, key=done.key, detail=f"version {done.version}")
-    return see(link(done.owner, done.key), "put")
+    return redirect(schedule_path(done.owner, done.key), "put")
 
 
 async def _form(
@@ -139,46 +144,29 @@ async def _form(
     is_new = stored is None and not fields.get("version")
     return await page(
         request, "form", "schedules", 422 if errors else 200,
-        fields={name: fields.get(name, "") for name in _ALL}, errors=errors or {}, zones=ZONES, is_new=is_new,
+        fields={name: fields.get(name, "") for name in FIELDS}, errors=errors or {}, zones=ZONES, is_new=is_new,
     )  # fmt: skip
 
 
-_ALL = (
-    "owner",
-    "key",
-    "when",
-    "tz",
-    "kind",
-    "to",
-    "payload",
-    "starts_at",
-    "ends_at",
-    "enabled",
-    "version",
-    *POLICY_TEXTS,
-    *POLICY_NUMBERS,
-)
-_PLACES = {name: name for name in _ALL}
-
-
-def _place_of(field: str | None) -> str:
-    """The field of the form where an error is shown; "form" where none is at fault."""
+def _field_at_fault(field: str | None) -> str:
+    """Return the field of the form that shows an error; "form" if no field is at fault."""
     if field is None:
         return "form"
     if field.startswith("target"):
         return "to"
-    return _PLACES.get(field.removeprefix("policy."), "form")
+    name = field.removeprefix("policy.")
+    return name if name in FIELDS else "form"
 
 
 async def payload_text(request: HttpRequest, stored: StoredSchedule) -> str:
-    """A stored payload as pages show it; empty where there is none."""
+    """Format a stored payload; empty if there is none."""
     return await read_aside(
-        request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty(stored.payload)
+        request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty_json(stored.payload)
     )
 
 
 def _kind(target: Target | None) -> tuple[str, str]:
-    """What the form shows of a target: its kind, and where it leads."""
+    """Return the kind of a target and its URL or handler, as the form shows them."""
     if isinstance(target, HttpTarget):
         return "http", target.url
     if isinstance(target, PythonTarget):
@@ -187,7 +175,7 @@ def _kind(target: Target | None) -> tuple[str, str]:
 
 
 def _fields(stored: StoredSchedule) -> dict[str, str]:
-    """A stored schedule as the form shows it, without its payload."""
+    """Return the fields of the form for a stored schedule, without its payload."""
     policy = policy_to_json(stored.policy)
     kind, to = _kind(stored.target)
     shown = {
@@ -206,7 +194,7 @@ def _fields(stored: StoredSchedule) -> dict[str, str]:
 
 
 def _declared(fields: Mapping[str, str], stored: StoredSchedule | None) -> Schedule:
-    """A form as a schedule. What it does not show of a stored one stays as it is."""
+    """Build a schedule from a form. It keeps what the form does not show of the stored one."""
     declared: dict[str, object] = {name: fields.get(name, "").strip() for name in ("owner", "key", "when")}
     declared["tz"] = fields.get("tz", "").strip() or None
     declared["enabled"] = fields.get("enabled") == "on"
@@ -225,11 +213,11 @@ def _declared(fields: Mapping[str, str], stored: StoredSchedule | None) -> Sched
 
 
 def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSchedule | None) -> Schedule:
-    """A target that is the same keeps what nobody can see of it."""
+    """Set the target. An unchanged one keeps its hidden parts, such as secrets."""
     kind, to = fields.get("kind", ""), fields.get("to", "").strip()
     before = None if stored is None else stored.target
     if kind not in KINDS:
-        raise Refused(400, f"kind is not one of {', '.join(KINDS)}", "kind")
+        raise Refused(400, f"must be one of {', '.join(KINDS)}", "kind")
     if kind == "none":
         return schedule
     if kind == "python" and "://" in to:
@@ -242,12 +230,12 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
 
 
 def _moved(before: HttpTarget, url: str) -> HttpTarget:
-    """To another URL, with all that the form does not show; what is sealed is for one host alone."""
+    """Change the URL and keep what the form does not show. Encrypted parts belong to one origin and cannot follow."""
     moved = replace(before, url=url)
     if before.sealed is not None and origin_of(before.url) != origin_of(url):
         origin = origin_of(before.url)
-        says = f"headers or a secret of it are sealed for {origin} alone: stay there, or put it by the API with them"
-        raise Refused(422, says, "target.url")
+        text = f"headers or secret are encrypted for {origin} alone: keep that origin, or PUT them again through the API"
+        raise Refused(422, text, "target.url")
     return moved
 
 
@@ -265,7 +253,7 @@ def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[st
             try:
                 policy[name] = read_json(text.encode(errors="surrogatepass"))
             except InvalidInput:
-                raise Refused(422, f"{name} is no number", f"policy.{name}") from None
+                raise Refused(422, "must be a number", f"policy.{name}") from None
         else:
             policy.pop(name, None)
     return policy
@@ -275,4 +263,4 @@ def _revision(fields: Mapping[str, str]) -> Revision:
     try:
         return read_revision(fields.get("version", ""))
     except InvalidInput:
-        raise Refused(400, "the form has lost the version it was made for: open it again") from None
+        raise Refused(400, "the form does not name the version that it edits: open it again") from None

@@ -1,15 +1,16 @@
-// The page of one schedule: what it says is read again when one of its fires was tried.
+// The page of one schedule: reloads its parts after each attempt.
 import { prepare } from "./page.js";
-import { follow } from "./stream.js";
+import { follow, stateOf } from "./stream.js";
+import { formatTime } from "./time.js";
 
-const EVERY_MS = 1_000; // at most
-const USED = "a[href], button, summary, input:not([type=hidden]), .scroll";
+const MIN_RELOAD_MS = 1_000;
+const CONTROLS = "a[href], button, summary, input:not([type=hidden]), .scroll";
 const { owner, key } = document.querySelector("[data-schedule]").dataset;
 const news = document.getElementById("news");
-const MAX_LOOKS = 3; // a fire is told of before its history is written
-const SAID_MS = 60_000;
-let readAt = Date.now();
-let looks = 0;
+const MAX_RELOADS = 3; // an attempt is published before its history is written
+const MAX_AGE_MS = 60_000;
+let loadedAt = Date.now();
+let reloads = 0;
 let awaited = null;
 let isBusy = false;
 
@@ -17,10 +18,10 @@ function parts(root) {
   return new Map([...root.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
 }
 
-/** What can be used in a part, by the row it stands in and its number there: rows move. */
-function used(part) {
+/** Return the controls of a part by their row and their number in it, since rows move. */
+function controls(part) {
   const numbers = new Map();
-  return new Map([...part.querySelectorAll(USED)].map((element) => {
+  return new Map([...part.querySelectorAll(CONTROLS)].map((element) => {
     const row = element.closest("[data-row]")?.dataset.row ?? "";
     const number = numbers.get(row) ?? 0;
     numbers.set(row, number + 1);
@@ -28,14 +29,14 @@ function used(part) {
   }));
 }
 
-/** Put new contents into a part; what was open stays open, and whoever was there stays there. */
+/** Replace the contents of a part; details stay open and the focus stays in place. */
 function replace(part, fresh) {
-  const before = [...used(part)];
+  const before = [...controls(part)];
   const opened = before.filter(([, element]) => element.parentElement.open).map(([name]) => name);
   const focused = before.find(([, element]) => element === document.activeElement)?.[0];
   part.replaceChildren(...fresh.childNodes);
   prepare(part);
-  const after = used(part);
+  const after = controls(part);
   for (const name of opened) if (after.has(name)) after.get(name).parentElement.open = true;
   if (!focused) return;
   const place = after.get(focused) ?? part.querySelector("h2") ?? document.querySelector("h1");
@@ -44,28 +45,28 @@ function replace(part, fresh) {
 }
 
 async function refresh() {
-  readAt = Date.now();
+  loadedAt = Date.now();
   const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
-  if (!answer.ok || answer.redirected) return; // gone, or signed out: what is shown was so, and whatever is pressed next tells
+  if (!answer.ok || answer.redirected) return; // deleted or signed out: the next click says so
   const fresh = parts(new DOMParser().parseFromString(await answer.text(), "text/html"));
   for (const [name, part] of parts(document)) if (fresh.has(name)) replace(part, fresh.get(name));
 }
 
-async function soon(fire = null) {
-  looks = MAX_LOOKS;
+async function refreshSoon(fire = null) {
+  reloads = MAX_RELOADS;
   awaited = fire;
   if (isBusy) return;
   isBusy = true;
-  while (looks > 0) {
-    looks -= 1;
+  while (reloads > 0) {
+    reloads -= 1;
     await refresh().catch(() => {});
-    await new Promise((done) => setTimeout(done, EVERY_MS));
-    if (looks < MAX_LOOKS && (!awaited || isShown(awaited))) looks = 0;
+    await new Promise((done) => setTimeout(done, MIN_RELOAD_MS));
+    if (reloads < MAX_RELOADS && (!awaited || isShown(awaited))) reloads = 0;
   }
   isBusy = false;
 }
 
-/** Those of the last minutes are told again to whoever connects. */
+/** Say whether the history shows this attempt: the stream repeats those of the last minutes. */
 function isShown(fire) {
   const instants = [...document.querySelectorAll("[data-at]")].map((row) => Number(row.dataset.at));
   return instants.includes(fire.at) || fire.at < (instants.at(-1) ?? 0);
@@ -74,23 +75,24 @@ function isShown(fire) {
 const stream = follow(document.getElementById("live"), {
   fire(fire) {
     if (fire.owner !== owner || fire.key !== key || isShown(fire)) return;
-    news.textContent = `${fire.happened === "delivered" ? "Delivered" : fire.gave_up ? "Given up" : "Failed"} at ${new Date(fire.at).toLocaleTimeString()}`;
-    soon(fire);
+    const state = stateOf(fire);
+    news.textContent = `${state[0].toUpperCase()}${state.slice(1)} at ${formatTime(fire.at, "second")}`;
+    refreshSoon(fire);
   },
 });
 
-// What is said of when it fires next is true for a minute, or until it fires.
+// The text under *Why* says when the schedule fires next: reload it every minute, and when it is due.
 setInterval(() => {
   const dueAt = Number(document.querySelector("[data-due-at]")?.dataset.dueAt ?? 0);
-  const isDue = dueAt > readAt && dueAt <= Date.now();
-  if (!document.hidden && !isBusy && (isDue || Date.now() - readAt >= SAID_MS)) soon();
-}, EVERY_MS);
+  const isDue = dueAt > loadedAt && dueAt <= Date.now();
+  if (!document.hidden && !isBusy && (isDue || Date.now() - loadedAt >= MAX_AGE_MS)) refreshSoon();
+}, MIN_RELOAD_MS);
 
-// A browser has few connections for all of its tabs: those that nobody looks at need none.
+// A browser has few connections for all of its tabs: a hidden tab gives up its own.
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stream.close();
   else {
     stream.open();
-    soon();
+    refreshSoon();
   }
 });

@@ -1,10 +1,15 @@
-// What the service tells of as it happens, and whether it can be heard.
+// The stream of live events, and the state of its connection.
 
-const AGAIN_MS = 5_000;
-const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
+const RECONNECT_MS = 5_000;
 
-/** `place` says how it stands. `opened` and `lost` are called then; `heard` has a function for each kind of event. */
-export function follow(place, heard, { opened = () => {}, lost = () => {} } = {}) {
+/** Return the state of the fire after an attempt, as `states.py` names it. */
+export function stateOf(fire) {
+  if (fire.gave_up) return "dead";
+  return fire.happened === "failed" ? "retrying" : fire.happened;
+}
+
+/** Follow the stream. `place` shows the connection; `handlers` has a function per kind of event; `opened` and `lost` are callbacks. */
+export function follow(place, handlers, { opened = () => {}, lost = () => {} } = {}) {
   let source = null;
 
   function open() {
@@ -12,17 +17,17 @@ export function follow(place, heard, { opened = () => {}, lost = () => {} } = {}
     const mine = source = new EventSource("/v1/live");
     mine.addEventListener("open", () => {
       place.dataset.state = "on";
-      place.textContent = `live, ${zone}`;
+      place.textContent = "live";
       opened();
     });
     mine.addEventListener("error", () => {
       place.dataset.state = "lost";
-      place.textContent = "not connected, trying again";
+      place.textContent = "not connected, retrying";
       lost();
-      // Once it was refused, the browser does not try again.
-      if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && open(), AGAIN_MS);
+      // The browser does not reconnect after a refusal.
+      if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && open(), RECONNECT_MS);
     });
-    for (const [kind, hear] of Object.entries(heard)) mine.addEventListener(kind, (event) => hear(JSON.parse(event.data)));
+    for (const [kind, handle] of Object.entries(handlers)) mine.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
   }
 
   function close() {

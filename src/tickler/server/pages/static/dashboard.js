@@ -1,38 +1,36 @@
-// The page *Now*: numbers, clocks and fires, as the service tells of them.
-import { show } from "./page.js";
-import { follow } from "./stream.js";
+// The page *Now*: live counts, clocks, workers and fires.
+import { follow, stateOf } from "./stream.js";
+import { formatTime, onZoneChange, showTime, zoneName } from "./time.js";
 
 const MAX_LISTED = 12;
-const MAX_FAILED = Number(document.querySelector("nav").dataset.maxCount); // that the navigation counts
+const MAX_NAV_COUNT = Number(document.querySelector("nav").dataset.maxCount);
 const SHOWN_MS = 60_000;
 const fires = [];
 const list = document.getElementById("fires");
 const strip = document.getElementById("strip");
 const live = document.getElementById("live");
 const main = live.closest("main");
-const hasNone = document.getElementById("no-fires");
-const storeClock = document.querySelector("[data-clock=store]");
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
+const noFires = document.getElementById("no-fires");
+const storeClock = document.getElementById("store-clock");
 const nextDue = document.getElementById("next-due");
-let dueAt = Number(nextDue.querySelector("time")?.dataset.ms ?? (nextDue.textContent === "now" ? 1 : 0));
-let hasMore = nextDue.textContent.startsWith("not known");
-let offset = Number(storeClock.dataset.ms) - Date.now();
+const COUNTS_OF_ROWS = ["sleeping", "due", "late"]; // at least so many, where not all rows were read
+let dueAt = Number(nextDue.dataset.dueAt);
+let hasMore = "more" in nextDue.dataset;
+let offset = Number(storeClock.dataset.nowMs) - Date.now(); // the store's clock less this browser's
 
-const ofRows = ["sleeping", "due", "late"];
-
-function count(value, most, more) {
-  return more || (most && value >= most) ? `${value.toLocaleString()}+` : value.toLocaleString();
+function count(value, limit, more) {
+  return more || (limit && value >= limit) ? `${value.toLocaleString()}+` : value.toLocaleString();
 }
 
-function showNumbers(stats) {
+function showStats(stats) {
   for (const place of document.querySelectorAll("[data-number]")) {
     const name = place.dataset.number;
-    place.textContent = count(stats[name], Number(place.dataset.most || 0), stats.more && ofRows.includes(name));
+    place.textContent = count(stats[name], Number(place.dataset.limit || 0), stats.more && COUNTS_OF_ROWS.includes(name));
     const box = place.closest(".number");
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
   }
-  showFailed(stats.dead);
+  showDeadCount(stats.dead);
   offset = stats.now_ms - Date.now();
   showClocks();
   showWorkers(stats.workers, stats.now_ms);
@@ -41,20 +39,20 @@ function showNumbers(stats) {
   showNextDue();
 }
 
-/** An instant that has passed is not the next: what is due is about to be claimed. */
+/** Show "now" for an instant that has passed: a worker is about to claim that fire. */
 function showNextDue() {
   const isPast = dueAt && dueAt <= Date.now() + offset;
   if (isPast) document.getElementById("first-due")?.remove();
-  if (!dueAt) nextDue.textContent = hasMore ? "not known: there are too many" : "nothing";
+  if (!dueAt) nextDue.textContent = hasMore ? "unknown (too many schedules)" : "none";
   else if (isPast) nextDue.textContent = "now";
   else {
     if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
-    show(nextDue.firstElementChild, dueAt);
+    showTime(nextDue.firstElementChild, dueAt);
   }
 }
 
-/** The count beside *Failed*, in the navigation of this page too. */
-function showFailed(number) {
+/** Update the count of dead fires in the navigation. */
+function showDeadCount(number) {
   const link = document.querySelector("nav a[href='/failed']");
   let place = link.querySelector(".count");
   if (!number) return place?.remove();
@@ -62,31 +60,33 @@ function showFailed(number) {
     place = Object.assign(document.createElement("span"), { className: "count" });
     link.append(" ", place);
   }
-  place.textContent = number > MAX_FAILED ? `${MAX_FAILED}+` : number;
+  place.textContent = number > MAX_NAV_COUNT ? `${MAX_NAV_COUNT}+` : number;
 }
 
-function ago(ms) {
-  const s = Math.max(Math.round(ms / 1000), 0);
-  return s < 100 ? `${s} s ago` : `${Math.round(s / 60)} min ago`;
+/** Format a duration as the server does, without the smaller unit of two. */
+function span(ms) {
+  if (ms < 1_000) return `${Math.max(Math.round(ms), 0)} ms`;
+  return ms < 60_000 ? `${Number((ms / 1000).toPrecision(3))} s` : `${Math.floor(ms / 60_000)} min`;
 }
 
 function showWorkers(all, now) {
   const table = document.getElementById("workers");
-  if (!table) return; // whoever is bound to an owner sees none
+  if (!table) return; // the caller is limited to an owner
   const { missingMs, shownMs, stoppedMs } = table.dataset;
   const shown = all.filter((worker) => now - worker.seen_at < (worker.doing === "stopped" ? stoppedMs : shownMs));
   const rows = shown.map((worker) => {
     const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
-    const doing = isMissing ? "missing" : worker.doing;
-    const cells = { Name: worker.name, Does: doing, "In flight": worker.in_flight, "Heard of": ago(now - worker.seen_at) };
+    const status = isMissing ? "missing" : worker.doing;
+    const seen = `${span(Math.max(Math.floor((now - worker.seen_at) / 1000), 1) * 1000)} ago`;
+    const cells = { Name: worker.name, Status: status, "In flight": worker.in_flight, "Last seen": seen };
     const row = document.createElement("tr");
     for (const [label, text] of Object.entries(cells)) {
       const cell = row.insertCell();
       cell.dataset.label = label;
       cell.classList.toggle("num", label === "In flight");
-      if (label === "Does") {
+      if (label === "Status") {
         const dot = cell.appendChild(Object.assign(document.createElement("i"), { className: "dot" }));
-        dot.dataset.doing = doing;
+        dot.dataset.status = status;
       }
       cell.append(text);
     }
@@ -97,28 +97,21 @@ function showWorkers(all, now) {
 }
 
 function showClocks() {
-  storeClock.textContent = `${new Date(Date.now() + offset).toISOString().slice(11, 19)} UTC`;
-  const off = Math.round(-offset);
-  const says = Math.abs(off) < 500 ? "the same" : `${off > 0 ? "ahead" : "behind"} by ${(Math.abs(off) / 1000).toFixed(1)} s`;
-  document.querySelector("[data-offset=browser]").textContent = says;
-}
-
-function kindOf(fire) {
-  if (fire.happened === "delivered") return "delivered";
-  return fire.gave_up ? "dead" : "retry";
+  const now = Date.now() + offset;
+  storeClock.textContent = `${formatTime(now, "second")} ${zoneName(now)}`;
+  const text = Math.abs(offset) < 500 ? "same as the store" : `${span(Math.abs(offset))} ${offset < 0 ? "ahead" : "behind"}`;
+  document.querySelector("[data-offset=browser]").textContent = text;
 }
 
 function showFire(fire) {
   fires.push(fire);
   while (fires.length > 500) fires.shift();
-  hasNone.hidden = true;
+  noFires.hidden = true;
   const item = document.createElement("li");
-  const kind = kindOf(fire);
-  const time = Object.assign(document.createElement("time"), { textContent: clock.format(fire.at) });
-  const state = Object.assign(document.createElement("span"), {
-    className: `state state-${kind === "delivered" ? "delivered" : kind === "retry" ? "waiting" : "dead"}`,
-    textContent: kind === "delivered" ? "delivered" : kind === "retry" ? "failed" : "given up",
-  });
+  const name = stateOf(fire);
+  const time = Object.assign(document.createElement("time"), { textContent: formatTime(fire.at, "second") });
+  Object.assign(time.dataset, { ms: fire.at, form: "second" });
+  const state = Object.assign(document.createElement("span"), { className: `state state-${name}`, textContent: name });
   const what = Object.assign(document.createElement("span"), { className: "what" });
   const link = Object.assign(document.createElement("a"), {
     href: `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`,
@@ -131,11 +124,11 @@ function showFire(fire) {
   const late = Math.max(fire.at - fire.nominal_at, 0);
   const took = Object.assign(document.createElement("span"), {
     className: "took",
-    textContent: `${late >= 1000 ? `${(late / 1000).toFixed(1)} s late, ` : ""}took ${fire.duration_ms ?? 0} ms`,
+    textContent: `${late >= 1000 ? `${span(late)} late, ` : ""}took ${span(fire.duration_ms ?? 0)}`,
   });
   item.append(time, state, what, took);
   item.dataset.at = fire.at;
-  // What took longer is told of later: by when they began, the latest first.
+  // Slow attempts are reported late: sort by their start, the latest first.
   list.insertBefore(item, [...list.children].find((other) => Number(other.dataset.at) <= fire.at) ?? null);
   while (list.children.length > MAX_LISTED) list.lastElementChild.remove();
 }
@@ -160,22 +153,21 @@ function draw() {
     pen.moveTo(x, 0);
     pen.lineTo(x, height - 14);
     pen.stroke();
-    pen.fillText(clock.format(now - since), x + 3, height - 3);
+    pen.fillText(formatTime(now - since, "second"), x + 3, height - 3);
   }
-  const tones = { delivered: "--good", retry: "--late", dead: "--bad" };
-  const columns = new Map(); // many at one instant make a taller mark
+  const stateColours = new Map([...document.querySelectorAll(".legend i")].map((dot) => [dot.className, getComputedStyle(dot).backgroundColor]));
+  const columns = new Map(); // many fires at one instant make a taller mark
   for (const fire of fires) {
     const age = now - fire.at;
     if (age > SHOWN_MS || age < -5000) continue;
-    const kind = kindOf(fire);
-    const place = `${kind} ${Math.round((width - (age / SHOWN_MS) * width) / 4)}`;
+    const place = `${stateOf(fire)} ${Math.round((width - (age / SHOWN_MS) * width) / 4)}`;
     columns.set(place, (columns.get(place) ?? 0) + 1);
   }
   for (const [place, number] of columns) {
-    const [kind, column] = place.split(" ");
+    const [state, column] = place.split(" ");
     const size = Math.min(6 + 5 * Math.sqrt(number), 28);
-    pen.fillStyle = colours.getPropertyValue(tones[kind]);
-    if (kind === "delivered") pen.fillRect(column * 4 - 1.5, 31 - size, 3, size);
+    pen.fillStyle = stateColours.get(`state-${state}`);
+    if (state === "delivered") pen.fillRect(column * 4 - 1.5, 31 - size, 3, size);
     else pen.fillRect(column * 4 - 1.5, 34, 3, size);
   }
 }
@@ -188,13 +180,15 @@ setInterval(() => {
 }, 1000);
 setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 100);
 draw();
-follow(live, { stats: showNumbers, fire: showFire }, {
+onZoneChange(showClocks);
+onZoneChange(showNextDue);
+follow(live, { stats: showStats, fire: showFire }, {
   opened() {
     list.replaceChildren();
     fires.length = 0;
     main.classList.remove("old");
   },
   lost() {
-    main.classList.add("old"); // what is shown was so when it was last heard of
+    main.classList.add("old"); // the counts may be outdated
   },
 });
