@@ -467,7 +467,7 @@ async def test_fires_seen_in_a_stale_index_are_not_taken_again(
     await put(first, *(schedule(f"k{n}", policy=CATCH_UP) for n in range(20)))
     await claim(first, hour(2))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.leaser, "_try", look_only)
+        patch.setattr(second.fires.leaser, "_lease_batch", look_only)
         await lease(second, hour(3))
     taken = owed(await lease(first, hour(3)))
     assert len(taken) == 40
@@ -488,7 +488,7 @@ async def test_schedules_seen_in_a_stale_index_are_not_claimed_again(
     policies = [Policy(), AT_MOST_ONCE, WAIT, CATCH_UP]
     await put(first, *(schedule(f"k{n}", policy=policies[n % 4]) for n in range(20)))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.claimer, "_try", look_only)
+        patch.setattr(second.fires.claimer, "_claim_batch", look_only)
         await claim(second, hour(2))
     assert len(await claim(first, hour(2))) == 25
     proxy.stale = True
@@ -514,9 +514,9 @@ async def test_a_lease_that_is_extended_at_the_last_moment_is_not_taken_over(
         assert not any(await store.fires.extend([fire], hour(9)))
         return await decide(*arguments)
 
-    decide = store.fires.leaser._try
+    decide = store.fires.leaser._lease_batch
     with monkeypatch.context() as patch:
-        patch.setattr(store.fires.leaser, "_try", overtaken)
+        patch.setattr(store.fires.leaser, "_lease_batch", overtaken)
         assert await lease(store, hour(3)) == []
     assert [each.happened for each in await past(store) if each.fire_id == fire.id] == []
     assert await settle(store, hour(3), done(fire, hour(3))) == []
@@ -555,7 +555,7 @@ async def test_what_was_left_because_of_the_limit_is_tried_when_others_were_fast
     second = await tables.open(first.table_name, endpoint=proxy.endpoint, create=False)
     await put(first, *(schedule(f"k{n}", policy=CATCH_UP) for n in range(6)))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.claimer, "_try", look_only)
+        patch.setattr(second.fires.claimer, "_claim_batch", look_only)
         await claim(second, hour(3), 7)
     taken = [each.schedule.key for each in await claim(first, hour(3), 7)]
     assert len(taken) == 9

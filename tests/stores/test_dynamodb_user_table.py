@@ -707,7 +707,7 @@ async def test_an_item_that_does_not_read_is_set_aside_and_holds_up_nobody(
     assert "'nonsense'" in changed["ticklerError"]["S"]
     assert products.due(NOW_MS) == []
     (line,) = [record.getMessage() for record in caplog.records if record.name == "tickler.index"]
-    assert "set aside 1 due items that do not read, first {'productId': 'bad'}" in line
+    assert "set aside 1 unreadable due items, first {'productId': 'bad'}" in line
 
 
 async def test_an_item_that_was_set_aside_is_back_when_it_is_mended_and_upserted(products: Products, index: DynamoIndex) -> None:
@@ -901,7 +901,7 @@ async def test_what_was_claimed_before_a_failure_is_not_lost(
 
     async with products.index(when=when, endpoint=proxy.endpoint) as index:
         assert keys(await index.claim_due(NOW_MS, 2)) == ["first"]
-        assert "a claim got 1 of 2 items and then failed" in caplog.text
+        assert "claimed 1 of 2 items, then failed" in caplog.text
         with pytest.raises(StoreUnavailable):
             await index.claim_due(NOW_MS, 2)
         proxy.error_500 = 0.0
