@@ -1,4 +1,4 @@
-"""Whose requests these are and where they go: regions, endpoints, credentials, and signatures that a server can check."""
+"""Regions, endpoints, credentials, and signatures that a server can verify."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ class TestRegionAndEndpoint:
 
     @pytest.mark.usefixtures("aws")
     async def test_a_region_that_nobody_knows_is_refused(self) -> None:
-        with pytest.raises(InvalidInput, match=r"^botocore knows no dynamodb endpoint in region 'nowhere': check the region's name$"):
+        with pytest.raises(
+            InvalidInput, match=r"^botocore knows no dynamodb endpoint in region 'nowhere': check the region's name$"
+        ):
             await Client(Address(region="nowhere")).open()
 
     @pytest.mark.usefixtures("aws")
@@ -138,7 +140,7 @@ class TestRegionAndEndpoint:
 
 
 def expected_signature(asked: Asked, credentials: ReadOnlyCredentials, service: str = "dynamodb") -> str:
-    """What botocore makes of the request as it arrived."""
+    """Return botocore's signature of the request as received."""
     signed = asked.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     url = f"http://{asked.headers['host']}{asked.path}"
     request: Any = AWSRequest(asked.method, url, data=asked.body, headers={name: asked.headers[name] for name in signed})
@@ -292,8 +294,8 @@ class TestCredentials:
         assert len(service.asked) == 1
 
 
-# Answers a new key each time, which lives too short not to be renewed before every request. From the second time on, only
-# after somebody has seen `asked-N` and made `go-N`: whoever waits for it on the event loop's thread waits in vain.
+# Prints a new key each time, which expires so soon that every request renews it. From the second call on, it waits until the test
+# has seen `asked-N` and created `go-N`; a wait for it on the event loop's thread would never end.
 PROCESS = """
 import json, os, sys, time
 folder, expiration = sys.argv[1:]
@@ -310,7 +312,7 @@ print(json.dumps({**answer, "Expiration": expiration}))
 
 
 class CredentialProcess:
-    """One that is slow, set up in the config file."""
+    """A slow credential process, set up in the config file."""
 
     def __init__(self, folder: Path, lifetime: timedelta) -> None:
         self._folder = folder
@@ -326,7 +328,7 @@ class CredentialProcess:
         (self._folder / f"go-{number}").touch()
 
     async def tick_and_let_go(self, number: int) -> int:
-        """Go on working while it is asked for the time of that number, then let it answer."""
+        """Keep working during call number `number` of the process, then let it answer."""
         ticks = 0
         async with asyncio.timeout(20):
             while not self.has_asked(number):

@@ -1,4 +1,4 @@
-"""Many items in few requests: each statement has an outcome of its own, in its place, whatever happens to the others."""
+"""Many items in few requests: each statement has its own outcome, in order, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_order(items: list[Item]) -> list[Item]:
 
 
 def sizes(proxy: FaultProxy, operation: str) -> list[int]:
-    """How much was asked for in each request."""
+    """Return the number of items or statements in each request."""
     counted = []
     for asked, body in proxy.bodies:
         if asked == operation == "BatchExecuteStatement":
@@ -67,7 +67,7 @@ def proxy(proxy: FaultProxy) -> FaultProxy:
 
 @pytest.fixture
 async def impatient(proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Tries everything once."""
+    """A client that makes one attempt."""
     client = Client(Address(region="eu-west-1", endpoint=proxy.endpoint, attempts=1))
     await client.open()
     yield client
@@ -268,7 +268,9 @@ class TestWriteMany:
         self, client: Client, direct: Client, proxy: FaultProxy, pauses: Pauses, table: str
     ) -> None:
         proxy.unprocessed = 1.0
-        with pytest.raises(StoreUnavailable, match=rf"DynamoDB left 3 writes to {table} unprocessed 4 times: .* repeat the call$"):
+        with pytest.raises(
+            StoreUnavailable, match=rf"DynamoDB left 3 writes to {table} unprocessed 4 times: .* repeat the call$"
+        ):
             await write_many(client, table, puts(3))
         assert proxy.served["unprocessed"] == 4 * 3
         assert pauses.attempts == [1, 2, 3]

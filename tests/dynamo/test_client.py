@@ -1,4 +1,4 @@
-"""One request at a time, and all that may happen to it: what is repeated, what is not, what is counted, and what is said."""
+"""Single requests and their faults: which are retried, what is counted, and what the errors say."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ class TestWhatIsRepeated:
     async def test_an_answer_that_is_late_is_not_waited_for(self, proxy: FaultProxy, pauses: Pauses, table: str) -> None:
         proxy.delay_s = 5.0
         async with asking(proxy.endpoint, timeout_s=0.2, attempts=2) as client:
-            with pytest.raises(
-                StoreUnavailable, match=r"GetItem failed after 2 attempts: no response within 0\.2 s: check"
-            ):
+            with pytest.raises(StoreUnavailable, match=r"GetItem failed after 2 attempts: no response within 0\.2 s: check"):
                 await get(client, table, "a")
             assert client.usage.requests == {"GetItem": 2}
             assert client.usage.retries == {"TimeoutError": 1}
@@ -180,7 +178,9 @@ class TestGivingUp:
     async def test_a_load_balancer_is_quoted(self, service: ScriptedService) -> None:
         service.answers = [Answer(503, HTML)] * 2
         async with asking(service.endpoint, attempts=2) as client:
-            with pytest.raises(StoreUnavailable, match=r"attempts: .*<html><body><h1>503 Service Unavailable.*\(InternalServer\): try again"):
+            with pytest.raises(
+                StoreUnavailable, match=r"attempts: .*<html><body><h1>503 Service Unavailable.*\(InternalServer\): try again"
+            ):
                 await client.call("ListTables", {})
 
 

@@ -1,4 +1,4 @@
-"""Python values and DynamoDB's: what goes in comes out, what cannot go in is told by name, and how long an item is."""
+"""Conversion of Python values to DynamoDB's and back, errors that name the value, and the size of items."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ values = st.recursive(
 
 
 def comparable(attribute: Attribute) -> Attribute:
-    """Ours or boto3's, which has bytes as bytes until it sends them: sets without an order, numbers by their value."""
+    """Normalise our attribute or boto3's, which keeps bytes as bytes: sets without order, numbers by value."""
     ((kind, raw),) = attribute.items()
     if kind == "N":
         return {kind: Decimal(raw)}
@@ -62,7 +62,7 @@ def comparable(attribute: Attribute) -> Attribute:
 
 
 def with_raw_bytes(attribute: Attribute) -> Attribute:
-    """As boto3 wants it to read."""
+    """Return it in the form that boto3 reads."""
     ((kind, raw),) = attribute.items()
     if kind == "B":
         return {kind: b64decode(raw)}
@@ -309,7 +309,7 @@ class TestErrors:
 
 
 def padded(item: Item, size: int) -> Item:
-    """With text that makes it as long as that, by our own count."""
+    """Return an item with text that gives it this size, by our own count."""
     longer: Item = {**item, "pad": {"S": ""}}
     return {**item, "pad": {"S": "x" * (size - size_of(longer))}}
 

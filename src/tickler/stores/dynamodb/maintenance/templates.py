@@ -70,7 +70,7 @@ def render(form: Form, table: str) -> str:
 def _notes(table: str) -> list[str]:
     return [
         f"After applying this, run `tickler migrate --store dynamodb://{table}` once: it writes the settings.",
-        "Whoever runs these commands needs permissions that the policies below do not give:",
+        "These commands need permissions that the policies below do not give:",
         *(f"  {command}: {', '.join(_prefixed(actions))}" for command, actions in COMMANDS.items()),
     ]
 
