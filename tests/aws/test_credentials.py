@@ -278,7 +278,7 @@ class TestCredentials:
         service.answers = [EXPIRED] * 2
         async with asking(service.endpoint, attempts=2) as client:
             with pytest.raises(
-                StoreUnavailable, match=r"failed after 2 attempts: credentials have expired .*no newer ones: renew them in"
+                StoreUnavailable, match=r"failed after 2 attempts: the credentials have expired .*no newer ones: renew them in"
             ):
                 await client.call("ListTables", {})
         assert len(service.asked) == 2

@@ -132,9 +132,9 @@ class Client:
         if isinstance(failure, RequestRefused) and failure.code in THROTTLED:
             why = f"throttled ({failure.code}): raise the table's capacity or its shards, or spread the load"
         elif isinstance(failure, RequestRefused) and failure.code in EXPIRED_CREDENTIALS:
-            why = f"credentials have expired ({failure}), and there are no newer ones: renew them in {CHAIN}"
+            why = f"the credentials have expired ({failure.code}), and there are no newer ones: renew them in {CHAIN}"
         elif isinstance(failure, RequestRefused):
-            why = f"{failure}: try again, and check the service's health if this persists"
+            why = f"{failure.message} ({failure.code}): try again, and check the service's health if this persists"
         elif isinstance(failure, TimeoutError) and not isinstance(failure, aiohttp.ClientError):
             why = f"no response within {self.address.timeout_s:g} s: check the endpoint and the network, or raise the timeout"
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import gathered, run_concurrently
@@ -104,11 +104,11 @@ async def next_at(table: Table) -> int | None:
     """Return the earliest instant at which a schedule with a target is due, or an open fire is."""
 
     async def earliest_open(shard: str) -> int | None:
-        page = await table.client.call("Query", {**_partition(table.open, shard), "Limit": 1})
+        page = await table.client.call("Query", {**table.open.query(shard), "Limit": 1})
         return next((int(item["deliver_after"]["N"]) for item in page["Items"]), None)
 
     async def earliest_due(shard: str) -> int | None:
-        request = {**_partition(table.due, shard), "Limit": PAGE_SIZE}
+        request = {**table.due.query(shard), "Limit": PAGE_SIZE}
         while True:
             page = await table.client.call("Query", request)
             for item in page["Items"]:
@@ -128,11 +128,8 @@ async def peek(table: Table, due_by: int, limit: int) -> list[DueItem]:
     """Return the earliest due schedules with a target and open fires. Reads a page of each shard, or more."""
 
     async def some(index: SparseIndex, shard: str, due: Callable[[Item], DueItem | None]) -> list[DueItem]:
-        request = _partition(index, shard)
-        request["KeyConditionExpression"] += f" AND {index.sort_key} <= :until"
-        request["ExpressionAttributeValues"][":until"] = number(due_by)
         found: list[DueItem] = []
-        async for page in table.pages({**request, "Limit": limit}):
+        async for page in table.pages({**index.query(shard, number(due_by)), "Limit": limit}):
             found += filter(None, map(due, page["Items"]))
             if len(found) >= limit:
                 break
@@ -183,14 +180,14 @@ async def _entries(table: Table, state: FireState, owner: str | None, after: Pla
 
 
 async def _open_in(table: Table, shard: str) -> AsyncIterator[Listed]:
-    async for page in table.pages(_partition(table.open, shard)):
+    async for page in table.pages(table.open.query(shard)):
         for item in page["Items"]:
             yield Listed((int(item["fire_nominal"]["N"]), which(item)), schedule_of(item).owner, _key(item))
 
 
 async def _listed_in(table: Table, state: FireState, partition: str, after: Place | None) -> AsyncIterator[Listed]:
     low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
-    request = _partition(table.listed, partition)
+    request = table.listed.query(partition)
     request["KeyConditionExpression"] += " AND sk BETWEEN :low AND :high"
     request["ExpressionAttributeValues"] |= {":low": text(low), ":high": text(high)}
     async for page in table.pages(request):
@@ -202,15 +199,6 @@ async def _read(table: Table, keys: Sequence[Item]) -> list[Fire]:
     distinct = {place(key): key for key in keys}
     items = await get_many(table.client, table.name, list(distinct.values()))
     return [fire for fire in map(fire_of, items) if fire is not None]
-
-
-def _partition(index: SparseIndex, partition: str) -> dict[str, Any]:
-    return {
-        "TableName": index.table,
-        "IndexName": index.name,
-        "KeyConditionExpression": f"{index.partition_key} = :partition",
-        "ExpressionAttributeValues": {":partition": text(partition)},
-    }
 
 
 def _key(item: Item) -> Item:

@@ -63,7 +63,7 @@ class MultiFireClaim:
         self._opened = opened
         self._seen: Condition = seen(due.row)
         self._left: list[Fire] | None = None  # None before the first transaction
-        self._there: set[tuple[str, str]] = set()  # keys of fires found to exist
+        self._existing: set[tuple[str, str]] = set()  # keys of fires found to exist
 
     async def run(self) -> Item | None:
         """Return the schedule's head, or None if another worker got it. Raises `InvalidSchedule` if its body is unreadable."""
@@ -96,18 +96,18 @@ class MultiFireClaim:
         if self._left is None and self._plan.schedule.policy.overlap != "allow":
             batch = ClaimBatch([self._due.row], [self._due.columns()], self._request.now_ms)
             self._opened = batch.open([self._due.id] if transaction.busy else (), self._request.worker, self._request.lease_ms)
-        wanted = self._not_there(self._opened.fires if self._left is None else self._left, transaction)
+        wanted = self._missing(self._opened.fires if self._left is None else self._left, transaction)
         part, rest = wanted[:MAX_FIRES], wanted[MAX_FIRES:]
         write = self._head_write(rest)
         transaction.advance(write.values, write.removed, self._seen)
         for fire in part:
-            waits = fire.state == "waiting" and not transaction.busy  # for a fire that was settled in between
-            transaction.add(woken(fire, self._request.now_ms) if waits else fire)
+            is_free = fire.state == "waiting" and not transaction.busy  # the fire before it was settled in between
+            transaction.add(woken(fire, self._request.now_ms) if is_free else fire)
         if not rest:
             transaction.remember(self._opened.entries, self._request.expires_at)
         lost = await transaction.write()
         if lost:
-            self._there |= {place(each.item) for each in lost if isinstance(each, Insert)}
+            self._existing |= {place(each.item) for each in lost if isinstance(each, Insert)}
             return False
         written = {fire.id for fire in part}
         self.has_opened = self.has_opened or bool(part)
@@ -121,10 +121,10 @@ class MultiFireClaim:
             return self._writes.of(self._due.row)
         return self._writes.to(self._due.row, rest[0].nominal_at + self._due.row.offset_ms)
 
-    def _not_there(self, fires: Sequence[Fire], transaction: FireTransaction) -> list[Fire]:
+    def _missing(self, fires: Sequence[Fire], transaction: FireTransaction) -> list[Fire]:
         """Leave out fires that exist, because claiming an instant again leads to the same fire."""
         on_head = None if transaction.on_head is None else transaction.on_head.id
-        return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._there]
+        return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._existing]
 
 
 def _check_body(head: Item) -> None:

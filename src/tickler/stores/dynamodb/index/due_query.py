@@ -24,6 +24,21 @@ class SparseIndex(NamedTuple):
     partition_key: str
     sort_key: str
 
+    def query(self, partition: str, until: Attribute | None = None) -> dict[str, Any]:
+        """Return the request for a query of one partition, up to an instant if given."""
+        names, values = {"#partition": self.partition_key}, {":partition": {"S": partition}}
+        condition = "#partition = :partition"
+        if until is not None:
+            names["#sort"], values[":until"] = self.sort_key, until
+            condition += " AND #sort <= :until"
+        return {
+            "TableName": self.table,
+            "IndexName": self.name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
 
 class DueQuery(Generic[R]):
     """The due rows of one claim, partition by partition, each earliest first.
@@ -104,14 +119,7 @@ class DueQuery(Generic[R]):
         self._places = unfinished + self._places
 
     async def _page(self, partition: str, start: Item | None, limit: int) -> dict[str, Any]:
-        request: dict[str, object] = {
-            "TableName": self._index.table,
-            "IndexName": self._index.name,
-            "KeyConditionExpression": "#partition = :partition AND #sort <= :until",
-            "ExpressionAttributeNames": {"#partition": self._index.partition_key, "#sort": self._index.sort_key},
-            "ExpressionAttributeValues": {":partition": {"S": partition}, ":until": self._until},
-            "Limit": limit,
-        }
+        request = {**self._index.query(partition, self._until), "Limit": limit}
         if start is not None:
             request["ExclusiveStartKey"] = start
         return await self._client.call("Query", request)

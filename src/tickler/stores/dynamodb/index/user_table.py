@@ -201,15 +201,7 @@ class DynamoIndex:
         """Return the earliest instant in the index, in milliseconds, or None."""
 
         async def earliest(partition: str) -> list[int]:
-            request = {
-                "TableName": self._index.table,
-                "IndexName": self._index.name,
-                "KeyConditionExpression": "#partition = :partition",
-                "ExpressionAttributeNames": {"#partition": self._index.partition_key},
-                "ExpressionAttributeValues": {":partition": {"S": partition}},
-                "Limit": 1,
-            }
-            page = await self.client.call("Query", request)
+            page = await self.client.call("Query", {**self._index.query(partition), "Limit": 1})
             return [self._due_at(self._seen(item)) for item in page["Items"]]
 
         found = all_of(await gathered(map(earliest, self._partitions())))
@@ -375,7 +367,9 @@ class DynamoIndex:
             again = self._update(seen.key, values, {next: written}, [] if right else [status, next])
             (outcome,) = await execute_many(self.client, [again])
             if isinstance(outcome, Exception) or not (outcome.done or outcome.lost):
-                log.warning("%s: upsert %s, which has its old place: %s", self._index.table, from_item(seen.key), outcome)
+                log.warning(
+                    "%s: cannot apply the new schedule of %s, upsert it: %s", self._index.table, from_item(seen.key), outcome
+                )
         return [DueItem(from_item(old), when, self._due_at(seen))]
 
     def _update(self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = ()) -> Statement:

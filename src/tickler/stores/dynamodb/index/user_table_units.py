@@ -79,15 +79,7 @@ async def _sample(client: Client, index: SparseIndex, partitions: Sequence[str])
 
     async def from_end(end: tuple[str, bool]) -> list[Item]:
         partition, forward = end
-        request = {
-            "TableName": index.table,
-            "IndexName": index.name,
-            "KeyConditionExpression": "#partition = :partition",
-            "ExpressionAttributeNames": {"#partition": index.partition_key},
-            "ExpressionAttributeValues": {":partition": {"S": partition}},
-            "ScanIndexForward": forward,
-            "Limit": SAMPLE_SIZE,
-        }
+        request = {**index.query(partition), "ScanIndexForward": forward, "Limit": SAMPLE_SIZE}
         items: list[Item] = (await client.call("Query", request))["Items"]
         return items
 
