@@ -323,7 +323,7 @@ MUTANTS = [
              "budget.fitting(due, lambda row: len(row[\"body\"].encode()))",
              "pass", "tests/conformance/test_postgres.py::TestFires::"
              "test_behind_rows_that_do_not_read_a_claim_goes_on_with_the_bytes_that_are_left", "fires"),
-    of_store("dynamodb", "claim any number of bytes", "due = _within(found, order.max_bytes, taken)", "due = found",
+    of_store("dynamodb", "claim any number of bytes", "due = _within(found, request.max_bytes, taken)", "due = found",
              CLAIM_BYTES, "fires/claim"),
     of_store("memory", "lease any number of bytes", "        budget = ByteBudget(max_bytes)\n        fitting",
              "        budget = ByteBudget(1 << 60)\n        fitting", LEASE_BYTES, "fires"),
@@ -331,7 +331,7 @@ MUTANTS = [
              "schedules.read_within(ByteBudget(1 << 60)", LEASE_BYTES, "fires"),
     of_store("postgres", "lease any number of bytes", "            budget = ByteBudget(max_bytes)\n",
              "            budget = ByteBudget(1 << 60)\n", LEASE_BYTES, "fires"),
-    of_store("dynamodb", "lease any number of bytes", "ByteBudget(order.max_bytes), False", "ByteBudget(1 << 60), False",
+    of_store("dynamodb", "lease any number of bytes", "ByteBudget(request.max_bytes), False", "ByteBudget(1 << 60), False",
              LEASE_BYTES, "fires/lease"),
     Mutant("hold any number of bytes", "deliver/payload_memory.py", "        self.bytes += by", "        pass",
            "tests/deliver/test_payload_memory.py::"
@@ -444,11 +444,11 @@ MUTANTS = [
             ("memory", "(head_start_ms if fire.is_given_back else 0)", "0", "fires"),
             ("sqlite", "f.reason NOT LIKE", "f.reason LIKE", "fires"),
             ("postgres", "AND ($5 = 0 OR f.reason", "AND ($5 >= 0 OR f.reason", "fires"),
-            ("dynamodb", "(order.head_start_ms if fire.is_given_back else 0)", "0", "fires/lease"),
+            ("dynamodb", "(request.head_start_ms if fire.is_given_back else 0)", "0", "fires/lease"),
         )
     ),
     of_store("dynamodb", "count unknown bytes as none",
-             'return MAX_BODY_BYTES if kept is not None or "body_revision" in item else 0',
+             'return MAX_BODY_BYTES if size is not None or "body_revision" in item else 0',
              "return 0", "tests/stores/test_dynamodb_fires.py::"
              "test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_there_may_be", "layout"),
     of_store("dynamodb", "read what is dead of everybody for one owner", "    if owner is not None:\n        async for page",

@@ -1,4 +1,4 @@
-"""Whose requests these are and where they go: regions, endpoints, credentials, and signatures that a server can check."""
+"""Regions, endpoints, credentials, and signatures that a server can verify."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ class TestRegionAndEndpoint:
 
     @pytest.mark.usefixtures("aws")
     async def test_a_region_that_nobody_knows_is_refused(self) -> None:
-        with pytest.raises(InvalidInput, match=r"^region 'nowhere' has no dynamodb that botocore knows of: check its name$"):
+        with pytest.raises(
+            InvalidInput, match=r"^botocore knows no dynamodb endpoint in region 'nowhere': check the region's name$"
+        ):
             await Client(Address(region="nowhere")).open()
 
     @pytest.mark.usefixtures("aws")
@@ -117,7 +119,7 @@ class TestRegionAndEndpoint:
     @pytest.mark.usefixtures("aws")
     @pytest.mark.parametrize("endpoint", ["localhost:8000", "127.0.0.1:8000", "ftp://localhost", "localhost"])
     async def test_an_endpoint_that_is_no_address_is_refused_before_it_is_tried(self, endpoint: str) -> None:
-        with pytest.raises(InvalidInput, match=rf"^endpoint: '{endpoint}' does not begin with https:// or http://$"):
+        with pytest.raises(InvalidInput, match=rf"^endpoint: '{endpoint}' must start with https:// or http://$"):
             await Client(Address(region="eu-west-1", endpoint=endpoint)).open()
 
     @pytest.mark.usefixtures("aws")
@@ -133,12 +135,12 @@ class TestRegionAndEndpoint:
 
     async def test_a_profile_that_is_not_there_is_named(self, aws: pytest.MonkeyPatch) -> None:
         aws.setenv("AWS_PROFILE", "no-such-profile")
-        with pytest.raises(InvalidInput, match=r"^AWS's configuration cannot be used: .*no-such-profile.*: check AWS_PROFILE"):
+        with pytest.raises(InvalidInput, match=r"^invalid AWS configuration: .*no-such-profile.*: check AWS_PROFILE"):
             await Client(Address()).open()
 
 
 def expected_signature(asked: Asked, credentials: ReadOnlyCredentials, service: str = "dynamodb") -> str:
-    """What botocore makes of the request as it arrived."""
+    """Return botocore's signature of the request as received."""
     signed = asked.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     url = f"http://{asked.headers['host']}{asked.path}"
     request: Any = AWSRequest(asked.method, url, data=asked.body, headers={name: asked.headers[name] for name in signed})
@@ -219,7 +221,7 @@ class TestCredentials:
             await client.open()
         for place in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "SSO", "web identity", "container's role", "instance's role"):
             assert place in str(refused.value)
-        assert "for DynamoDB Local any" in str(refused.value)
+        assert "DynamoDB Local accepts any" in str(refused.value)
 
     @pytest.mark.usefixtures("no_aws")
     async def test_other_services_are_not_told_of_dynamodb(self) -> None:
@@ -249,7 +251,7 @@ class TestCredentials:
         service.answers = [refusal(name, message)]
         async with asking(service.endpoint) as client:
             with pytest.raises(
-                StoreUnavailable, match=r"refused these credentials: .*check them, their policy, and this machine"
+                StoreUnavailable, match=r"refused the credentials: .*check them, their policy, and this machine's clock"
             ) as refused:
                 await client.call("GetItem", {})
         assert f"{message} ({name.removesuffix('Exception')})" in str(refused.value)
@@ -276,7 +278,7 @@ class TestCredentials:
         service.answers = [EXPIRED] * 2
         async with asking(service.endpoint, attempts=2) as client:
             with pytest.raises(
-                StoreUnavailable, match=r"tried 2 times .* credentials have expired .*no newer ones: renew them in"
+                StoreUnavailable, match=r"failed after 2 attempts: the credentials have expired .*no newer ones: renew them in"
             ):
                 await client.call("ListTables", {})
         assert len(service.asked) == 2
@@ -292,8 +294,8 @@ class TestCredentials:
         assert len(service.asked) == 1
 
 
-# Answers a new key each time, which lives too short not to be renewed before every request. From the second time on, only
-# after somebody has seen `asked-N` and made `go-N`: whoever waits for it on the event loop's thread waits in vain.
+# Prints a new key each time, which expires so soon that every request renews it. From the second call on, it waits until the test
+# has seen `asked-N` and created `go-N`; a wait for it on the event loop's thread would never end.
 PROCESS = """
 import json, os, sys, time
 folder, expiration = sys.argv[1:]
@@ -310,7 +312,7 @@ print(json.dumps({**answer, "Expiration": expiration}))
 
 
 class CredentialProcess:
-    """One that is slow, set up in the config file."""
+    """A slow credential process, set up in the config file."""
 
     def __init__(self, folder: Path, lifetime: timedelta) -> None:
         self._folder = folder
@@ -326,7 +328,7 @@ class CredentialProcess:
         (self._folder / f"go-{number}").touch()
 
     async def tick_and_let_go(self, number: int) -> int:
-        """Go on working while it is asked for the time of that number, then let it answer."""
+        """Keep working during call number `number` of the process, then let it answer."""
         ticks = 0
         async with asyncio.timeout(20):
             while not self.has_asked(number):
@@ -401,7 +403,7 @@ class TestCredentialsThatAreRenewed:
     ) -> None:
         async with asking(service.endpoint) as client:
             (tmp_path / "process.py").write_text(process_now)
-            with pytest.raises(StoreUnavailable, match=rf"^the AWS credentials could not be renewed: .*{why}.*custom-process$"):
+            with pytest.raises(StoreUnavailable, match=rf"^cannot refresh the AWS credentials: .*{why}.*custom-process$"):
                 await client.call("ListTables", {})
         assert service.asked == []
 
@@ -411,7 +413,7 @@ class TestCredentialsThatAreRenewed:
         process = CredentialProcess(tmp_path, timedelta(minutes=-5))
         async with asking(service.endpoint) as client:
             process.let_go(2)
-            with pytest.raises(StoreUnavailable, match=r"could not be renewed: .*still expired"):
+            with pytest.raises(StoreUnavailable, match=r"cannot refresh the AWS credentials: .*still expired"):
                 await client.call("ListTables", {})
         assert service.asked == []
 

@@ -1,4 +1,4 @@
-"""Signatures made by hand are those that AWS documents and botocore makes."""
+"""Our signatures equal those of AWS's documentation and of botocore."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ paths = st.just("/") | st.builds(
 def signed_by_botocore(
     headers: dict[str, str], body: bytes, credentials: Credentials, scope: Scope, path: str
 ) -> tuple[str, str, str]:
-    """The signature, of the headers that ours were made of."""
+    """Return botocore's signature of the same headers."""
     stamp = headers["x-amz-date"]
     request: Any = AWSRequest("POST", f"http://{scope.host}{path}", data=body, headers=headers)
     request.context["timestamp"] = stamp
@@ -87,7 +87,7 @@ def test_what_is_percent_encoded_in_a_path_is_encoded_again() -> None:
 
 
 def test_another_day_region_or_secret_is_another_signature() -> None:
-    """Though keys are kept for as long as they are good."""
+    """The cache of signing keys must not mix them up."""
     first = Credentials("KEY", "first", None), Scope("eu-west-1", "dynamodb", "localhost"), datetime(2030, 1, 1, tzinfo=UTC)
     others = [
         (first[0]._replace(secret_key="second"), first[1], first[2]),

@@ -134,21 +134,21 @@ def test_items_that_no_index_finds_are_named_with_their_attribute_and_the_remedy
         ["1", f"1 item is left out of an index: {says}", f"productId='{product}'", f"{remedy}: `{removing % product} {rest}`"]
         for says, product, remedy, rest in (
             (
-                f"nextRunAt is missing, and scheduleStatus is there: {INDEX} leaves it out",
+                f"nextRunAt is missing, but scheduleStatus is set, so {INDEX} leaves the item out",
                 "half",
                 "write both, or neither",
                 REMOVE % "scheduleStatus",
             ),
             (
-                f"nextRunAt is text, and {INDEX} is keyed on a number",
+                f"nextRunAt is text, but the key of {INDEX} is a number",
                 "text",
-                "write it anew as a number, or remove it",
+                "write it again as a number, or remove it",
                 REMOVE % "nextRunAt",
             ),
             (
-                f"scheduleStatus is empty, so {INDEX} leaves it out",
+                f"scheduleStatus is empty, so {INDEX} leaves the item out",
                 "empty",
-                "give it a value, or remove it",
+                "set it, or remove it",
                 REMOVE % "scheduleStatus",
             ),
         )
@@ -169,9 +169,9 @@ def test_nulls_and_flags_in_the_place_of_keys_are_named(table: OldTable, dynamod
     assert sorted((finding.example, finding.says) for finding in scan.findings) == [
         (
             "productId='flag'",
-            f"1 item is left out of an index: scheduleStatus is true or false, and {INDEX} is keyed on text",
+            f"1 item is left out of an index: scheduleStatus is true or false, but the key of {INDEX} is text",
         ),
-        ("productId='null'", f"1 item is left out of an index: nextRunAt is a null, and {INDEX} is keyed on a number"),
+        ("productId='null'", f"1 item is left out of an index: nextRunAt is a null, but the key of {INDEX} is a number"),
     ]
     assert {(finding.check, finding.severity) for finding in scan.findings} == {("unfound", "critical")}
 
@@ -200,9 +200,9 @@ async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_rea
     assert done.returncode == 1
     _, line = done.stdout.splitlines()
     assert line.startswith("warning   set-aside  1      1 item does not read, and was taken out of the index  ")
-    assert "  productId='[/bold]': ticklerError says why it was taken out of the index: " in line
+    assert "  productId='[/bold]': ticklerError has the reason why the item left the index: " in line
     assert "[red]nonsense" in line
-    assert line.endswith("  mend that, and upsert it")
+    assert line.endswith("  fix that, and upsert the item")
 
 
 def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Pat
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path)
     assert done.returncode == 1
     _, found, _, *named, last = done.stdout.splitlines()
-    assert found.startswith("critical  unfound  101    101 items are left out of an index: nextRunAt is missing, and ")
+    assert found.startswith("critical  unfound  101    101 items are left out of an index: nextRunAt is missing, but ")
     assert (len(named), last) == (100, "and 1 more: --json names all")
-    assert all(re.match(r"productId='half\d+': nextRunAt is missing, and scheduleStatus is there: ", line) for line in named)
+    assert all(re.match(r"productId='half\d+': nextRunAt is missing, but scheduleStatus is set, so ", line) for line in named)
     scan = scanned(table, tmp_path)
     assert [finding.count for finding in scan.findings] == [101]
     assert {misfit.item for misfit in scan.misfits} == {f"productId='half{n}'" for n in range(101)}
@@ -261,7 +261,7 @@ def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is
     assert finding.example is not None
     assert finding.example.endswith(("scheduleStatus='inactive'", "scheduleStatus='active'"))
     assert finding.remedy == (
-        "remove scheduleStatus from what is not active ('inactive' is presence, too): "
+        "remove scheduleStatus from items that are not active (a value such as 'inactive' is indexed, too): "
         f"`aws dynamodb update-item --table-name {table.name} --key KEY {REMOVE % 'scheduleStatus'}`"
     )
 

@@ -19,7 +19,7 @@ from tickler.dynamo.batches import write_many
 from tickler.dynamo.codec import Item, to_attribute
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore
-from tickler.stores.dynamodb.layout import SETTINGS_KEY, divided, head_key, text
+from tickler.stores.dynamodb.layout import SETTINGS_KEY, head_key, split_body, text
 from tickler.stores.memory import MemoryStore
 from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
 from tickler.stores.store import Store
@@ -202,7 +202,7 @@ async def empty_table(store: DynamodbStore) -> None:
 def _on_head(body: str) -> Item:
     """A body as it lies on a head: its policy apart from the rest, if it reads so far."""
     try:
-        on_head, rest = divided(body.encode())
+        on_head, rest = split_body(body.encode())
     except msgspec.DecodeError:
         return {"body": text(body)}
     return {**on_head, "body": text(rest.decode())}

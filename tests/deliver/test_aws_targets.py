@@ -729,7 +729,7 @@ class TestEndpoints:
         arn = (QUEUE.arn if service_name == "sqs" else FUNCTION.arn).replace("eu-west-1", "nowhere")
         outcome = await deliver_once(service_name, delivery(), arn=arn)
         assert outcome == Outcome(
-            verdict="retry", detail=f"region 'nowhere' has no {service_name} that botocore knows of: check its name"
+            verdict="retry", detail=f"botocore knows no {service_name} endpoint in region 'nowhere': check the region's name"
         )
 
 

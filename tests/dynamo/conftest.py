@@ -1,4 +1,4 @@
-"""A table on a real engine behind a proxy that does the faults, a service that answers what it is told, and no waiting."""
+"""A table on a real engine behind a proxy that injects faults, a scripted service, and pauses without waiting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def proxy(dynamodb_endpoint: str, seed: int) -> AsyncIterator[FaultProxy]:
 
 @pytest.fixture
 async def client(proxy: FaultProxy, pauses: Pauses) -> AsyncIterator[Client]:
-    """Asks the engine through the proxy, and repeats without waiting."""
+    """A client that goes through the proxy, and retries without waiting."""
     client = Client(Address(region="eu-west-1", endpoint=proxy.endpoint, attempts=4))
     await client.open()
     yield client
@@ -42,7 +42,7 @@ async def client(proxy: FaultProxy, pauses: Pauses) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def direct(dynamodb_endpoint: str) -> AsyncIterator[Client]:
-    """Asks the engine itself: what is there, whatever the proxy does."""
+    """A client that goes to the engine directly, whatever the proxy does."""
     client = Client(Address(region="eu-west-1", endpoint=dynamodb_endpoint))
     await client.open()
     yield client
@@ -51,7 +51,7 @@ async def direct(dynamodb_endpoint: str) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def table(direct: Client) -> AsyncIterator[str]:
-    """An empty one, keyed by the text `pk`."""
+    """An empty table, keyed on the text `pk`."""
     name = f"wire_{os.getpid()}_{next(_numbers)}"
     await direct.call(
         "CreateTable",

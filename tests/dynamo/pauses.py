@@ -1,4 +1,4 @@
-"""In place of waiting: pauses are noted, and end when they begin."""
+"""Replaces waiting: pauses are recorded, and end at once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 
 class Pauses:
-    """What `pause` was asked for, in `attempts`, and what happens meanwhile."""
+    """Records the calls of `pause` in `attempts`, and runs work during a pause."""
 
     def __init__(self) -> None:
         self.attempts: list[int] = []
         self._planned: dict[int, Callable[[], object]] = {}
 
     def during(self, number: int, action: Callable[[], object]) -> None:
-        """Do that in the pause of that number, counted from 1."""
+        """Run the work during the pause of that number, counted from 1."""
         self._planned[number] = action
 
     async def pause(self, attempt: int) -> None:

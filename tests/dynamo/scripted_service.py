@@ -1,4 +1,4 @@
-"""A loopback server that remembers what it was asked, and answers what no engine would: refusals, pages of HTML, redirects."""
+"""A loopback server that records requests, and gives responses that no engine would: refusals, pages of HTML, redirects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR_TYPES = "com.amazon.coral.service#"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request, as it came over the wire."""
+    """A request as received."""
 
     method: str
     path: str
@@ -24,7 +24,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     @property
     def key_id(self) -> str:
-        """Whose request it says it is."""
+        """The access key id of its signature."""
         return self.headers["authorization"].partition("Credential=")[2].partition("/")[0]
 
 
@@ -40,7 +40,7 @@ def refusal(name: str, message: str, status: int = 400) -> Answer:
 
 
 class _Server(web.Server):
-    """Says when the last connection has ended."""
+    """Tells when the last connection has ended."""
 
     def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], empty: asyncio.Event) -> None:
         super().__init__(handle, access_log=None)
@@ -60,7 +60,7 @@ class _Server(web.Server):
 
 
 class ScriptedService:
-    """Gives `answers` one after the other, and then empty ones."""
+    """Gives `answers` in order, and then empty ones."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []

@@ -1,4 +1,4 @@
-"""Many items in few requests: each statement has an outcome of its own, in its place, whatever happens to the others."""
+"""Many items in few requests: each statement has its own outcome, in order, whatever happens to the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from dynamo.pauses import Pauses
 from dynamodb_proxy import FaultProxy
 from tickler.dynamo import Address, Client, Item, Outcome, Statement, execute_many, get_many, write_many
-from tickler.dynamo.batches import AT_ONCE, in_turns
+from tickler.dynamo.batches import MAX_CONCURRENT, run_concurrently
 from tickler.dynamo.statements import Condition, delete, insert, update
 from tickler.errors import StoreUnavailable
 
@@ -48,7 +48,7 @@ def in_order(items: list[Item]) -> list[Item]:
 
 
 def sizes(proxy: FaultProxy, operation: str) -> list[int]:
-    """How much was asked for in each request."""
+    """Return the number of items or statements in each request."""
     counted = []
     for asked, body in proxy.bodies:
         if asked == operation == "BatchExecuteStatement":
@@ -67,7 +67,7 @@ def proxy(proxy: FaultProxy) -> FaultProxy:
 
 @pytest.fixture
 async def impatient(proxy: FaultProxy) -> AsyncIterator[Client]:
-    """Tries everything once."""
+    """A client that makes one attempt."""
     client = Client(Address(region="eu-west-1", endpoint=proxy.endpoint, attempts=1))
     await client.open()
     yield client
@@ -228,7 +228,7 @@ class TestGetMany:
     ) -> None:
         await write_many(direct, table, puts(2))
         proxy.unprocessed = 1.0
-        with pytest.raises(StoreUnavailable, match=rf"DynamoDB left reads of {table} undone 4 times: .* repeat the call$"):
+        with pytest.raises(StoreUnavailable, match=rf"DynamoDB left reads of {table} unprocessed 4 times: .* repeat the call$"):
             await get_many(client, table, [key(0), key(1)])
         assert proxy.served["unprocessed"] == 4 * 2
         assert pauses.attempts == [1, 2, 3]
@@ -268,7 +268,9 @@ class TestWriteMany:
         self, client: Client, direct: Client, proxy: FaultProxy, pauses: Pauses, table: str
     ) -> None:
         proxy.unprocessed = 1.0
-        with pytest.raises(StoreUnavailable, match=rf"DynamoDB left 3 writes to {table} undone 4 times: .* repeat the call$"):
+        with pytest.raises(
+            StoreUnavailable, match=rf"DynamoDB left 3 writes to {table} unprocessed 4 times: .* repeat the call$"
+        ):
             await write_many(client, table, puts(3))
         assert proxy.served["unprocessed"] == 4 * 3
         assert pauses.attempts == [1, 2, 3]
@@ -284,7 +286,7 @@ class TestInTurns:
                 raise StoreUnavailable(f"{number}")
             return number * 10
 
-        results = await in_turns(range(30), work)
+        results = await run_concurrently(range(30), work)
         assert [str(each) if isinstance(each, Exception) else each for each in results] == [
             f"{number}" if number % 5 == 0 else number * 10 for number in range(30)
         ]
@@ -301,8 +303,8 @@ class TestInTurns:
                 await asyncio.sleep(0)
             under_way.remove(number)
 
-        await in_turns(range(50), work)
-        assert most == AT_ONCE
+        await run_concurrently(range(50), work)
+        assert most == MAX_CONCURRENT
 
     async def test_a_cancellation_is_not_taken_for_a_result(self) -> None:
         started, never = asyncio.Event(), asyncio.Event()
@@ -311,7 +313,7 @@ class TestInTurns:
             started.set()
             await never.wait()
 
-        waiting = asyncio.create_task(in_turns(range(3), work))
+        waiting = asyncio.create_task(run_concurrently(range(3), work))
         await started.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

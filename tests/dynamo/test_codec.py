@@ -1,4 +1,4 @@
-"""Python values and DynamoDB's: what goes in comes out, what cannot go in is told by name, and how long an item is."""
+"""Conversion of Python values to DynamoDB's and back, errors that name the value, and the size of items."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ values = st.recursive(
 
 
 def comparable(attribute: Attribute) -> Attribute:
-    """Ours or boto3's, which has bytes as bytes until it sends them: sets without an order, numbers by their value."""
+    """Normalise our attribute or boto3's, which keeps bytes as bytes: sets without order, numbers by value."""
     ((kind, raw),) = attribute.items()
     if kind == "N":
         return {kind: Decimal(raw)}
@@ -62,7 +62,7 @@ def comparable(attribute: Attribute) -> Attribute:
 
 
 def with_raw_bytes(attribute: Attribute) -> Attribute:
-    """As boto3 wants it to read."""
+    """Return it in the form that boto3 reads."""
     ((kind, raw),) = attribute.items()
     if kind == "B":
         return {kind: b64decode(raw)}
@@ -157,7 +157,7 @@ class TestMissingNullAndFalsy:
         assert from_item(item) == values
 
     def test_a_list_has_no_place_for_what_is_missing(self) -> None:
-        with pytest.raises(InvalidInput, match=r"^tags\[1\]: is missing, .* pass None"):
+        with pytest.raises(InvalidInput, match=r"^tags\[1\]: a list cannot hold UNSET: .* pass None"):
             to_item({"tags": ["a", UNSET]})
 
 
@@ -173,7 +173,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, Decimal("NaN")])
     def test_a_key_is_a_number_that_there_is(self, value: object) -> None:
-        with pytest.raises(InvalidInput, match=r"^pk: .* is no number"):
+        with pytest.raises(InvalidInput, match=r"^pk: DynamoDB cannot store .*: leave it out"):
             to_item({"pk": value}, keys=["pk"])
 
     def test_a_key_that_is_missing_keeps_the_item_out_of_the_index(self) -> None:
@@ -245,7 +245,7 @@ class TestNumbers:
         "value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")], ids=repr
     )
     def test_what_is_no_number_is_refused(self, value: object) -> None:
-        with pytest.raises(InvalidInput, match=r"^price: .* is no number that DynamoDB has: leave it out"):
+        with pytest.raises(InvalidInput, match=r"^price: DynamoDB cannot store .*: leave it out"):
             to_item({"price": value})
 
     def test_the_callers_decimal_context_changes_nothing(self) -> None:
@@ -276,7 +276,7 @@ class TestSets:
 
     @pytest.mark.parametrize("value", [{"a", 1}, {"a", b"a"}, {True, False}, {True, "a"}, {None}, {("a",)}, {frozenset({"a"})}])
     def test_a_set_of_several_kinds_or_of_what_no_set_has_is_refused(self, value: Set[object]) -> None:
-        with pytest.raises(InvalidInput, match=r"^tags: a set has only text, only numbers or only bytes in it: pass a list$"):
+        with pytest.raises(InvalidInput, match=r"^tags: a set must hold only text, only numbers or only bytes: pass a list$"):
             to_item({"tags": value})
 
 
@@ -300,16 +300,16 @@ class TestErrors:
             to_item({"job": value})
 
     def test_a_type_without_a_form_is_named_with_those_that_have_one(self) -> None:
-        with pytest.raises(InvalidInput, match=r"^job: a complex has no form in DynamoDB: pass text, numbers, bytes"):
+        with pytest.raises(InvalidInput, match=r"^job: DynamoDB cannot store a complex: pass text, numbers, bytes"):
             to_item({"job": 1j})
 
     def test_a_number_does_not_become_a_name_that_is_there_already(self) -> None:
-        with pytest.raises(InvalidInput, match=r"^counts: 1 is no text, and names in a map are: pass '1'$"):
+        with pytest.raises(InvalidInput, match=r"^counts: map keys must be text, not 1: pass '1'$"):
             to_item({"counts": {1: "a", "1": "b"}})
 
 
 def padded(item: Item, size: int) -> Item:
-    """With text that makes it as long as that, by our own count."""
+    """Return an item with text that gives it this size, by our own count."""
     longer: Item = {**item, "pad": {"S": ""}}
     return {**item, "pad": {"S": "x" * (size - size_of(longer))}}
 

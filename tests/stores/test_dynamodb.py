@@ -1,4 +1,4 @@
-"""What only the DynamoDB store does: costs, shards, home regions, bodies, and what goes wrong on the way."""
+"""What only the DynamoDB store has: costs, shards, home regions, body items, and faults of the network."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_row_seen_in_a_stale_index_is_not_claimed_again(tables: Tables, 
     await first.index.upsert_many(rows(40))
     proxy.throttle_statements = 1.0
     with pytest.raises(StoreUnavailable):
-        await second.index.claim_due(NOW_MS)  # has seen the rows, and claimed none
+        await second.index.claim_due(NOW_MS)  # sees the rows, and claims none
     proxy.throttle_statements = 0.0
     assert len(await first.index.claim_due(NOW_MS)) == 40
     proxy.stale = True
@@ -118,7 +118,7 @@ async def test_a_row_seen_in_a_stale_index_is_not_claimed_again(tables: Tables, 
 async def test_a_schedule_changed_behind_a_stale_index_is_not_advanced_by_its_old_self(
     tables: Tables, proxy: FaultProxy, clock: ManualClock
 ) -> None:
-    """Its instant stayed the same, its expression did not: only the revision tells them apart."""
+    """Its instant is unchanged, its expression is not: only the revision differs."""
     first = await tables.open()
     second = await tables.open(first.table_name, endpoint=proxy.endpoint, create=False, attempts=1)
     schedules = Schedules(first.schedules, clock)
@@ -160,7 +160,7 @@ async def test_four_processes_claim_many_rows_without_duplicate_or_loss(
         await claimers.start(4, NOW_MS, limit=200)
         claimers.go()
         returned = await claimers.finish()
-    while claimed := await store.index.claim_due(NOW_MS, 1000):  # what a stale index never showed anyone is still due
+    while claimed := await store.index.claim_due(NOW_MS, 1000):  # rows that no stale index showed are still due
         returned += occurrences(claimed)
     assert (proxy.served["stale"] > 0) is stale
     assert returned == occurrences(due)
@@ -252,7 +252,7 @@ async def test_a_claim_that_is_cancelled_gives_back_what_it_took(tables: Tables,
 async def test_an_engine_that_is_gone_is_unavailable_and_says_so(tables: Tables, proxy: FaultProxy) -> None:
     store = await tables.open(endpoint=proxy.endpoint, attempts=2)
     proxy.reset_before = 1.0
-    with pytest.raises(StoreUnavailable, match="was tried 2 times"):
+    with pytest.raises(StoreUnavailable, match="failed after 2 attempts"):
         await store.index.claim_due(NOW_MS)
 
 
@@ -300,7 +300,7 @@ async def test_a_large_payload_lives_beside_the_head_and_only_as_long_as_it_is_l
 
 
 async def test_a_schedule_that_takes_over_a_finished_row_does_not_die_with_it(tables: Tables, clock: ManualClock) -> None:
-    """A row of the index alone is left with a time to live when it is finished."""
+    """A finished row without a schedule stays with a time to live."""
     store = await tables.open()
     await store.index.upsert_many([IndexRow("u1", "digest", At("2030-11-20T11:00:00Z"), NOW_MS - HOUR_MS)])
     assert len(await store.index.claim_due(NOW_MS)) == 1
@@ -344,7 +344,7 @@ async def test_an_item_that_a_foreign_hand_has_put_into_the_index_blocks_nothing
     await store.client.call("PutItem", {"TableName": store.table_name, "Item": item})
     await store.index.upsert_many(rows(3))
     assert len(await store.index.claim_due(NOW_MS, 3)) == 3
-    assert "foreign hand" in caplog.text
+    assert "which Tickler did not write" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ async def test_shards_can_be_raised_while_workers_claim_and_nothing_is_lost_or_t
     assert set(together) == expected
 
 
-@pytest.mark.parametrize(("shards", "reason"), [(2, "only more are possible"), (5000, "1024 are allowed")])
+@pytest.mark.parametrize(("shards", "reason"), [(2, "pass a higher number"), (5000, "pass at most 1024")])
 async def test_shards_cannot_be_lowered_or_raised_without_measure(tables: Tables, shards: int, reason: str) -> None:
     store = await tables.open(shards=4)
     other = DynamodbStore(store.table_name, store.client.address, label="dynamodb://t")
@@ -472,7 +472,7 @@ async def test_workers_that_start_together_start_at_different_shards(tables: Tab
 
 @pytest.fixture
 def regions_of_one_table(dynamodb_server: DynamodbServer) -> None:
-    """DynamoDB Local shows the same table in every region, as a global table does once it has caught up."""
+    """DynamoDB Local shows the same table in every region, like a global table after replication."""
     if not dynamodb_server.is_judge:
         pytest.skip(f"{dynamodb_server.engine} keeps the tables of regions apart, so there is no replica to look at")
 
@@ -510,7 +510,7 @@ async def test_a_region_that_failed_is_moved_to_another_one(tables: Tables, cloc
     said: list[str] = []
     mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
     await mover.migrate(MigrationOptions(home="us-west-2", come_from="eu-west-3"), said.append)
-    assert "moved 35 to us-west-2" in said
+    assert "moved 35 items to us-west-2" in said
     assert await paris.index.claim_due(NOW_MS + HOUR_MS) == []
     assert len(await oregon.index.claim_due(NOW_MS + HOUR_MS)) == 35
     resumed = await schedules.resume("u1", "k0")
@@ -561,8 +561,8 @@ async def test_connect_does_not_make_a_table_unless_it_is_told_to(tables: Tables
         (["listed"], "due", "no index 'due'"),
         (["due", "open"], "listed", "no index 'listed'"),
         (["due", "listed"], "open", "no index 'open'"),
-        (["swapped", "listed"], "due_shard", "'next_fire_at' as its partition key, and it must be 'due_shard'"),
-        (["text", "listed"], "next_fire_at", "'next_fire_at' of type S, and it must be N"),
+        (["swapped", "listed"], "due_shard", "the partition key of the index 'due' is 'next_fire_at', and must be 'due_shard'"),
+        (["text", "listed"], "next_fire_at", "the key 'next_fire_at' of the index 'due' has type S, and must have N"),
         (["narrow", "listed"], "ends_at", "does not project 'ends_at'"),
     ],
 )

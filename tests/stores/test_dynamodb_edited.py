@@ -1,4 +1,4 @@
-"""Items of an attached table that their application edits while they are claimed: each is claimed once, and no edit is lost."""
+"""An application edits items of its table while they are claimed: each is claimed once, and no edit is lost."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def put_due(boto: Any, table: str, number: int) -> list[str]:
 
 
 async def claim_all(table: str, endpoint: str, number: int) -> Counter[str]:
-    """What several claimers got, who go on until all is claimed, and then look once more."""
+    """Return what several claimers got, which claim until nothing is due, and then once more."""
     claimed: Counter[str] = Counter()
 
     async def claimer() -> None:
@@ -93,7 +93,7 @@ def check(boto: Any, table: str, products: list[str], claimed: Counter[str], edi
 
 @contextmanager
 def editing_in_javascript(endpoint: str, table: str, number: int, folder: Path) -> Iterator[Edits]:
-    """AWS's own client edits until this ends; the edits are known after that."""
+    """Edit items with AWS's own client until this ends. The edits are known after that."""
     (folder / "node_modules").symlink_to(node_modules(*PACKAGES))
     program = folder / "edit_items.mjs"
     program.write_text(Path(__file__).with_name("edit_items.mjs").read_text(encoding="utf-8"), encoding="utf-8")

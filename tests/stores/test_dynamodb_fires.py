@@ -1,4 +1,4 @@
-"""What only the DynamoDB store does with fires: where they lie, what they cost, and what goes wrong on the way."""
+"""What only the DynamoDB store has for fires: their items, their costs, and faults of the network."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ async def test_a_fire_that_is_not_on_the_head_overlaps_as_well(tables: Tables, o
 
 
 async def both_and_one_that_waits(store: DynamodbStore) -> tuple[Fire, Fire]:
-    """A fire on the head and one beside it, both leased, and another one that waits for them."""
+    """Open a fire on the head and one with its own item, both leased, and a third that waits for them."""
     await put(store, schedule(policy=WAIT))
     (on_head,) = owed(await claim(store, hour(1)))
     assert await store.fires.open(triggered("digest", hour(1)))
@@ -287,7 +287,7 @@ async def test_the_last_of_two_fires_that_is_settled_wakes_the_next_wherever_it_
 async def test_of_two_fires_that_are_settled_at_once_the_last_wakes_the_next(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slower one sees the other one open when it looks."""
+    """The slower one still reads the other as open."""
     store = await tables.open()
     slower, faster = await both_and_one_that_waits(store)
 
@@ -305,7 +305,7 @@ async def test_of_two_fires_that_are_settled_at_once_the_last_wakes_the_next(
 async def test_nobody_waits_for_a_fire_beside_the_head_that_was_settled_just_now(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claim sees it open when it looks."""
+    """The claim still reads it as open."""
     store = await tables.open()
     await put(store, schedule(policy=WAIT))
     (on_head,) = owed(await claim(store, hour(1)))
@@ -337,11 +337,11 @@ async def test_a_catch_up_is_settled_in_few_requests_although_others_might_have_
 
 
 class Crash(BaseException):
-    """The process is no more."""
+    """Stands for a crash of the process."""
 
 
 def crash_after(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Let so many transactions happen, and none after them."""
+    """Let this many transactions succeed, and fail all after them."""
     left = number
 
     async def write(table: Any, writes: Sequence[Write]) -> list[Write]:
@@ -395,7 +395,7 @@ async def test_a_settlement_that_is_cut_short_leaves_nobody_waiting_for_nothing(
 
 
 async def test_an_instant_that_is_claimed_again_while_its_fire_is_open_is_not_opened_twice(tables: Tables) -> None:
-    """A clock that is behind can put a schedule back to an instant that was claimed."""
+    """A clock that is behind can reset a schedule to an instant that was already claimed."""
     store = await tables.open()
     await put(store, schedule(policy=CATCH_UP))
     assert len(await claim(store, hour(3))) == 3
@@ -419,7 +419,7 @@ async def test_no_fault_on_the_way_loses_or_repeats_a_fire(tables: Tables, proxy
     policies = [Policy(), AT_MOST_ONCE, WAIT, Policy(missed="all")]
     await put(store, *(schedule(f"k{n:02}", policy=policies[n % 4], payload="x" * (n % 8) * 300) for n in range(12)))
     setattr(proxy, fault, 0.2)
-    for first, last in ((1, 1), (2, 3)):  # as they come, and then some of them late
+    for first, last in ((1, 1), (2, 3)):  # on time, and then some of them late
         now_ms = hour(last)
         claims: list[Claim] = []
         while some := await claim(store, now_ms, 5):
@@ -449,13 +449,13 @@ async def test_no_fault_on_the_way_loses_or_repeats_a_fire(tables: Tables, proxy
 
 
 async def settle_some(store: DynamodbStore, now_ms: int, settlements: Sequence[Settlement]) -> list[Fire]:
-    """In many requests, so that there is something to go wrong."""
+    """Settle in many requests, so that faults can hit some of them."""
     parts = [settlements[start : start + 4] for start in range(0, len(settlements), 4)]
     return [fire for part in parts for fire in await settle(store, now_ms, *part)]
 
 
 async def look_only(*_: object) -> list[object]:
-    """Take nothing of what was seen."""
+    """Claim none of the rows that were found."""
     return []
 
 
@@ -467,7 +467,7 @@ async def test_fires_seen_in_a_stale_index_are_not_taken_again(
     await put(first, *(schedule(f"k{n}", policy=CATCH_UP) for n in range(20)))
     await claim(first, hour(2))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.leaser, "_try", look_only)
+        patch.setattr(second.fires.leaser, "_lease_batch", look_only)
         await lease(second, hour(3))
     taken = owed(await lease(first, hour(3)))
     assert len(taken) == 40
@@ -488,7 +488,7 @@ async def test_schedules_seen_in_a_stale_index_are_not_claimed_again(
     policies = [Policy(), AT_MOST_ONCE, WAIT, CATCH_UP]
     await put(first, *(schedule(f"k{n}", policy=policies[n % 4]) for n in range(20)))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.claimer, "_try", look_only)
+        patch.setattr(second.fires.claimer, "_claim_batch", look_only)
         await claim(second, hour(2))
     assert len(await claim(first, hour(2))) == 25
     proxy.stale = True
@@ -514,9 +514,9 @@ async def test_a_lease_that_is_extended_at_the_last_moment_is_not_taken_over(
         assert not any(await store.fires.extend([fire], hour(9)))
         return await decide(*arguments)
 
-    decide = store.fires.leaser._try
+    decide = store.fires.leaser._lease_batch
     with monkeypatch.context() as patch:
-        patch.setattr(store.fires.leaser, "_try", overtaken)
+        patch.setattr(store.fires.leaser, "_lease_batch", overtaken)
         assert await lease(store, hour(3)) == []
     assert [each.happened for each in await past(store) if each.fire_id == fire.id] == []
     assert await settle(store, hour(3), done(fire, hour(3))) == []
@@ -524,7 +524,7 @@ async def test_a_lease_that_is_extended_at_the_last_moment_is_not_taken_over(
 
 
 async def test_what_is_left_to_others_does_not_cost_a_request_for_each_few(tables: Tables) -> None:
-    """Due rows without a target, and those of owners that have had their share."""
+    """Due rows without a target, and rows of excluded owners."""
     store = await tables.open(shards=1)
     rows = [IndexRow("u1", f"row{n:04}", HOURLY, NOW_MS - 5000 + n) for n in range(2000)]
     puts = [{"PutRequest": {"Item": layout.row_head(row, "eu-west-1", 1)}} for row in rows]
@@ -555,7 +555,7 @@ async def test_what_was_left_because_of_the_limit_is_tried_when_others_were_fast
     second = await tables.open(first.table_name, endpoint=proxy.endpoint, create=False)
     await put(first, *(schedule(f"k{n}", policy=CATCH_UP) for n in range(6)))
     with monkeypatch.context() as patch:
-        patch.setattr(second.fires.claimer, "_try", look_only)
+        patch.setattr(second.fires.claimer, "_claim_batch", look_only)
         await claim(second, hour(3), 7)
     taken = [each.schedule.key for each in await claim(first, hour(3), 7)]
     assert len(taken) == 9
@@ -591,7 +591,7 @@ async def test_a_claim_ahead_of_time_that_is_cancelled_is_given_back_for_its_tim
 
 
 async def spoil(store: DynamodbStore, key: str) -> None:
-    """Write into the body of a schedule behind the store's back, wherever it lies."""
+    """Write into the body of a schedule behind the store's back, on the head or in its body item."""
     found = await head(store, "u1", key)
     place = layout.body_key(Id("u1", key), found["body_revision"]) if "body_revision" in found else layout.head_key(Id("u1", key))
     change = {"UpdateExpression": "SET body = :body", "ExpressionAttributeValues": {":body": {"S": '{"target":'}}}
@@ -748,7 +748,7 @@ async def test_an_item_that_a_foreign_hand_has_put_among_the_open_ones_blocks_no
     await put(store, schedule())
     assert await store.fires.open(triggered("digest", NOW_MS))
     assert len(await lease(store, NOW_MS, 1)) == 1
-    assert "foreign hand" in caplog.text
+    assert "which Tickler did not write" in caplog.text
 
 
 # Schedules that go.
@@ -869,9 +869,9 @@ async def test_a_table_from_before_there_were_fires_is_refused_with_what_to_do(t
     request = {"UpdateExpression": "SET #schema = :one", "ExpressionAttributeNames": {"#schema": "schema"}}
     values = {"ExpressionAttributeValues": {":one": {"N": "1"}}}
     await store.client.call("UpdateItem", {"TableName": store.table_name, "Key": SETTINGS_KEY, **request, **values})
-    with pytest.raises(SchemaMismatch, match="make another table"):
+    with pytest.raises(SchemaMismatch, match="create another table"):
         await tables.open(store.table_name)
-    with pytest.raises(SchemaMismatch, match="make another table"):
+    with pytest.raises(SchemaMismatch, match="create another table"):
         await DynamodbStore(store.table_name, store.client.address, label="dynamodb://t").migrate()
 
 

@@ -1,4 +1,4 @@
-"""What `tickler migrate --print-…` says of a DynamoDB table, against what the store makes and what its processes ask for."""
+"""Compares the output of `tickler migrate --print-…` with the table that the store creates and the requests of its processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Use = tuple[str, str]  # an action, and what it is done to: `table` or the name 
 
 
 class Loader(yaml.SafeLoader):
-    """Reads CloudFormation's YAML, with its functions worked out for a table of that name."""
+    """Reads CloudFormation's YAML, and evaluates its functions for a table of that name."""
 
 
 Loader.add_constructor("!Ref", lambda _, node: {"TableName": TABLE}.get(node.value, node.value))
@@ -62,12 +62,12 @@ def allowed(role: str) -> set[Use]:
 
 
 def blocks(text: str, head: str) -> list[str]:
-    """The bodies of Terraform's blocks with that head."""
+    """Return the bodies of Terraform's blocks with that head."""
     return [found[2] for found in re.finditer(rf"^( *){re.escape(head)} \{{\n(.*?)^\1\}}$", text, re.MULTILINE | re.DOTALL)]
 
 
 def arguments(body: str) -> dict[str, Any]:
-    """The arguments of a block whose values are literals."""
+    """Return the arguments of a block that have literal values."""
     return {name: json.loads(value) for name, value in re.findall(r'^ *(\w+) += (".*"|\[".*\]|true)$', body, re.MULTILINE)}
 
 
@@ -198,7 +198,7 @@ def test_all_forms_have_the_same_policies(role: str) -> None:
 
 
 def uses(operation: str, request: Mapping[str, Any]) -> Iterator[Use]:
-    """What a request asks permission for. Statements are each allowed by what they do, not by how they are sent."""
+    """Yield the permissions that a request needs. Each statement needs the one of its own action, however it is sent."""
     if operation == "BatchExecuteStatement":
         for statement in request["Statements"]:
             verb = statement["Statement"].split()[0].title()
@@ -217,7 +217,7 @@ def table(dynamodb_url: str) -> str:
 
 @pytest.fixture
 async def hand(dynamodb_endpoint: str) -> AsyncIterator[Client]:
-    """One that writes past the store; what it asks for is not recorded."""
+    """A client that writes past the store, and whose requests are not recorded."""
     client = Client(Address(region="eu-west-1", endpoint=dynamodb_endpoint))
     await client.open()
     yield client
@@ -226,7 +226,7 @@ async def hand(dynamodb_endpoint: str) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def used(hand: Client, monkeypatch: pytest.MonkeyPatch) -> set[Use]:
-    """What was asked of DynamoDB since this was last cleared."""
+    """The permissions used since this was last cleared."""
     recorded: set[Use] = set()
     call = Client.call
 
@@ -267,12 +267,12 @@ async def keep_records(t: Tickler) -> None:
 
 
 def delivered(key: str, **fields: object) -> Schedule:
-    """One that has somewhere to go, of an owner whom nothing else here is about."""
+    """A schedule with a target, of an owner that nothing else here uses."""
     return Schedule(owner="u2", key=key, when=HOURLY, target="https://example.org", **fields)  # type: ignore[arg-type]  # as above
 
 
 async def deliver(t: Tickler) -> None:
-    """What a runner does: claims, retries, gives up, lets waiting ones have their turn."""
+    """Do what a worker does: claim, retry, mark dead, wake waiting fires."""
     now_ms = NOW_MS + 3 * HOUR_MS
     assert await t.fires.claim(now_ms, worker="w", except_owners=["u2"]) == []
     fires = {claim.schedule.key: claim.fire for claim in await t.fires.claim(now_ms, worker="w")}
@@ -292,7 +292,7 @@ async def deliver(t: Tickler) -> None:
 
 
 async def look_after(t: Tickler, fire_id: str) -> None:
-    """What people do with fires."""
+    """Do what people do with fires."""
     assert [fire.id for fire in (await t.fires.list(state="dead")).items] == [fire_id]
     assert (await t.fires.list(owner="u2", key="fails")).items == []
     await t.fires.retry(fire_id)

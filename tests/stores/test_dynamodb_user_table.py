@@ -1,4 +1,4 @@
-"""`DynamoIndex` on a table that its user made: one like SlothPost's, with boto3 beside it."""
+"""`DynamoIndex` on a user's table, like SlothPost's, which boto3 reads and writes as well."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _numbers = itertools.count()
 
 
 class Products:
-    """The table, as its owner handles it."""
+    """The table, as its owner uses it."""
 
     def __init__(self, boto: Any, endpoint: str) -> None:
         self.name = f"slothpost-products-{os.getpid()}-{next(_numbers)}"
@@ -112,7 +112,7 @@ class Products:
         self.put(product, schedule=schedule, scheduleStatus={"S": "active"}, nextRunAt=number(at))
 
     def put_many_due(self, number: int) -> None:
-        """Due one second after the other, as a backlog is, and all of it by now."""
+        """Put a backlog of items, due one second apart, and all overdue by now."""
         for start in range(0, number, 25):
             writes = [
                 {
@@ -155,7 +155,7 @@ class Products:
         return {item["productId"]["S"]: item for item in self._boto.scan(TableName=self.name, ConsistentRead=True)["Items"]}
 
     def due(self, now: int) -> list[str]:
-        """The query of the story, to the letter."""
+        """Run exactly the query that the application uses."""
         found = self._boto.query(
             TableName=self.name,
             IndexName=INDEX,
@@ -180,7 +180,7 @@ def key_schema(partition: str, sort: str | None = None) -> list[dict[str, str]]:
 
 
 def in_order(value: Raw) -> Raw:
-    """With sets, wherever they are, in one order: DynamoDB has none for them."""
+    """Sort all sets, which DynamoDB returns in any order."""
     ((kind, raw),) = value.items()
     if kind == "M":
         return {kind: {name: in_order(each) for name, each in raw.items()}}
@@ -190,7 +190,7 @@ def in_order(value: Raw) -> Raw:
 
 
 def changes(before: Raw, after: Raw) -> Raw:
-    """The attributes that differ, as they are now; None for those that are gone."""
+    """Return the changed attributes with their new values; None for removed ones."""
     return {name: after.get(name) for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
@@ -209,7 +209,7 @@ def boto(dynamodb_server: DynamodbServer) -> Any:
 
 @pytest.fixture
 def unmade(boto: Any, dynamodb_server: DynamodbServer) -> Iterator[Products]:
-    """A name for a table, which is made by the test, and removed after it."""
+    """A table name. The test creates the table, which is removed afterwards."""
     products = Products(boto, dynamodb_server.endpoint)
     yield products
     products.delete()
@@ -369,7 +369,7 @@ async def test_a_schedule_that_cannot_be_put_into_the_index_leaves_the_item_as_i
 async def test_a_plan_with_a_field_that_does_not_exist_is_refused_and_not_taken_for_a_day_off(
     products: Products, index: DynamoIndex, field: str
 ) -> None:
-    """The bug of the story: `daySchedule.enabled` was never there, so no day was ever on, and nothing said so."""
+    """A real bug: `daySchedule.enabled` never existed, so no day was ever on, and nothing reported it."""
     products.put("p1", schedule={"M": {"mon": {"M": {field: {"BOOL": True}}}}})
     with pytest.raises(InvalidWhen, match=rf"mon\.{field}.*a day is on because it has a 'time'"):
         await index.upsert("p1", NOW_MS)
@@ -388,7 +388,7 @@ async def test_removing_what_is_not_there_does_nothing_and_makes_nothing(product
 
 
 async def test_an_upsert_does_not_take_out_what_another_put_in_meanwhile(products: Products) -> None:
-    """It read an item without a schedule; before it writes, somebody gives it one."""
+    """It reads an item without a schedule, and another writer adds one before it writes."""
     products.put("p1")
 
     def when(item: Any) -> When | None:
@@ -402,7 +402,7 @@ async def test_an_upsert_does_not_take_out_what_another_put_in_meanwhile(product
 
 
 async def test_an_upsert_goes_by_the_schedule_that_was_written_while_it_ran(products: Products) -> None:
-    """Its condition holds, for the other's next fire is the one that was there: only the item as it was tells."""
+    """Its condition holds, because the other write left the same next fire: only the old item shows the change."""
     products.put_due("p1", DAILY, at=NOW_MS + HOUR)
 
     def when(item: Any) -> When:
@@ -582,7 +582,7 @@ async def test_in_seconds_an_instant_between_two_of_them_is_due_at_the_later(pro
 
 @pytest.mark.parametrize(("unit", "next_run"), [("s", "1921406400.123"), ("ms", "1921406400122.5")])
 async def test_a_fraction_that_others_wrote_is_due_when_next_due_says(products: Products, unit: str, next_run: str) -> None:
-    """Whoever sleeps until then must get it then: else it would ask again and again."""
+    """A worker that sleeps until then must get it then; otherwise it would claim again and again."""
     products.put("p1", schedule=HOURLY, scheduleStatus={"S": "active"}, nextRunAt={"N": next_run})
     async with products.index(unit=unit) as index:
         at = await index.next_due()
@@ -618,7 +618,7 @@ async def test_the_wrong_unit_is_refused_before_anything_is_written(products: Pr
 
 @pytest.mark.parametrize("unit", ["ms", "s"])
 async def test_the_first_item_of_an_index_tells_the_unit_too(products: Products, unit: str) -> None:
-    """It is not in the index yet, and its owner has written when it is due."""
+    """It is not in the index yet, and its owner has written its next instant."""
     products.put("p1", schedule=HOURLY, nextRunAt=number(NOW_MS // (1000 if unit == "ms" else 1)))
     async with products.index(unit=unit) as index:
         assert await index.claim_due(NOW_MS) == []
@@ -637,8 +637,8 @@ async def test_one_item_in_the_wrong_unit_is_set_aside_and_holds_up_nobody(
     assert sorted(keys(await index.claim_due(NOW_MS))) == ["p0", "p1", "p2"]
     assert "scheduleStatus" not in products.item("seconds")
     assert products.item("seconds")["nextRunAt"] == number(IN_A_MONTH // 1000)
-    assert "near it in seconds" in products.item("seconds")["ticklerError"]["S"]
-    assert "an item does not fit the others" in caplog.text
+    assert "close to now in seconds" in products.item("seconds")["ticklerError"]["S"]
+    assert "an item is in another unit than the others" in caplog.text
     assert await index.upsert("seconds", NOW_MS) == NOW_MS + HOUR
 
 
@@ -707,7 +707,7 @@ async def test_an_item_that_does_not_read_is_set_aside_and_holds_up_nobody(
     assert "'nonsense'" in changed["ticklerError"]["S"]
     assert products.due(NOW_MS) == []
     (line,) = [record.getMessage() for record in caplog.records if record.name == "tickler.index"]
-    assert "set aside 1 due items that do not read, first {'productId': 'bad'}" in line
+    assert "set aside 1 unreadable due items, first {'productId': 'bad'}" in line
 
 
 async def test_an_item_that_was_set_aside_is_back_when_it_is_mended_and_upserted(products: Products, index: DynamoIndex) -> None:
@@ -730,7 +730,7 @@ async def test_an_item_that_was_set_aside_and_is_removed_forgets_why(products: P
 async def test_an_item_that_is_active_and_has_no_schedule_is_set_aside(products: Products, index: DynamoIndex) -> None:
     products.put("p1", scheduleStatus={"S": "active"}, nextRunAt=number(NOW_MS))
     assert await index.claim_due(NOW_MS) == []
-    assert "there is no schedule" in products.item("p1")["ticklerError"]["S"]
+    assert "the item is active, but has no schedule" in products.item("p1")["ticklerError"]["S"]
 
 
 @pytest.mark.parametrize("outcome", [KeyError("postsAt"), RecursionError("too deep"), "0 9 * * *", 5])
@@ -757,7 +757,7 @@ async def test_a_function_that_fails_or_returns_something_else_sets_the_item_asi
 
 
 async def claim_all(index: DynamoIndex, limit: int) -> list[str]:
-    """Until there is nothing, twice in a row: an index that lags may say so once too early."""
+    """Claim until nothing is due twice in a row, because a lagging index may be empty once too early."""
     found: list[str] = []
     empty = 0
     while empty < 2:
@@ -778,7 +778,7 @@ def check_each_once(found: Sequence[str], products: Products, shards: int | None
 
 @pytest.mark.parametrize(("stale", "shards"), [(False, None), (True, None), (True, 4)])
 async def test_four_claimers_get_each_item_once(products: Products, proxy: FaultProxy, stale: bool, shards: int | None) -> None:
-    """With shards, too, what was written before there were any is found, and moves into one as it advances."""
+    """With shards, items from before there were any are still found, and move into a shard as they advance."""
     products.put_many_due(150)
     proxy.stale, proxy.log_bodies = stale, True
     async with AsyncExitStack() as stack:
@@ -882,7 +882,7 @@ async def test_an_upsert_whose_answer_is_lost_is_done_all_the_same(products: Pro
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails for good is given up at once."""
+    """Make failures permanent at once."""
     monkeypatch.setattr("tickler.dynamo.client.MAX_PAUSE_S", 0.001)
 
 
@@ -901,7 +901,7 @@ async def test_what_was_claimed_before_a_failure_is_not_lost(
 
     async with products.index(when=when, endpoint=proxy.endpoint) as index:
         assert keys(await index.claim_due(NOW_MS, 2)) == ["first"]
-        assert "a claim got 1 of 2 items and then failed" in caplog.text
+        assert "claimed 1 of 2 items, then failed" in caplog.text
         with pytest.raises(StoreUnavailable):
             await index.claim_due(NOW_MS, 2)
         proxy.error_500 = 0.0
@@ -916,7 +916,7 @@ class _Looked(BaseException):
 
 
 async def claim_with_a_late_index(products: Products, proxy: FaultProxy, **changed: Raw) -> list[DueItem]:
-    """A claim to which the index shows the item as it was before it was changed."""
+    """Return a claim that reads the item from a stale index, as it was before the change."""
     looking = True
 
     def when(item: Any) -> When | None:
@@ -981,7 +981,7 @@ async def test_an_item_that_cannot_be_advanced_by_its_new_schedule_is_returned_a
 
     async with products.index(when=when, endpoint=proxy.endpoint) as index:
         assert keys(await index.claim_due(NOW_MS)) == ["p1"]
-    assert "{'productId': 'p1'} is in the index by its former schedule" in caplog.text
+    assert "cannot apply the new schedule of {'productId': 'p1'}, upsert it" in caplog.text
     assert products.item("p1")["nextRunAt"] == number(NOW_MS + HOUR)
 
 
@@ -1010,7 +1010,9 @@ async def test_a_table_that_is_not_there_is_named_and_nobody_is_sent_to_migrate_
 
 
 async def test_an_index_that_is_not_there_is_named_with_those_that_are(products: Products) -> None:
-    with pytest.raises(SchemaMismatch, match=rf"there is no index 'due', but .*{INDEX}") as refused:
+    with pytest.raises(
+        SchemaMismatch, match=rf"there is no index 'due': pass index= with an existing one \(.*{INDEX}"
+    ) as refused:
         await products.index(index="due").open()
     assert "vercelProjectId-index" in str(refused.value)
 
@@ -1044,14 +1046,18 @@ async def test_an_attribute_that_keys_nothing_is_named(products: Products, optio
 
 async def test_a_sort_key_that_was_left_out_is_named(unmade: Products) -> None:
     unmade.create(sort_key="revision")
-    with pytest.raises(SchemaMismatch, match="keyed on 'productId' and 'revision', and key= says 'productId'") as refused:
+    with pytest.raises(
+        SchemaMismatch, match="key= has 'productId', but the table is keyed on 'productId' and 'revision': pass that"
+    ) as refused:
         await unmade.index().open()
     assert refused.value.attribute == "revision"
 
 
 async def test_an_index_on_text_that_should_be_a_number_is_named(unmade: Products) -> None:
     unmade.create(next_type="S")
-    with pytest.raises(SchemaMismatch, match="'nextRunAt' of type S, and it must be N") as refused:
+    with pytest.raises(
+        SchemaMismatch, match=f"the key 'nextRunAt' of the index '{INDEX}' has type S, and must have N"
+    ) as refused:
         await unmade.index().open()
     assert refused.value.attribute == "nextRunAt"
 

@@ -1,1 +1,1 @@
-"""Credentials, regions and signatures for AWS."""
+"""AWS credentials, regions, SigV4 signatures, and the error codes that all services share."""

@@ -1,6 +1,6 @@
-"""The DynamoDB wire: what is sent, signed, retried and counted. Knows nothing of schedules.
+"""The DynamoDB wire: sends, retries and counts requests. Knows nothing about schedules.
 
-botocore finds the credentials and signs; aiohttp and msgspec do the rest (docs/decisions/0007).
+botocore finds the credentials, `aws/signature.py` signs, and aiohttp and msgspec do the rest (docs/decisions/0007).
 """
 
 from tickler.aws.address import Address

@@ -1,4 +1,4 @@
-"""Many items in few requests: what DynamoDB leaves over is asked for again, and each statement has an outcome of its own."""
+"""Many items in few requests. Sends again what DynamoDB left unprocessed, and returns one outcome per statement."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tickler.aws.error_codes import plain_code
 from tickler.dynamo.client import Client, pause
 from tickler.dynamo.codec import Item
-from tickler.dynamo.failures import RequestRefused, plain_code, worth_another_try
+from tickler.dynamo.failures import RequestRefused, is_retryable
 from tickler.dynamo.statements import Statement
 from tickler.errors import StoreUnavailable
 
 MAX_STATEMENTS = 25
 MAX_READ_ITEMS = 100
 MAX_WRITTEN_ITEMS = 25
-AT_ONCE = 8
+MAX_CONCURRENT = 8
 _REMEDY = "raise the table's capacity, or repeat the call"
 
 T = TypeVar("T")
@@ -23,9 +24,9 @@ R = TypeVar("R")
 
 
 class Outcome(NamedTuple):
-    """`code` is None when the statement was done, and `item` the item as it was, if the statement returns that.
+    """Result of one statement: `code` is None on success.
 
-    On a failed condition, `item` is what is there.
+    `item` is the item before the statement, if that was requested; after a failed condition, the item as stored.
     """
 
     code: str | None
@@ -37,15 +38,15 @@ class Outcome(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """The condition did not hold: somebody else was there first."""
+        """The condition did not hold: another writer was first."""
         return self.code == "ConditionalCheckFailed"
 
 
 async def execute_many(client: Client, statements: Sequence[Statement]) -> list[Outcome | Exception]:
-    """Run statements on different items, 25 a request, and say of each what came of it.
+    """Run statements on different items, 25 per request, and return the outcome of each, in order.
 
-    Statements are independent: those that are throttled are repeated, and where a whole request fails for good, its
-    statements have the exception as their outcome, since others may have been done.
+    Statements are independent. Throttled ones are repeated. If a whole request fails for good, its statements get the
+    exception as their outcome, because statements of other requests may have succeeded.
     """
     outcomes: list[Outcome | Exception] = []
     for batch, answered in await _in_parallel(statements, MAX_STATEMENTS, lambda batch: _execute(client, batch)):
@@ -54,7 +55,7 @@ async def execute_many(client: Client, statements: Sequence[Statement]) -> list[
 
 
 async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
-    """Items by key, consistently, in no order; those that do not exist are not among them."""
+    """Read items by key, consistently, in no particular order. Missing items are left out."""
     found: list[Item] = []
     for _, answered in await _in_parallel(keys, MAX_READ_ITEMS, lambda batch: _get(client, table, batch)):
         if isinstance(answered, Exception):
@@ -64,22 +65,22 @@ async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Ite
 
 
 async def write_many(client: Client, table: str, requests: Sequence[dict[str, Any]]) -> None:
-    """Put and delete items, `{"PutRequest": …}` or `{"DeleteRequest": …}`, without conditions, 25 a request."""
+    """Put and delete items, `{"PutRequest": …}` or `{"DeleteRequest": …}`, without conditions, 25 per request."""
     for _, answered in await _in_parallel(requests, MAX_WRITTEN_ITEMS, lambda batch: _write(client, table, batch)):
         if isinstance(answered, Exception):
             raise answered
 
 
-async def in_turns(things: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R | Exception]:
-    """Work on each, several at once; the results in order, with what was raised in its place."""
+async def run_concurrently(things: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R | Exception]:
+    """Run `work` on each thing, up to `MAX_CONCURRENT` at a time. Returns results in order, an exception in its place."""
     return [result for _, result in await _in_parallel(things, 1, lambda one: work(one[0]))]
 
 
 async def _in_parallel(
     things: Sequence[T], size: int, work: Callable[[Sequence[T]], Awaitable[R]]
 ) -> list[tuple[Sequence[T], R | Exception]]:
-    """Work on `size` things at a time, several batches at once; each batch with its result, in order."""
-    gate = asyncio.Semaphore(AT_ONCE)
+    """Run `work` on batches of `size` things concurrently. Returns each batch with its result, in order."""
+    gate = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def guarded(batch: Sequence[T]) -> R:
         async with gate:
@@ -90,37 +91,37 @@ async def _in_parallel(
 
 
 async def gathered(works: Iterable[Awaitable[R]]) -> list[R | Exception]:
-    """All results, in order; what one raised stands in its place, so that nothing is lost of the others."""
+    """Return all results in order, an exception in its place, so that one failure does not lose the others."""
     results = await asyncio.gather(*works, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, Exception):
             raise result
-    return results  # type: ignore[return-value]  # what is not an Exception was raised above
+    return results  # type: ignore[return-value]  # other BaseExceptions were raised above
 
 
 async def _execute(client: Client, batch: Sequence[Statement]) -> list[Outcome | Exception]:
     outcomes: dict[int, Outcome | Exception] = {}
     left = list(range(len(batch)))
-    again: dict[int, str] = {}  # by place in the batch, the code that made it necessary
+    retryable: dict[int, str] = {}  # error code by position in the batch
     for attempt in range(client.address.attempts):
         if attempt:
-            client.usage.retries.update(again.values())
+            client.usage.retries.update(retryable.values())
             await pause(attempt)
         try:
             answer = await client.call("BatchExecuteStatement", {"Statements": [_request(batch[n]) for n in left]})
         except (StoreUnavailable, RequestRefused) as failure:
-            outcomes |= dict.fromkeys(left, failure)  # what is known of the others stays known
+            outcomes |= dict.fromkeys(left, failure)  # statements that are not left keep their outcomes
             break
-        again = {}
+        retryable = {}
         for n, response in zip(left, answer["Responses"], strict=True):
             error = response.get("Error")
             code = None if error is None else plain_code(error["Code"])
-            if code is not None and worth_another_try(code):
-                again[n] = code
+            if code is not None and is_retryable(code):
+                retryable[n] = code
             outcomes[n] = Outcome(code, response.get("Item") if error is None else error.get("Item"))
-        if not again:
+        if not retryable:
             break
-        left = list(again)
+        left = list(retryable)
     return [outcomes[n] for n in range(len(batch))]
 
 
@@ -145,7 +146,7 @@ async def _get(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
             return found
         wanted = left
     times = client.address.attempts
-    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left reads of {table} undone {times} times: {_REMEDY}")
+    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left reads of {table} unprocessed {times} times: {_REMEDY}")
 
 
 async def _write(client: Client, table: str, requests: Sequence[dict[str, Any]]) -> None:
@@ -159,4 +160,7 @@ async def _write(client: Client, table: str, requests: Sequence[dict[str, Any]])
         if not left:
             return
     times = client.address.attempts
-    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left {len(left)} writes to {table} undone {times} times: {_REMEDY}")
+    raise StoreUnavailable(f"{client.endpoint}: DynamoDB left {len(left)} writes to {table} unprocessed {times} times: {_REMEDY}")
+
+
+in_turns = run_concurrently  # the name that `stores/dynamodb/fires/settle.py` imports

@@ -1,4 +1,4 @@
-"""One DynamoDB, asked over HTTP: signed, retried with full jitter, and counted."""
+"""HTTP client of one DynamoDB endpoint. Signs requests, retries with full jitter, and counts usage."""
 
 from __future__ import annotations
 
@@ -12,32 +12,25 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from tickler.aws.address import Address
+from tickler.aws.address import CONNECT_TIMEOUT_S, Address
 from tickler.aws.credentials import CHAIN, Signer
-from tickler.dynamo.failures import (
-    EXPIRED_CREDENTIALS,
-    REFUSED_CREDENTIALS,
-    THROTTLED,
-    RequestRefused,
-    read_failure,
-    worth_another_try,
-)
+from tickler.aws.error_codes import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS
+from tickler.dynamo.failures import THROTTLED, RequestRefused, is_retryable, read_failure
 from tickler.dynamo.usage import READS, WRITES, Usage
 from tickler.errors import StoreUnavailable
 
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 5.0
-CONNECT_TIMEOUT_S = 3.0
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client:
-    """`call` an operation with what its API reference says, and get what it answers.
+    """Calls operations by name, with requests and responses as in DynamoDB's API reference.
 
-    Throttling, errors of the service and lost connections are repeated, so a write may have been done although its answer
-    was lost: writers make their writes conditional and recognise their own.
+    Retries after throttling, service errors and lost connections. A write may therefore have happened although its
+    response was lost: callers make their writes conditional, and recognise their own.
     """
 
     def __init__(self, address: Address) -> None:
@@ -48,8 +41,8 @@ class Client:
 
     @cached_property
     def _signer(self) -> Signer:
-        """Made when it is needed: to look at a store's definition takes no region."""
-        return Signer(self.address)
+        """Created on first use, because printing a store's definition needs no region."""
+        return Signer(self.address, "dynamodb")
 
     @property
     def region(self) -> str:
@@ -62,7 +55,7 @@ class Client:
     async def open(self) -> None:
         if self._session is None:
             await self._signer.open()
-            # Not `connect`, which counts the waiting for one of our own connections too.
+            # Not `connect`, which includes the wait for a free connection of our own pool.
             timeout = aiohttp.ClientTimeout(total=self.address.timeout_s, sock_connect=CONNECT_TIMEOUT_S)
             connector = aiohttp.TCPConnector(limit=self.address.connections)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
@@ -74,11 +67,11 @@ class Client:
 
     @property
     def server_now_ms(self) -> int | None:
-        """The time at DynamoDB when it last answered, to the second; None before that."""
+        """DynamoDB's clock at its last response, to the second. None before the first."""
         return None if self._date is None else int(parsedate_to_datetime(self._date).timestamp() * 1000) + 500
 
     async def call(self, operation: str, request: Mapping[str, object]) -> dict[str, Any]:
-        """The answer. `RequestRefused` when repeating would not help, `StoreUnavailable` when repeating did not."""
+        """Return the response. Raises `RequestRefused` if a retry cannot help, `StoreUnavailable` if the retries did not."""
         if operation in READS or operation in WRITES:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
         body = _encode(request)
@@ -94,14 +87,14 @@ class Client:
             except RequestRefused as error:
                 if error.code in EXPIRED_CREDENTIALS:
                     await self._signer.renew()
-                elif not worth_another_try(error.code):
-                    raise self._meaning(error) from error
+                elif not is_retryable(error.code):
+                    raise self._translate(error) from error
                 failure = error
             else:
                 if "ConsumedCapacity" in answer:
                     self.usage.count(operation, answer["ConsumedCapacity"])
                 return answer
-        raise self._gave_up(operation, failure) from failure
+        raise self._retries_exhausted(operation, failure) from failure
 
     async def _send(self, operation: str, body: bytes) -> dict[str, Any]:
         self._opened()
@@ -120,36 +113,36 @@ class Client:
             try:
                 return _decode(answer)
             except msgspec.MsgspecError as error:
-                raise RequestRefused("InternalServer", f"answered {answer[:200]!r}, which is not what it answers") from error
+                raise RequestRefused("InternalServer", f"the response is not JSON: {answer[:200]!r}") from error
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise StoreUnavailable(f"{self.endpoint}: this client is closed: use it inside `async with`")
         return self._session
 
-    def _meaning(self, error: RequestRefused) -> Exception:
+    def _translate(self, error: RequestRefused) -> Exception:
         if error.code not in REFUSED_CREDENTIALS:
             return error
         return StoreUnavailable(
-            f"{self.endpoint} refused these credentials: {error.message} ({error.code}); they came from the first that had some "
-            f"of {CHAIN}: check them, their policy, and this machine's clock"
+            f"{self.endpoint} refused the credentials: {error.message} ({error.code}): check them, their policy, and this "
+            f"machine's clock; they came from the first of these that has any: {CHAIN}"
         )
 
-    def _gave_up(self, operation: str, failure: Exception | None) -> StoreUnavailable:
+    def _retries_exhausted(self, operation: str, failure: Exception | None) -> StoreUnavailable:
         if isinstance(failure, RequestRefused) and failure.code in THROTTLED:
-            why = f"throttled it ({failure.code}): raise the table's capacity or its shards, or spread the load"
+            why = f"throttled ({failure.code}): raise the table's capacity or its shards, or spread the load"
         elif isinstance(failure, RequestRefused) and failure.code in EXPIRED_CREDENTIALS:
-            why = f"said that the credentials have expired ({failure}), and there are no newer ones: renew them in {CHAIN}"
+            why = f"the credentials have expired ({failure.code}), and there are no newer ones: renew them in {CHAIN}"
         elif isinstance(failure, RequestRefused):
-            why = f"failed ({failure}): try again, and look at the service's health if that goes on"
+            why = f"{failure.message} ({failure.code}): try again, and check the service's health if this persists"
         elif isinstance(failure, TimeoutError) and not isinstance(failure, aiohttp.ClientError):
-            why = f"did not answer within {self.address.timeout_s:g} s: check the endpoint and the network, or wait longer for it"
+            why = f"no response within {self.address.timeout_s:g} s: check the endpoint and the network, or raise the timeout"
         else:
-            why = f"did not answer ({type(failure).__name__}: {failure}): check the endpoint and the network"
-        return StoreUnavailable(f"{self.endpoint}: {operation} was tried {self.address.attempts} times and DynamoDB {why}")
+            why = f"no response ({type(failure).__name__}: {failure}): check the endpoint and the network"
+        return StoreUnavailable(f"{self.endpoint}: {operation} failed after {self.address.attempts} attempts: {why}")
 
 
 async def pause(attempt: int) -> None:
-    """Wait before the attempt of that number, counted from 0: full jitter, so that many clients do not come back together."""
+    """Wait before attempt number `attempt`, counted from 0. Full jitter keeps many clients from retrying together."""
     ceiling = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
     await asyncio.sleep(random.uniform(0, ceiling))  # noqa: S311  # not a secret

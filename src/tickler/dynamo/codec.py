@@ -1,7 +1,7 @@
-"""Between Python values and DynamoDB's attribute values.
+"""Converts between Python values and DynamoDB's attribute values.
 
-Missing, null and falsy are three different things here. `msgspec.UNSET` is *missing* and is left out; `None` is a null;
-`False`, `0` and `""` are values. In a key, only a value that can be one is written.
+Missing, null and falsy are three different things. `msgspec.UNSET` means *missing*, and the attribute is left out; `None`
+is a null; `False`, `0` and `""` are values. A key attribute takes only values that can be keys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from tickler.errors import InvalidInput
 
-Attribute = dict[str, Any]  # {"S": "text"}, {"N": "12"}, {"M": {…}}, …: one entry, as it travels
+Attribute = dict[str, Any]  # {"S": "text"}, {"N": "12"}, {"M": {…}}, …: one entry, as on the wire
 Item = dict[str, Attribute]
 
 MAX_DIGITS = 38
@@ -24,10 +24,10 @@ MAX_EXPONENT = 125
 
 
 def to_item(values: Mapping[str, object], *, keys: Collection[str] = ()) -> Item:
-    """An item of `values`; what is UNSET is left out.
+    """Convert `values` to an item. UNSET values are left out.
 
-    `keys` are attributes that key the table or an index. A null, an empty text or a value that cannot be a key is refused
-    there: an item that should not be in an index leaves the attribute out.
+    `keys` are the key attributes of the table and its indexes. They refuse a null, an empty text, and any other value that
+    cannot be a key; leave the attribute out to keep the item out of an index.
     """
     for name in keys:
         if values.get(name, UNSET) is not UNSET and not _can_be_key(values[name]):
@@ -39,7 +39,7 @@ def to_item(values: Mapping[str, object], *, keys: Collection[str] = ()) -> Item
 
 
 def from_item(item: Mapping[str, Attribute]) -> dict[str, Any]:
-    """The Python values of an item. Whole numbers come as int, others as Decimal."""
+    """Convert an item to Python values. Whole numbers become int, others Decimal."""
     return {name: from_attribute(attribute) for name, attribute in item.items()}
 
 
@@ -61,10 +61,8 @@ def to_attribute(value: object, name: str = "value") -> Attribute:
     if isinstance(value, Sequence):
         return {"L": [to_attribute(each, f"{name}[{position}]") for position, each in enumerate(value)]}
     if value is UNSET:
-        raise InvalidInput(f"{name}: is missing, and a list has no place for that: leave it out, or pass None for a null")
-    raise InvalidInput(
-        f"{name}: a {type(value).__name__} has no form in DynamoDB: pass text, numbers, bytes, lists, dicts or sets"
-    )
+        raise InvalidInput(f"{name}: a list cannot hold UNSET: leave the element out, or pass None for a null")
+    raise InvalidInput(f"{name}: DynamoDB cannot store a {type(value).__name__}: pass text, numbers, bytes, lists, dicts or sets")
 
 
 def from_attribute(attribute: Attribute) -> Any:
@@ -77,7 +75,7 @@ def from_attribute(attribute: Attribute) -> Any:
 
 
 def size_of(item: Mapping[str, Attribute]) -> int:
-    """Bytes of an item, as DynamoDB counts them for its units and limits: names and values, numbers at their longest."""
+    """Return the bytes of an item as DynamoDB counts them for units and limits: names and values, numbers at their longest."""
     return sum(len(name.encode()) + _size(attribute) for name, attribute in item.items())
 
 
@@ -109,28 +107,28 @@ def _text(value: str, name: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"{name}: {value!r} has half a character in it, which UTF-8 cannot say: pass bytes") from error
+            raise InvalidInput(f"{name}: {value!r} has a lone surrogate, which UTF-8 cannot encode: pass bytes") from error
     return value
 
 
 def _key(key: object, name: str) -> str:
     if not isinstance(key, str):
-        raise InvalidInput(f"{name}: {key!r} is no text, and names in a map are: pass {str(key)!r}")
+        raise InvalidInput(f"{name}: map keys must be text, not {key!r}: pass {str(key)!r}")
     return _text(key, name)
 
 
 def _number(value: int | float | Decimal, name: str) -> str:
-    """Exact, whatever the caller's decimal context is."""
+    """Format a number exactly, whatever the caller's decimal context."""
     exact = Decimal(float.__repr__(value) if isinstance(value, float) else value)
     if not exact.is_finite():
-        raise InvalidInput(f"{name}: {value!r} is no number that DynamoDB has: leave it out, or pass None")
+        raise InvalidInput(f"{name}: DynamoDB cannot store {value!r}: leave it out, or pass None")
     text = str(exact)
     digits = len("".join(map(str, exact.as_tuple().digits)).rstrip("0"))
     if digits > MAX_DIGITS:
-        raise InvalidInput(f"{name}: {text[:50]} has {digits} digits: DynamoDB keeps {MAX_DIGITS}; pass it as text")
+        raise InvalidInput(f"{name}: {text[:50]} has {digits} digits: DynamoDB stores {MAX_DIGITS}; pass it as text")
     if digits and not MIN_EXPONENT <= exact.adjusted() <= MAX_EXPONENT:
-        most = f"from 1E{MIN_EXPONENT} to below 1E+{MAX_EXPONENT + 1}"
-        raise InvalidInput(f"{name}: {text[:50]} is out of range: DynamoDB has numbers {most}; pass it as text")
+        limits = f"from 1E{MIN_EXPONENT} to below 1E+{MAX_EXPONENT + 1}"
+        raise InvalidInput(f"{name}: {text[:50]} is out of range: DynamoDB stores numbers {limits}; pass it as text")
     return text
 
 
@@ -146,7 +144,7 @@ def _to_set(value: Set[object], name: str) -> Attribute:
         raise InvalidInput(f"{name}: DynamoDB has no empty set: leave the attribute out")
     kinds = {next(iter(to_attribute(each, name))) for each in value}
     if len(kinds) > 1 or not kinds <= {"S", "N", "B"}:
-        raise InvalidInput(f"{name}: a set has only text, only numbers or only bytes in it: pass a list")
+        raise InvalidInput(f"{name}: a set must hold only text, only numbers or only bytes: pass a list")
     (kind,) = kinds
     return {f"{kind}S": sorted(to_attribute(each, name)[kind] for each in value)}
 

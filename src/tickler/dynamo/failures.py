@@ -1,4 +1,4 @@
-"""What DynamoDB answers when it does not do what it was asked, and which of that is worth another try."""
+"""DynamoDB's error responses, and which of them are worth a retry."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tickler.aws import error_codes
+from tickler.aws.error_codes import plain_code
 from tickler.dynamo.codec import Item
 from tickler.errors import TicklerError
 
-# From the service's list of errors. Codes of statements in a batch lack the suffix.
-THROTTLED = frozenset(
-    {
-        "ProvisionedThroughputExceeded",
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingError",
-        "LimitExceeded",
-        "TransactionConflict",
-        "TransactionInProgress",
-    }
-)
+THROTTLED = error_codes.THROTTLED | {"ProvisionedThroughputExceeded", "TransactionConflict", "TransactionInProgress"}
 TRANSIENT = frozenset(
     {
         "InternalServer",
@@ -31,14 +22,10 @@ TRANSIENT = frozenset(
         "ReplicatedWriteConflict",  # another region of a global table writes the same item
     }
 )
-REFUSED_CREDENTIALS = frozenset(
-    {"UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken", "AccessDenied", "IncompleteSignature"}
-)
-EXPIRED_CREDENTIALS = frozenset({"ExpiredToken", "TokenRefreshRequired"})
 
 
 class RequestRefused(TicklerError):
-    """An error that no repetition would mend. `code` is DynamoDB's, without namespace and suffix."""
+    """An error that a retry cannot fix. `code` is DynamoDB's, without namespace and suffix."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"DynamoDB refused a request: {message} ({code})")
@@ -47,7 +34,7 @@ class RequestRefused(TicklerError):
 
 
 class ConditionFailed(RequestRefused):
-    """The condition of a write did not hold. `item` is what is there, if that was asked for and there is one."""
+    """The condition of a write did not hold. `item` is the stored item, if it exists and was requested."""
 
     def __init__(self, message: str, item: Item | None) -> None:
         super().__init__("ConditionalCheckFailed", message)
@@ -55,30 +42,26 @@ class ConditionFailed(RequestRefused):
 
 
 class TransactionCancelled(RequestRefused):
-    """A transaction was not done. `reasons` has a code (or None) and what is there, for each of its parts."""
+    """A transaction was cancelled. `reasons` has a code (or None) and the stored item for each of its writes."""
 
     def __init__(self, message: str, reasons: Sequence[tuple[str | None, Item | None]]) -> None:
         super().__init__("TransactionCanceled", message)
         self.reasons = reasons
 
 
-def plain_code(code: str) -> str:
-    return code.rpartition("#")[2].removesuffix("Exception")
-
-
-def worth_another_try(code: str) -> bool:
+def is_retryable(code: str) -> bool:
     return code in THROTTLED or code in TRANSIENT
 
 
 def read_failure(status: int, body: bytes) -> RequestRefused:
-    """The error that an answer with a status other than 200 stands for."""
+    """Turn a response with a status other than 200 into an error."""
     try:
         answer = msgspec.json.decode(body, type=dict[str, object])
     except msgspec.MsgspecError:
         answer = {}
     code = plain_code(str(answer.get("__type") or answer.get("code") or f"HTTP {status}"))
     message = str(answer.get("message") or answer.get("Message") or body[:200].decode(errors="replace"))
-    if status >= 500 and not worth_another_try(code):
+    if status >= 500 and not is_retryable(code):
         code = "InternalServer"
     if code == "ConditionalCheckFailed":
         return ConditionFailed(message, _item(answer.get("Item")))

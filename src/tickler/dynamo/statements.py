@@ -1,4 +1,4 @@
-"""PartiQL writes of one item, each done only if its condition holds. To delete what is not there succeeds, too."""
+"""PartiQL statements that write one item if a condition holds. Deleting a missing item succeeds, too."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Condition = Mapping[str, Attribute | None]  # None: the attribute must be missin
 
 
 class Statement(NamedTuple):
-    """The text with its question marks, and what stands for them."""
+    """PartiQL text with question marks, and the values for them."""
 
     text: str
     parameters: list[Attribute]
 
 
 def insert(table: str, item: Item) -> Statement:
-    """Fails with `DuplicateItem` if there is one."""
+    """Insert an item. Fails with `DuplicateItem` if it exists."""
     fields = ", ".join(f"'{name}': ?" for name in item)
     return Statement(f'INSERT INTO "{table}" VALUE {{{fields}}}', list(item.values()))
 
@@ -28,7 +28,7 @@ def insert(table: str, item: Item) -> Statement:
 def update(
     table: str, key: Item, values: Item, condition: Condition, remove: Sequence[str] = (), *, old: bool = False
 ) -> Statement:
-    """With `old`, the outcome has the item as it was."""
+    """Update an item. With `old`, the outcome has the item as it was before."""
     sets = "".join(f' SET "{name}" = ?' for name in values)
     removes = "".join(f' REMOVE "{name}"' for name in remove)
     where, parameters = _where(key, condition)
@@ -36,7 +36,7 @@ def update(
 
 
 def delete(table: str, key: Item, condition: Condition, *, old: bool = False) -> Statement:
-    """With `old`, the outcome has the item as it was, if there was one. Transactions do not take that."""
+    """Delete an item. With `old`, which transactions do not accept, the outcome has the item as it was, if it existed."""
     where, parameters = _where(key, condition)
     return Statement(f'DELETE FROM "{table}" WHERE {where}{_RETURNING if old else ""}', parameters)
 

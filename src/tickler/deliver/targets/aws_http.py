@@ -13,14 +13,13 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from tickler.aws.address import Address
+from tickler.aws.address import CONNECT_TIMEOUT_S, Address
 from tickler.aws.credentials import CHAIN, Signer
+from tickler.aws.error_codes import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS, THROTTLED, plain_code
 from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import exhaustion
 from tickler.deliver.handler_thread import on_own_thread
 from tickler.deliver.retry_after import read_retry_after
-from tickler.dynamo.client import CONNECT_TIMEOUT_S
-from tickler.dynamo.failures import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS, THROTTLED, plain_code
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery, Outcome
 from tickler.model.fire import MAX_ANSWER_BYTES

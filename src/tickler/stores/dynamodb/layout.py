@@ -1,4 +1,4 @@
-"""How things lie in the table: one item a schedule, its *head*, and what is too large for it in a *body* item beside it.
+"""Layout of the table: one item per schedule, its *head*, and a *body* item for a target and payload that do not fit.
 
     pk              sk                      what
     owner#u1        head⇥u1⇥digest          the schedule, or a row of the index alone; in `due` only while it will fire
@@ -6,9 +6,10 @@
     record#worker   host:1                  a record; in `due` under `expires` if it does expire
     tickler         settings                the shards, and the version of this layout
 
-and what is owed, for which see `fire_layout.py` and `history.py`. `due` is keyed on `due_shard` and `next_fire_at`, `open` on
-`open_shard` and `deliver_after`, `listed` on the attribute of that name and `sk`. Heads stay under 1 KB: a claim then costs one
-unit for the head, two for its entry in `due`, which moves, and one for that in `open`, if there is a fire.
+`fires/layout.py` and `fires/history.py` show the items of fires and history. `due` is keyed on `due_shard` and `next_fire_at`,
+`open` on `open_shard` and `deliver_after`, `listed` on the attribute of that name and `sk`. Heads stay under 1 KB, so that a
+claim costs one unit for the head, two for its entry in `due`, whose key changes, and one for an entry in `open`, if it opens a
+fire.
 """
 
 from __future__ import annotations
@@ -31,33 +32,33 @@ from tickler.stores.dynamodb.shards import hash_of, shard_of
 DUE = "due"
 OPEN = "open"
 LISTED = "listed"
-# What a claim reads of a due row. `version`, `policy` and `has_target` are there for claims that open fires; the last has the
-# bytes of the schedule's body, so that a claim knows them before it takes the schedule and reads the body.
+# Attributes that a claim reads from `due`. `version`, `policy` and `has_target` are for claims that open fires. `has_target` is
+# the size of the schedule's body, so that a claim knows it before it takes the schedule and reads the body.
 PROJECTED = ("when_text", "tz", "ends_at", "offset_ms", "format", "revision", "version", "policy", "has_target")
-# What tells whether a fire may be leased, and which it is.
+# Attributes that identify a fire, and tell whether it may be leased.
 OPEN_PROJECTED = ("fire_nominal", "fire_id", "fire_worker")
 
 SETTINGS_KEY: Item = {"pk": {"S": "tickler"}, "sk": {"S": "settings"}}
 EXPIRES = "expires"
-BUCKETS = 4  # of each list: puts and deletes write there, claims do not
+BUCKETS = 4  # per list; only puts and deletes write there, claims do not
 
 MAX_HEAD_BYTES = 1024
-CLAIM_BYTES = 64  # what a claim may add to a head: its token, a longer shard
-FIRE_BYTES = 184  # what an open fire adds to it, for a worker's name of 40 bytes with a lease token, and without a reason
-INLINE_BYTES = 640  # a head that is larger gives its body away, and has room for an open fire with all that there may be to say
+CLAIM_BYTES = 64  # that a claim may add to a head: its token, a longer shard
+FIRE_BYTES = 184  # of an open fire with a worker's name of 40 bytes and a lease token, without a reason
+INLINE_BYTES = 640  # a larger head moves its body into a body item, which leaves room for an open fire with all its attributes
 MAX_SORT_KEY_BYTES = 1024
 MAX_BODY_BYTES = 400 * 1024
-MAX_NAME_BYTES = 160  # owner and key of this length fit into any head
+MAX_NAME_BYTES = 160  # an owner and a key of this length fit into any head
 
-_SEPARATOR = "\t"  # sorts before all that a name may have in it
-_IN_INDEX = ("next_fire_at", "due_shard")
+_SEPARATOR = "\t"  # sorts before every character of a name
+IN_INDEX = ("next_fire_at", "due_shard")
 _ASIDE = ("aside", "reason", "was_due_at")
 
 
 class DueRow(NamedTuple):
-    """A row as `due` has it, in the form that `advance` takes; the handle is what a claim's condition needs."""
+    """A row of the index `due`, in the form that `advance` takes. A claim's condition is made from `handle`."""
 
-    handle: tuple[Item, int, str]  # key, next_fire_at, revision: as they were seen
+    handle: tuple[Item, int, str]  # key, next_fire_at and revision, as read
     owner: str
     key: str
     when_text: str
@@ -69,7 +70,7 @@ class DueRow(NamedTuple):
 
 
 def new_revision() -> str:
-    """Tells one writing of an item from any other: also from one after it was deleted and made again."""
+    """Return a random token that tells this write of an item from all others, even after a delete and a new put."""
     return secrets.token_urlsafe(6)
 
 
@@ -93,12 +94,12 @@ def head_sort(id: Id) -> str:
 
 
 def can_exist(id: Id) -> bool:
-    """Whether there could be a head for it: DynamoDB takes no longer sort key."""
+    """Whether its sort key is short enough for DynamoDB."""
     return len(head_sort(id).encode()) <= MAX_SORT_KEY_BYTES
 
 
 def owners_heads(owner: str) -> str:
-    """What the sort keys of an owner's heads begin with."""
+    """Return the sort key prefix of an owner's heads."""
     return f"head{_SEPARATOR}{owner}{_SEPARATOR}"
 
 
@@ -106,12 +107,12 @@ ALL_HEADS = f"head{_SEPARATOR}"
 
 
 def after_all(prefix: str) -> str:
-    """A sort key after all that begin with `prefix`."""
+    """Return a sort key that follows all keys with this prefix."""
     return prefix + "\U0010ffff"
 
 
 def body_key(id: Id, revision: Attribute) -> Item:
-    """Every writing of a body has a place of its own: bodies from two regions cannot be mixed up with each other's heads."""
+    """Return the key of a body. Each write of a body has its own key, so that no region's head can meet another's body."""
     return {"pk": text(f"owner#{id.owner}"), "sk": text(f"body{_SEPARATOR}{id.key}{_SEPARATOR}{revision['S']}")}
 
 
@@ -137,7 +138,7 @@ def due_shard(id: Id, home: str, shards: int) -> str:
 
 
 def shard_name(home: str, shard: int) -> str:
-    """The home region is part of it, so that a worker only ever sees what is its region's to claim."""
+    """Return a shard's name. It includes the home region, so that a worker sees only rows that its region may claim."""
     return f"{home}#{shard}"
 
 
@@ -174,7 +175,7 @@ def format_of(item: Mapping[str, Attribute]) -> int:
 
 
 def row_head(row: IndexRow, home: str, shards: int) -> Item:
-    """The head of a row that no schedule stands behind."""
+    """Return the head of an index row without a schedule."""
     id = Id(row.owner, row.key)
     head = {**head_key(id), **_row(row, home, shards), "home": text(home), "revision": text(new_revision())}
     check_head(head, CLAIM_BYTES)
@@ -210,19 +211,19 @@ def set_aside(item: Mapping[str, Attribute]) -> SetAside:
 # Schedules.
 
 
-class WrittenItem(NamedTuple):
-    """What a change makes of a head and its body. `removed` are attributes that the head loses."""
+class ScheduleItems(NamedTuple):
+    """Head and body of a schedule after a change. `removed` are attributes to remove from the head."""
 
     head: Item
     removed: list[str]
-    body: Item | None  # a body item to write; None where the one that is there, or its absence, is right
-    body_goes: bool  # there is one, and it is not needed any more
+    body: Item | None  # a body item to write; None if the stored one, or its absence, is right
+    is_body_obsolete: bool  # a stored body item is no longer needed
 
 
-def written(
+def schedule_items(
     change: ScheduleChange, before: Mapping[str, Attribute] | None, body_before: bytes | None, home: str, shards: int
-) -> WrittenItem:
-    """The items of a changed schedule. `before` is its head as it was read, `body_before` all of its body."""
+) -> ScheduleItems:
+    """Return the items of a changed schedule. `before` is its head as read, `body_before` its whole body."""
     id = change.schedule.id
     revision = new_revision()
     head: Item = {
@@ -241,7 +242,7 @@ def written(
         head["has_target"] = number(len(change.body))
     keeps: tuple[str, ...] = ()
     if change.move == "keep":
-        keeps = (*_IN_INDEX, *_ASIDE, "listed", "offset_ms", "format", "claim")
+        keeps = (*IN_INDEX, *_ASIDE, "listed", "offset_ms", "format", "claim")
         del head["format"]
     elif change.row is not None:
         head |= _row(change.row, home, shards)
@@ -250,13 +251,13 @@ def written(
         head["listed"] = text(listed_in("finished" if change.move == "finish" else "paused", id))
         if change.move == "finish":
             head["aside"] = text("finished")
-    apart = "" if before is None or "body_revision" not in before else before["body_revision"]["S"]
-    on_head, body = divided(change.body)
+    stored_body = "" if before is None or "body_revision" not in before else before["body_revision"]["S"]
+    on_head, body = split_body(change.body)
     head |= on_head
     body_item: Item | None = None
     if body != b"{}" and size_of(head) + len("body") + len(body) > INLINE_BYTES:
-        if apart and body_before is not None and _same_rest(body_before, body):
-            head["body_revision"] = text(apart)
+        if stored_body and body_before is not None and _same_rest(body_before, body):
+            head["body_revision"] = text(stored_body)
         else:
             head["body_revision"] = text(revision)
             body_item = {**body_key(id, text(revision)), "body": text(body.decode())}
@@ -265,16 +266,16 @@ def written(
         head["body"] = text(body.decode())
     check_head(head, CLAIM_BYTES + FIRE_BYTES if change.has_target else CLAIM_BYTES)
     removed = [] if before is None else [name for name in _OPTIONAL if name in before and name not in head and name not in keeps]
-    return WrittenItem(head, removed, body_item, bool(apart) and "body_revision" not in head)
+    return ScheduleItems(head, removed, body_item, bool(stored_body) and "body_revision" not in head)
 
 
-# `ttl` and `claim` may be left of a row of the index alone, which a schedule takes over.
+# `ttl` and `claim` may be left over from an index row without a schedule, whose head a new schedule takes over.
 _OF_BODY = ("ends_at", "policy", "has_target", "body", "body_revision")
-_OPTIONAL = (*_IN_INDEX, *_ASIDE, *_OF_BODY, "listed", "offset_ms", "ttl", "claim")
+_OPTIONAL = (*IN_INDEX, *_ASIDE, *_OF_BODY, "listed", "offset_ms", "ttl", "claim")
 
 
-def divided(body: bytes) -> tuple[Item, bytes]:
-    """What of a schedule's body is always on the head, since claims need it, and the rest."""
+def split_body(body: bytes) -> tuple[Item, bytes]:
+    """Split a schedule's body into the attributes that claims need, which are always on the head, and the rest."""
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     on_head: Item = {}
     if "policy" in fields:
@@ -285,21 +286,21 @@ def divided(body: bytes) -> tuple[Item, bytes]:
 
 
 def _same_rest(whole: bytes, rest: bytes) -> bool:
-    """Whether what is not on the head of a body is this; no, where it does not read."""
+    """Whether `rest` is the part of a whole body that is not on the head. False if the body is not valid JSON."""
     try:
-        return divided(whole)[1] == rest
+        return split_body(whole)[1] == rest
     except msgspec.DecodeError:
         return False
 
 
-def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | None) -> bytes:
-    """The body as `encode_body` made it, from where its parts lie; one that does not read is left as it is."""
-    kept = (head if body is None else body).get("body")
+def join_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | None) -> bytes:
+    """Rebuild a body as `encode_body` made it, from the head and the body item. Invalid JSON is returned unchanged."""
+    rest = (head if body is None else body).get("body")
     try:
-        fields = {} if kept is None else msgspec.json.decode(kept["S"], type=dict[str, msgspec.Raw])
+        fields = {} if rest is None else msgspec.json.decode(rest["S"], type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
-        assert kept is not None
-        return str(kept["S"]).encode()
+        assert rest is not None
+        return str(rest["S"]).encode()
     if "policy" in head:
         fields["policy"] = msgspec.Raw(head["policy"]["S"].encode())
     if "ends_at" in head:
@@ -308,15 +309,15 @@ def whole_body(head: Mapping[str, Attribute], body: Mapping[str, Attribute] | No
 
 
 def body_bytes(item: Mapping[str, Attribute]) -> int:
-    """Of the schedule's whole body, as the head and its entry in `due` have it.
+    """Return the size of a schedule's whole body, from its head or its entry in `due`.
 
-    Where they do not say, as many as there may be: in heads that were written before the number was kept, whose `has_target` is
-    a BOOL, and where a schedule without a target has its body apart.
+    Returns the maximum where the size is unknown: in older heads, whose `has_target` is a BOOL, and for a schedule without
+    a target that has a body item.
     """
-    kept = item.get("has_target")
-    if kept is not None and "N" in kept:
-        return int(kept["N"])
-    return MAX_BODY_BYTES if kept is not None or "body_revision" in item else 0
+    size = item.get("has_target")
+    if size is not None and "N" in size:
+        return int(size["N"])
+    return MAX_BODY_BYTES if size is not None or "body_revision" in item else 0
 
 
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
@@ -338,7 +339,7 @@ def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
 
 
 def check_head(head: Item, room: int) -> None:
-    """A head that is larger would cost every claim more; `InvalidSchedule` says what to shorten."""
+    """Raise `InvalidSchedule`, which names what to shorten, for a head over 1 KB: each claim of it would cost more."""
     size = size_of(head) + room
     if size <= MAX_HEAD_BYTES:
         return
@@ -349,12 +350,12 @@ def check_head(head: Item, room: int) -> None:
     longest = max(parts, key=lambda name: parts[name])
     raise InvalidSchedule(
         longest,
-        f"makes what a claim has to write {size} bytes long, and on DynamoDB {MAX_HEAD_BYTES} are allowed: shorten it "
-        f"(owner counts twice; {', '.join(f'{name} {length}' for name, length in parts.items())})",
+        f"makes the item that a claim writes {size} bytes long, and on DynamoDB {MAX_HEAD_BYTES} are allowed: shorten it "
+        f"(bytes: {', '.join(f'{name} {length}' for name, length in parts.items())}; owner counts twice)",
     )
 
 
 def check_body(body: Item) -> None:
     size = size_of(body)
     if size > MAX_BODY_BYTES:
-        raise InvalidSchedule("payload", f"makes an item of {size} bytes: DynamoDB keeps {MAX_BODY_BYTES}; store a reference")
+        raise InvalidSchedule("payload", f"makes an item of {size} bytes; DynamoDB allows {MAX_BODY_BYTES}: store a reference")

@@ -1,4 +1,4 @@
-"""Records in DynamoDB: small items, one partition a kind. What expires is in the `due` index too, so that it can be pruned."""
+"""Records in DynamoDB: small items, one partition per kind. Records that expire are in the index `due`, for pruning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tickler.stores.dynamodb.table import TRIES, Table, settled
 class DynamodbRecords:
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._zones: set[str] = set()  # known to be remembered
+        self._zones: set[str] = set()  # known to have a record
 
     async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
         item = await self._read(kind, name)
@@ -31,7 +31,7 @@ class DynamodbRecords:
         for attempt in range(1, TRIES + 1):
             before = await self._read(kind, name)
             if before is not None and before["revision"] == revision:
-                return int(before["version"]["N"])  # written by an earlier attempt whose answer was lost
+                return int(before["version"]["N"])  # written by an earlier attempt whose response was lost
             found = int(before["version"]["N"]) if before is not None and _alive(before, now_ms) else 0
             if expected is not None and expected != found:
                 raise VersionConflict(f"record {kind}/{name}", expected, found)
@@ -54,7 +54,7 @@ class DynamodbRecords:
             statement = self._table.delete(record_key(kind, name), {"revision": item["revision"]}, old=True)
             (outcome,) = settled(await execute_many(self._table.client, [statement]))
             if outcome.done:
-                return outcome.item is not None  # to delete what is gone succeeds as well
+                return outcome.item is not None  # deleting a missing item succeeds, too
         return False
 
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
@@ -74,7 +74,7 @@ class DynamodbRecords:
         return found[:limit]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
-        """DynamoDB also does so by itself, within days: the items have a time to live."""
+        """Delete expired records. DynamoDB also does so within days, because the items have a time to live."""
         request = {
             "IndexName": DUE,
             "KeyConditionExpression": "due_shard = :expires AND next_fire_at <= :now",
@@ -94,7 +94,7 @@ class DynamodbRecords:
         return sum(outcome.done and outcome.item is not None for outcome in outcomes)
 
     async def remember_zones(self, zones: Iterable[str]) -> None:
-        """As read by this machine, and so readable: before a row with one is written."""
+        """Record that this machine can read these zones. Call it before a row with one of them is written."""
         new = sorted(set(zones) - self._zones)
         if new:
             items: list[Item] = [
@@ -105,7 +105,7 @@ class DynamodbRecords:
             self._zones.update(new)
 
     async def known_zones(self, zones: Iterable[str]) -> set[str]:
-        """Those of `zones` that some machine has written."""
+        """Return those of `zones` that some machine has recorded as readable."""
         keys = [record_key("zone", zone) for zone in zones]
         return {item["sk"]["S"] for item in await get_many(self._table.client, self._table.name, keys)} if keys else set()
 
@@ -118,7 +118,7 @@ class DynamodbRecords:
 
 
 def read_record(item: Item) -> Record:
-    """As it lies there, whether it has expired or not."""
+    """Read a record as stored, even if it has expired."""
     return _record(item["pk"]["S"].partition("#")[2], item)
 
 
@@ -129,7 +129,7 @@ def record_item(record: Record) -> Item:
 
 
 def _expiry(expires_at: int) -> Item:
-    """When it is absent, when DynamoDB may delete it, and its place in the index."""
+    """Return the attributes of an expiry: its index entry, and the time to live after which DynamoDB deletes it."""
     return {"next_fire_at": number(expires_at), "due_shard": text(EXPIRES), "ttl": number(-(-expires_at // 1000))}
 
 

@@ -1,4 +1,4 @@
-"""The table: how it is keyed, making it, and seeing whether one that is there fits."""
+"""Schema of the table: its keys, how to create it, and checks of an existing one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ MAX_SHARDS = 1024
 TTL = "ttl"
 POLL_S = 0.5
 TABLE_TIMEOUT_S = 600.0
+_RECREATE = "use another one, or create it again"
 
 KEY_TYPES = {
     "pk": "S",
@@ -39,7 +40,7 @@ INDEX_PROJECTIONS: dict[str, dict[str, Any]] = {
 
 
 def table_definition(name: str) -> dict[str, Any]:
-    """What CreateTable takes. Templates add what a table for keeps should have: a stream, backups."""
+    """Return the request of CreateTable. The templates add what a production table needs: a stream, backups."""
     return {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -69,7 +70,7 @@ async def describe(client: Client, table: str) -> dict[str, Any] | None:
 
 
 async def make(client: Client, table: str, label: str, settings: Settings) -> None:
-    """Make what is missing of the table, its indexes and its settings; several processes may do so at once."""
+    """Create the table, indexes and settings that are missing. Several processes may do so at the same time."""
     description = await describe(client, table)
     if description is None:
         try:
@@ -80,29 +81,29 @@ async def make(client: Client, table: str, label: str, settings: Settings) -> No
     description = await until_active(client, table)
     check_keys(label, description, missing_is_fine=True)
     present = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])}
-    for index in INDEX_KEYS:  # one at a time, as DynamoDB wants it
+    for index in INDEX_KEYS:  # DynamoDB adds one index at a time
         if index not in present:
             await _add_index(client, table, index)
     await _turn_on_ttl(client, table, label)
     condition = {"ConditionExpression": "attribute_not_exists(pk)"}
-    with suppress(ConditionFailed):  # they were there, or somebody else has made them in the meantime
+    with suppress(ConditionFailed):  # the settings exist, or another process has just written them
         await client.call("PutItem", {"TableName": table, "Item": settings.item(), **condition})
 
 
 def check_version(label: str, version: int) -> None:
-    """`SchemaMismatch` when the table cannot be brought up to this version; otherwise as for any store."""
+    """Raise `SchemaMismatch` for a table that cannot be migrated to this version; otherwise check as for any store."""
     if version == 1:
         raise SchemaMismatch(
             label,
-            f"its schema is version 1, and this Tickler needs {NEWEST}, whose index 'due' has more in it than DynamoDB can add "
-            "to an index: make another table with `tickler migrate`, and put your schedules there",
+            f"the schema is version 1, and this Tickler needs {NEWEST}: DynamoDB cannot add the attributes that its index 'due' "
+            "needs to an existing index; create another table with `tickler migrate`, and put your schedules there",
             "has_target",
         )
     migrations.check_version(label, version, NEWEST)
 
 
 def check_keys(label: str, description: dict[str, Any], *, missing_is_fine: bool = False) -> None:
-    """`SchemaMismatch` names the index and the attribute that are not as they have to be."""
+    """Raise `SchemaMismatch`, which names the index and the attribute, if a key or a projection is wrong."""
     types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
     check_key(label, "the table", description["KeySchema"], types, {"pk": "S", "sk": "S"})
     indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
@@ -115,16 +116,16 @@ def check_keys(label: str, description: dict[str, Any], *, missing_is_fine: bool
 
 
 def check_key(label: str, what: str, schema: list[dict[str, str]], types: dict[str, str], wanted: dict[str, str]) -> None:
-    """Whether something is keyed on the attributes of `wanted`, in that order, with those types."""
+    """Raise `SchemaMismatch` unless the key is the attributes of `wanted`, in that order, with those types."""
     found = [each["AttributeName"] for each in sorted(schema, key=lambda each: each["KeyType"])]
     for role, expected, attribute in zip(("partition", "sort"), wanted, [*found, "", ""][:2], strict=True):
         if attribute != expected:
-            shown = repr(attribute) if attribute else "nothing"
-            raise SchemaMismatch(label, f"{what} has {shown} as its {role} key, and it must be {expected!r}", expected)
+            shown = repr(attribute) if attribute else "none"
+            raise SchemaMismatch(label, f"the {role} key of {what} is {shown}, and must be {expected!r}: {_RECREATE}", expected)
         if types[attribute] != wanted[expected]:
             raise SchemaMismatch(
                 label,
-                f"{what} is keyed on {attribute!r} of type {types[attribute]}, and it must be {wanted[expected]}",
+                f"the key {attribute!r} of {what} has type {types[attribute]}, and must have {wanted[expected]}: {_RECREATE}",
                 attribute,
             )
 
@@ -135,12 +136,12 @@ def _check_projection(label: str, index: str, projection: dict[str, Any]) -> Non
     if absent and projection["ProjectionType"] != "ALL":
         first = sorted(absent)[0]
         raise SchemaMismatch(
-            label, f"the index {index!r} does not project {first!r}: make it again with {', '.join(wanted)}", first
+            label, f"the index {index!r} does not project {first!r}: create it again with {', '.join(wanted)}", first
         )
 
 
 async def until_active(client: Client, table: str) -> dict[str, Any]:
-    """Wait until the table and its indexes are there to be used."""
+    """Wait until the table and its indexes are active."""
     waited = 0.0
     while waited < TABLE_TIMEOUT_S:
         description = await describe(client, table)
@@ -153,9 +154,7 @@ async def until_active(client: Client, table: str) -> dict[str, Any]:
                 return description
         await asyncio.sleep(POLL_S)
         waited += POLL_S
-    raise StoreUnavailable(
-        f"the table {table} was not ready after {TABLE_TIMEOUT_S:g} s: look at it in the console, and try again"
-    )
+    raise StoreUnavailable(f"the table {table} is not active after {TABLE_TIMEOUT_S:g} s: check it in the console, and try again")
 
 
 async def _add_index(client: Client, table: str, index: str) -> None:
@@ -165,7 +164,7 @@ async def _add_index(client: Client, table: str, index: str) -> None:
     try:
         await client.call("UpdateTable", request)
     except RequestRefused as error:
-        if error.code != "ResourceInUse":  # somebody else adds it right now
+        if error.code != "ResourceInUse":  # another process is adding it
             raise
     await until_active(client, table)
 
@@ -175,7 +174,8 @@ async def _turn_on_ttl(client: Client, table: str, label: str) -> None:
     description = answer["TimeToLiveDescription"]
     if description.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
         if (attribute := description.get("AttributeName", TTL)) != TTL:
-            raise SchemaMismatch(label, f"the time to live is in {attribute!r}, and it must be {TTL!r}", TTL)
+            remedy = "turn time to live off, then run `tickler migrate`"
+            raise SchemaMismatch(label, f"the time-to-live attribute is {attribute!r}, and must be {TTL!r}: {remedy}", TTL)
         return
     specification = {"AttributeName": TTL, "Enabled": True}
     try:

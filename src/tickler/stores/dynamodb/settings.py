@@ -1,4 +1,4 @@
-"""What all processes on a table have to agree on: how many shards there are, and which layout."""
+"""Settings that all processes on a table share: the number of shards, and the version of the layout."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ REFRESH_MS = 10_000
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """`read_shards` is how many are searched for what is due, `write_shards` over how many rows are spread.
+    """Claims search `read_shards` shards; writes spread rows over `write_shards`.
 
-    Readers are never behind writers: raising the number tells readers first (`reshard.py`).
+    Readers are never behind writers: `maintenance/reshard.py` raises `read_shards` first.
     """
 
     schema: int
     read_shards: int
     write_shards: int
-    refresh_ms: int = REFRESH_MS  # how old a process's copy of this may be when it claims or writes
+    refresh_ms: int = REFRESH_MS  # maximum age of a process's copy when it claims or writes
 
     def item(self) -> Item:
         return {**SETTINGS_KEY, **{name: number(getattr(self, name)) for name in self.__struct_fields__}}
 
 
 async def read_settings(client: Client, table: str) -> Settings | None:
-    """None when the table has none, or there is no table."""
+    """Read the settings. Returns None if the table or its settings item does not exist."""
     try:
         answer = await client.call("GetItem", {"TableName": table, "Key": SETTINGS_KEY, "ConsistentRead": True})
     except RequestRefused as error:
@@ -42,7 +42,7 @@ async def read_settings(client: Client, table: str) -> Settings | None:
 
 
 class CurrentSettings:
-    """The settings, read again whenever they are older than they say they may be."""
+    """Caches the settings, and reads them again once they are older than `refresh_ms`."""
 
     def __init__(self, client: Client, table: str, name: str) -> None:
         self._client = client

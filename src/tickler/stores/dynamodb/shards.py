@@ -1,4 +1,4 @@
-"""Which shard something is in: by a hash, so that neighbours are strangers there."""
+"""Assigns items to shards by a hash, so that similar names are spread over all shards."""
 
 from __future__ import annotations
 

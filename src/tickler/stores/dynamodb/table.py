@@ -1,4 +1,4 @@
-"""The table and what is said to it: statements, queries and counts, each in one place."""
+"""The table, with the statements, queries and counts that several modules need."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tickler.stores.dynamodb.settings import CurrentSettings
 
 T = TypeVar("T")
 
-TRIES = 50  # of a write whose condition others keep from holding
-LOST = frozenset({"ConditionalCheckFailed", "DuplicateItem"})  # somebody else was there first
+TRIES = 50  # of a write whose condition fails because others keep changing the item
+CHECK_POLICY = "compare the policy of these credentials with `tickler migrate --print-iam`"
+LOST = frozenset({"ConditionalCheckFailed", "DuplicateItem"})  # another writer was first
 
 
 class Table:
-    """A table that is there, seen from one region. `label` is what people call the store."""
+    """An existing table, as seen from one region. `label` names the store in messages."""
 
     def __init__(self, client: Client, name: str, label: str) -> None:
         self.client = client
@@ -32,11 +33,11 @@ class Table:
 
     @property
     def home(self) -> str:
-        """The region whose rows are claimed here, and where new ones are at home."""
+        """The region whose rows are claimed here, and the home of new rows."""
         return self.client.region
 
     async def shards(self) -> list[str]:
-        """Of what is due and of what is open, as far as it is at home here."""
+        """Return this region's shards of the indexes `due` and `open`."""
         settings = await self.settings.get()
         return [shard_name(self.home, shard) for shard in range(settings.read_shards)]
 
@@ -55,20 +56,20 @@ class Table:
         return StoreUnavailable(f"{self.label}: {what} was changed by others {TRIES} times in a row: try again")
 
     async def pages(self, request: Mapping[str, object]) -> AsyncIterator[dict[str, Any]]:
-        """The answers to a query or, where it has no key condition, a scan; until there is no more."""
+        """Yield all pages of a query or, if the request has no key condition, of a scan."""
         operation = "Query" if "KeyConditionExpression" in request else "Scan"
-        asked = {"TableName": self.name, **request}
+        paged = {"TableName": self.name, **request}
         while True:
-            page = await self.client.call(operation, asked)
+            page = await self.client.call(operation, paged)
             yield page
             if "LastEvaluatedKey" not in page:
                 return
-            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            paged["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     async def count(
         self, index: SparseIndex, partitions: Sequence[str], *, until: int | None = None, most: int | None = None
     ) -> int:
-        """How many entries there are in partitions of an index, or up to a place in each; no further than `most`."""
+        """Count the entries in partitions of an index, up to `until` in each if given. Stops at `most`."""
         values: Item = {} if until is None else {":until": {"N": str(until)}}
         request: dict[str, object] = {"IndexName": index.name, "Select": "COUNT"} | ({} if most is None else {"Limit": most})
         request["KeyConditionExpression"] = f"{index.partition_key} = :partition" + (
@@ -88,7 +89,7 @@ class Table:
 
 
 def all_of(results: Sequence[T | Exception]) -> list[T]:
-    """The results, or the first of the exceptions among them."""
+    """Return the results, or raise the first exception among them."""
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -96,7 +97,7 @@ def all_of(results: Sequence[T | Exception]) -> list[T]:
 
 
 def settled(outcomes: Sequence[Outcome | Exception]) -> list[Outcome]:
-    """Outcomes that are done, or lost to somebody else. `StoreUnavailable` when one is neither: it was not allowed, or failed."""
+    """Return outcomes that succeeded or lost a race. Raises `StoreUnavailable` for any other, which was refused or failed."""
     for outcome in (found := all_of(outcomes)):
         if not outcome.done and outcome.code not in LOST:
             raise refused(outcome)
@@ -104,6 +105,4 @@ def settled(outcomes: Sequence[Outcome | Exception]) -> list[Outcome]:
 
 
 def refused(outcome: Outcome) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"DynamoDB refused a write: {outcome.code}; may these credentials do it? see `tickler migrate --print-iam`"
-    )
+    return StoreUnavailable(f"DynamoDB refused a write ({outcome.code}): {CHECK_POLICY}")

@@ -1,4 +1,4 @@
-"""Several writes that are done together or not at all; a single one goes with others in a batch, which costs half."""
+"""Writes that succeed or fail together. A single write joins a batch instead, which costs half."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Condition, Item, Outcome, Statement, TransactionCancelled, execute_many, statements
-from tickler.dynamo.batches import in_turns
+from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
-from tickler.dynamo.failures import worth_another_try
+from tickler.dynamo.failures import is_retryable
 from tickler.errors import StoreUnavailable
 from tickler.stores.dynamodb.table import LOST, TRIES, Table
 
@@ -17,7 +17,7 @@ MAX_TRANSACTION_ITEMS = 100
 
 
 class Insert(NamedTuple):
-    """Of an item that is not there yet, or, with `over`, is there with the same in it."""
+    """Inserts an item that does not exist, or, with `over`, may exist with the same content."""
 
     item: Item
     over: bool = False
@@ -31,7 +31,7 @@ class Insert(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Of an item that is there."""
+    """Updates an existing item."""
 
     key: Item
     values: Item
@@ -55,7 +55,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Of an item, if it is as `condition` says. With none, or alone, what is gone may be deleted, too."""
+    """Deletes an item if `condition` holds. Without a condition, or outside a transaction, a missing item is fine."""
 
     key: Item
     condition: Condition
@@ -75,7 +75,7 @@ Write = Insert | Update | Delete
 
 
 class _Names:
-    """The names and values of an expression, which stand outside of it."""
+    """Collects the names and values of an expression, which a request passes beside it."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -97,28 +97,28 @@ class _Names:
         ]
 
     def request(self) -> dict[str, object]:
-        """What an expression needs beside it. DynamoDB takes no empty ones."""
+        """Return the fields for names and values. DynamoDB refuses empty ones."""
         fields = {"ExpressionAttributeNames": self._names, "ExpressionAttributeValues": self._values}
         return {name: field for name, field in fields.items() if field}
 
 
 async def write_all(table: Table, plans: Sequence[Sequence[Write]]) -> list[Outcome | Exception]:
-    """Write each plan whole or not at all, on its own; the plans of one write in batches. What came of each, in order."""
+    """Write each plan atomically, plans of one write in batches. Returns the outcome of each plan, in order."""
     outcomes: list[Outcome | Exception | None] = [None] * len(plans)
     single = [n for n, plan in enumerate(plans) if len(plan) == 1]
     several = [n for n, plan in enumerate(plans) if len(plan) > 1]
     done = await execute_many(table.client, [plans[n][0].statement(table.name) for n in single])
-    done += await in_turns([plans[n] for n in several], lambda plan: _outcome(table, plan))
+    done += await run_concurrently([plans[n] for n in several], lambda plan: _outcome(table, plan))
     for n, outcome in zip([*single, *several], done, strict=True):
         outcomes[n] = outcome
     return [Outcome(None, None) if outcome is None else outcome for outcome in outcomes]
 
 
-async def write_together(table: Table, writes: Sequence[Write]) -> list[Write]:
-    """Those whose condition did not hold, in which case nothing was written; none when all was.
+async def write_transaction(table: Table, writes: Sequence[Write]) -> list[Write]:
+    """Write all or nothing. Returns the writes whose condition failed; an empty list if all were written.
 
-    A transaction in the way of another one is tried again. Its token is the same for every attempt, so that what was done, and
-    the answer lost, is not done twice.
+    Retries a transaction that conflicts with another. Every attempt has the same token, so that a transaction whose response
+    was lost is not done twice.
     """
     request = {"TransactItems": [write.part(table.name) for write in writes], "ClientRequestToken": secrets.token_urlsafe(16)}
     for attempt in range(1, TRIES + 1):
@@ -129,14 +129,17 @@ async def write_together(table: Table, writes: Sequence[Write]) -> list[Write]:
             lost = [write for write, code in zip(writes, codes, strict=False) if code in LOST]
             if lost:
                 return lost
-            if not all(code is None or worth_another_try(code) for code in codes):
+            if not all(code is None or is_retryable(code) for code in codes):
                 raise StoreUnavailable(f"{table.label}: {cancelled}") from cancelled
             await pause(attempt)
         else:
             return []
-    raise StoreUnavailable(f"{table.label}: the same items were written by others {TRIES} times in a row: try again")
+    raise StoreUnavailable(f"{table.label}: others wrote the same items {TRIES} times in a row: try again")
 
 
 async def _outcome(table: Table, plan: Sequence[Write]) -> Outcome:
-    lost = await write_together(table, plan)
+    lost = await write_transaction(table, plan)
     return Outcome("ConditionalCheckFailed" if lost else None, None)
+
+
+write_together = write_transaction  # the name that `fires/transaction.py` and `fires/fire_store.py` import

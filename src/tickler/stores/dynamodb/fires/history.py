@@ -1,9 +1,9 @@
-"""What happened, in DynamoDB: one partition a schedule, which outlives it; DynamoDB itself removes what has expired.
+"""History in DynamoDB: one partition per schedule, which outlives it. DynamoDB deletes expired entries itself.
 
     pk                  sk                              what
     past#u1⇥digest      001921406400123⇥Zk3…            an entry, with a time to live
 
-The name of an entry is made of all that it says: what is written again, after a call that failed half-way, is there once.
+An entry is named by a hash of its content, so that repeating a call that failed half-way writes it once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def entry_item(entry: Entry, expires_at: int) -> Item:
-    said = {name: value for name in entry.__struct_fields__ if (value := getattr(entry, name)) is not None}
-    id = Id(said.pop("owner"), said.pop("key"))
-    encoded = _encode(said)
+    fields = {name: value for name in entry.__struct_fields__ if (value := getattr(entry, name)) is not None}
+    id = Id(fields.pop("owner"), fields.pop("key"))
+    encoded = _encode(fields)
     name = urlsafe_b64encode(hashlib.blake2b(encoded, digest_size=9, person=b"tickler-past").digest()).decode()
     return {
         "pk": text(_partition(id)),
@@ -41,15 +41,18 @@ def entry_item(entry: Entry, expires_at: int) -> Item:
 
 
 def inserts(entries: Iterable[Entry], expires_at: int) -> list[Insert]:
-    """To be written together with what they tell of."""
+    """Return the writes of entries, for the same transaction as the change that they record."""
     return [Insert(entry_item(entry, expires_at), over=True) for entry in entries]
 
 
-async def remember(table: Table, entries: Iterable[Entry], expires_at: int) -> None:
-    """Each for itself; one that is there already is fine."""
+async def record(table: Table, entries: Iterable[Entry], expires_at: int) -> None:
+    """Write entries independently of each other. One that exists already is fine."""
     items = {(item["pk"]["S"], item["sk"]["S"]): item for item in (entry_item(entry, expires_at) for entry in entries)}
     if items:
         settled(await execute_many(table.client, [table.insert(item) for item in items.values()]))
+
+
+remember = record  # the name that `settle.py` imports
 
 
 async def read_history(table: Table, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
@@ -71,16 +74,16 @@ async def read_history(table: Table, id: Id, before: tuple[int, str] | None, lim
     return [_read(item, id) for item in found[:limit]]
 
 
-def read_remembered(item: Item) -> HistoryItem:
-    """An entry, wherever it lies; until when it is kept is known to the second."""
+def read_entry(item: Item) -> HistoryItem:
+    """Read an entry of any schedule. Its expiry is known to the second."""
     owner, _, key = item["pk"]["S"].removeprefix(PAST).partition(_SEPARATOR)
     return HistoryItem(_read(item, Id(owner, key))[1], int(item["ttl"]["N"]) * 1000)
 
 
 def _read(item: Item, id: Id) -> tuple[str, Entry]:
-    said = msgspec.json.decode(item["entry"]["S"])
+    fields = msgspec.json.decode(item["entry"]["S"])
     name = item["sk"]["S"].partition(_SEPARATOR)[2]
-    return name, msgspec.convert({**said, "owner": id.owner, "key": id.key}, type=Entry)
+    return name, msgspec.convert({**fields, "owner": id.owner, "key": id.key}, type=Entry)
 
 
 def _partition(id: Id) -> str:

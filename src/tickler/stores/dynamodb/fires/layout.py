@@ -1,16 +1,16 @@
-"""How fires lie in the table.
+"""Layout of fires in the table.
 
     pk                  sk                                  what
     owner#u1            head⇥u1⇥digest                      its open fire, in attributes of its own, if it has only one
     fires#u1⇥digest     open⇥001921406400000⇥fire_ab12…     another open fire, with the same attributes
     fires#u1⇥digest     waiting⇥001921410000000⇥fire_…      one that waits for an open one to be settled
-    fires#u1⇥digest     dead⇥001921413600000⇥fire_…         one that was given up
+    fires#u1⇥digest     dead⇥001921413600000⇥fire_…         one that failed for good
 
-An open fire is in `open`, under its home region and a shard; those that wait and those that are dead are in `listed`.
+An open fire is in the index `open`, under its home region and a shard. Waiting and dead fires are in `listed`.
 
-Items are added and taken away together with a new value of `spilled` on the head (of `dead`, where they are dead): who has read
-both, and writes on condition that it is still the same, knows all that the schedule owes. Only an open fire may go from its own
-item without that: it is `followed` where others wait and none is on the head, and then whoever closes it has to wake them.
+Every transaction that adds or deletes such an item gives the head a new value of `spilled` (of `dead`, for a dead fire). A writer
+that has read both, and writes on condition that the value is unchanged, therefore knows all fires of the schedule. Only an open
+fire may be deleted without that. It is marked `followed` if others wait and none is on the head: closing it must wake the next.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tickler.stores.dynamodb.layout import due_shard, head_key, id_of, number, s
 from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 FIRES = "fires#"
-BUCKETS = 16  # of each list: a person's id is looked for in one of them
-MAX_REASON_BYTES = 80  # on a head, which has to stay small; the history has all of it
+BUCKETS = 16  # per list; a search by fire id reads one of them
+MAX_REASON_BYTES = 80  # on a head, which must stay small; the history has the full reason
 
-# Of an open fire. Beside them is `lease`, a token by which whoever changed it last knows his own writing.
+# Attributes of an open fire. Beside them, `lease` is a token by which the last writer recognises its own write.
 OF_FIRE = ("fire_nominal", "fire_id", "fire_attempt", "fire_opened", "fire_worker", "fire_reason", "deliver_after", "open_shard")
 LEASE = "lease"
 FOLLOWED = "followed"
-OWED = ("fire_nominal", "fire_id", "spilled", "dead")  # what a head says of what its schedule owes
+OWED = ("fire_nominal", "fire_id", "spilled", "dead")  # attributes of a head that tell of its schedule's fires
 
 _SEPARATOR = "\t"
 
@@ -42,7 +42,7 @@ _SEPARATOR = "\t"
 
 
 def fire_key(fire: Fire) -> Item:
-    """Of the item of its own that a fire has, or would have."""
+    """Return the key of a fire's own item, which exists if the fire is not on the head."""
     sort = _SEPARATOR.join((fire.state, f"{fire.nominal_at:015}", fire.id))
     return {"pk": text(partition(Id(fire.owner, fire.key))), "sk": text(sort)}
 
@@ -56,17 +56,17 @@ def sort_prefix(state: FireState) -> str:
 
 
 def sort_after(state: FireState, place: tuple[int, str] | None) -> str:
-    """A sort key before all fires in that state that come after the place."""
+    """Return a sort key that precedes all fires in this state after the place."""
     return sort_prefix(state) if place is None else f"{sort_prefix(state)}{place[0]:015}{_SEPARATOR}{place[1]}\0"
 
 
 def is_fire(item: Mapping[str, Attribute]) -> bool:
-    """Whether it is an item of a fire's own, and no head."""
+    """Whether it is a fire's own item, and not a head."""
     return bool(item["pk"]["S"].startswith(FIRES))
 
 
 def schedule_of(item: Mapping[str, Attribute]) -> Id:
-    """Of an item of a fire's own, or of a head."""
+    """Return the schedule of a fire's own item, or of a head."""
     if not is_fire(item):
         return id_of(item)
     owner, key = item["pk"]["S"].removeprefix(FIRES).split(_SEPARATOR)
@@ -74,13 +74,13 @@ def schedule_of(item: Mapping[str, Attribute]) -> Id:
 
 
 def place_of(item: Mapping[str, Attribute]) -> tuple[int, str]:
-    """Where a fire with an item of its own stands in a list, by its key alone."""
+    """Return the place in a list of a fire with its own item, from its key alone."""
     _, nominal, id = item["sk"]["S"].split(_SEPARATOR)
     return int(nominal), id
 
 
 def open_shard(fire: Fire, home: str, shards: int) -> str:
-    """Of a fire with an item of its own: those of one schedule are spread."""
+    """Return the shard of a fire with its own item. Fires of one schedule are spread over all shards."""
     return shard_name(home, shard_of(fire.id.encode(), shards))
 
 
@@ -96,13 +96,13 @@ def listed_partitions(state: FireState) -> list[str]:
 
 
 def on_head(fire: Fire, home: str, shards: int) -> Item:
-    """The attributes of an open fire on the head of its schedule."""
+    """Return the attributes of an open fire on the head of its schedule."""
     short = None if fire.reason is None else shortened(fire.reason)
     return _open(fire, due_shard(Id(fire.owner, fire.key), home, shards), short)
 
 
 def own_item(fire: Fire, home: str, shards: int) -> Item:
-    """The item of a fire that is not on the head."""
+    """Return the item of a fire that is not on the head."""
     if fire.state == "open":
         return fire_key(fire) | _open(fire, open_shard(fire, home, shards), fire.reason)
     return fire_key(fire) | _fire(fire, fire.reason) | {"listed": text(listed_in(fire.state, fire.id))}
@@ -113,7 +113,7 @@ def shortened(reason: str) -> str:
 
 
 def fire_of(item: Mapping[str, Attribute]) -> Fire | None:
-    """The fire of an item of its own, or the one on a head, if there is one."""
+    """Read a fire from its own item or from a head. Returns None for a head without a fire."""
     if "fire_nominal" not in item:
         return None
     owner, key = schedule_of(item)
@@ -136,34 +136,34 @@ def fire_of(item: Mapping[str, Attribute]) -> Fire | None:
 
 
 def which(item: Mapping[str, Attribute]) -> str:
-    """The id of the fire, of which `open` also has enough."""
+    """Return the id of an item's fire. The attributes that `open` projects are enough."""
     if "fire_id" in item:
         return str(item["fire_id"]["S"])
     return fire_id(*schedule_of(item), int(item["fire_nominal"]["N"]))
 
 
 def same_fire(fire: Fire | None) -> Condition:
-    """The condition that an item has this fire; of None, that it has none."""
+    """Return the condition that an item has this fire, or, for None, that it has no fire."""
     if fire is None:
         return {"fire_nominal": None}
     return {"fire_nominal": number(fire.nominal_at), "fire_id": _own_id(fire)}
 
 
 def same_lease(fire: Fire) -> Condition:
-    """The condition that it has this fire, and that nobody else has it leased."""
+    """Return the condition that an item has this fire with this lease."""
     holder = None if fire.holder is None else text(fire.holder)
     return {**same_fire(fire), "fire_attempt": number(fire.attempt), "fire_worker": holder}
 
 
 def unchanged(fire: Fire) -> Condition:
-    """The condition that it is as it was seen: also that its lease was not extended."""
+    """Return the condition that a fire is as it was read, and its lease was not extended."""
     if fire.deliver_after is None:
         return same_lease(fire)
     return {**same_lease(fire), "deliver_after": number(fire.deliver_after)}
 
 
 def head_of(fire: Fire) -> Item:
-    """Of the head of its schedule."""
+    """Return the key of the head of its schedule."""
     return head_key(Id(fire.owner, fire.key))
 
 
@@ -189,7 +189,7 @@ def _fire(fire: Fire, reason: str | None) -> Item:
 
 
 def _own_id(fire: Fire) -> Attribute | None:
-    """Kept where it does not follow from the rest: of one that was triggered by hand."""
+    """Return the id if it cannot be computed from the other attributes, as for a fire triggered manually."""
     return None if fire.id == fire_id(fire.owner, fire.key, fire.nominal_at) else text(fire.id)
 
 

@@ -1,4 +1,4 @@
-"""Leases of fires that are open: found in the sparse index `open`, read, decided on, and taken as far as nobody else does."""
+"""Leases open fires: finds them in the sparse index `open`, reads them, decides, and takes those that no other worker does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tickler.dynamo import Item, Outcome, get_many
-from tickler.dynamo.batches import in_turns
+from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.fires.byte_budget import ByteBudget
@@ -31,7 +31,7 @@ log = logging.getLogger("tickler.fires")
 
 
 class Found(NamedTuple):
-    """An open fire whose time has come, where it lies, and its schedule, if there is one."""
+    """An open fire that is due for delivery, the key of its item, and its schedule, if that exists."""
 
     fire: Fire
     key: Item
@@ -44,7 +44,7 @@ class Leaser:
         self._route = Route()
         self.races_lost = 0
 
-    async def lease(self, order: ClaimRequest, limit: int, *, expired: bool) -> list[Claim]:
+    async def lease(self, request: ClaimRequest, limit: int, *, expired: bool) -> list[Claim]:
         shards = await self._table.shards()
 
         def read_key(item: Item) -> Item | None:
@@ -53,34 +53,34 @@ class Leaser:
             try:
                 owner = schedule_of(item).owner
             except ValueError:
-                log.warning("%s: an item that only a foreign hand can have made is open: %s", self._table.label, item)
+                log.warning("%s: skipped a malformed open item, which Tickler did not write: %s", self._table.label, item)
                 return None
-            return None if owner in order.except_owners else {"pk": item["pk"], "sk": item["sk"]}
+            return None if owner in request.except_owners else {"pk": item["pk"], "sk": item["sk"]}
 
-        search = DueQuery(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
-        search.over(self._route.order(shards), self._route.width(shards, limit))
+        query = DueQuery(self._table.client, self._table.open, number(request.until_ms), read_key, identity=place)
+        query.set_partitions(self._route.rotate(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
-        budget, is_full = ByteBudget(order.max_bytes), False
+        budget, is_full = ByteBudget(request.max_bytes), False
         try:
-            while len(leased) < limit and (keys := await search.take(self._route.step(limit - len(leased)))):
+            while len(leased) < limit and (keys := await query.take(self._route.batch_size(limit - len(leased)))):
                 before = len(leased)
-                found, is_full = await self._read(keys, order, expired, budget)
-                await self._try(found, order, leased)
+                found, is_full = await self._read(keys, request, expired, budget)
+                await self._lease_batch(found, request, leased)
                 if is_full:
                     break
-                if self._route.met_others(len(keys), len(leased) - before):
-                    search.go_elsewhere()
+                if self._route.note_batch(len(keys), len(leased) - before):
+                    query.avoid_contention()
         except Exception as error:
             if not leased:
                 raise
-            log.warning("a lease got %d of %d fires and then failed: %s", len(leased), limit, error)  # they are ours
-        self._route.learn(full=is_full or len(leased) == limit)
+            log.warning("leased %d of %d fires, then failed: %s", len(leased), limit, error)  # the caller still gets them
+        self._route.note_claim(full=is_full or len(leased) == limit)
         return leased
 
     async def _read(
-        self, keys: Sequence[Item], order: ClaimRequest, expired: bool, budget: ByteBudget
+        self, keys: Sequence[Item], request: ClaimRequest, expired: bool, budget: ByteBudget
     ) -> tuple[list[Found], bool]:
-        """As they are: the index may be behind, and shows only a part. And whether the budget ended before the keys did."""
+        """Read fires as stored, because the index lags and projects only a part. Also returns whether the budget ran out."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
         known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
         items: dict[tuple[str, str], Mapping[str, Attribute]] = {place(item): item for item in own}
@@ -92,50 +92,52 @@ class Leaser:
             fire = fire_of(items[place(key)]) if place(key) in items else None
             if fire is None or fire.deliver_after is None or (fire.worker and not expired):
                 continue
-            if fire.deliver_after > order.now_ms - (order.head_start_ms if fire.is_given_back else 0):
+            if fire.deliver_after > request.now_ms - (request.head_start_ms if fire.is_given_back else 0):
                 continue
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False
 
-    async def _try(self, found: Sequence[Found], order: ClaimRequest, leased: list[Claim]) -> None:
-        """Lease these fires, as far as nobody else does; add what was won."""
-        decided = lease(((each.fire, each.schedule) for each in found), order.now_ms, order.worker, order.lease_ms)
+    async def _lease_batch(self, found: Sequence[Found], request: ClaimRequest, leased: list[Claim]) -> None:
+        """Lease these fires, and add to `leased` those that no other worker got first."""
+        decided = lease(((each.fire, each.schedule) for each in found), request.now_ms, request.worker, request.lease_ms)
         by_id = {each.fire.id: each for each in found}
         entries: defaultdict[str | None, list[Entry]] = defaultdict(list)
         for entry in decided.entries:
             entries[entry.fire_id].append(entry)
         token = text(layout.new_revision())
         fires = [claim.fire for claim in decided.claims if claim.fire is not None]
-        plans = [_taking(by_id[fire.id], fire, entries[fire.id], order, token) for fire in fires]
+        plans = [_lease_writes(by_id[fire.id], fire, entries[fire.id], request, token) for fire in fires]
         outcomes = await write_all(self._table, plans)
-        leased += [claim for claim, outcome in zip(decided.claims, outcomes, strict=True) if _is_taken(outcome, token)]
-        self.races_lost += sum(not _is_taken(outcome, token) for outcome in outcomes)
-        goers: list[list[Write]] = [
-            [Delete(by_id[fire.id].key, unchanged(fire)), *inserts(entries[fire.id], order.expires_at)]
+        leased += [claim for claim, outcome in zip(decided.claims, outcomes, strict=True) if _is_leased(outcome, token)]
+        self.races_lost += sum(not _is_leased(outcome, token) for outcome in outcomes)
+        cancellations: list[list[Write]] = [
+            [Delete(by_id[fire.id].key, unchanged(fire)), *inserts(entries[fire.id], request.expires_at)]
             for fire in decided.cancelled
         ]
-        outcomes += await write_all(self._table, goers)
-        buried = await in_turns(decided.dead, lambda fire: self._bury(by_id[fire.id].fire, fire, entries[fire.id], order))
+        outcomes += await write_all(self._table, cancellations)
+        died = await run_concurrently(
+            decided.dead, lambda fire: self._mark_dead(by_id[fire.id].fire, fire, entries[fire.id], request)
+        )
         settled(outcomes)
-        all_of(buried)
+        all_of(died)
 
-    async def _bury(self, before: Fire, dead: Fire, entries: Sequence[Entry], order: ClaimRequest) -> None:
-        """Make it dead, unless somebody has it again, and let the next one have its turn."""
+    async def _mark_dead(self, before: Fire, dead: Fire, entries: Sequence[Entry], request: ClaimRequest) -> None:
+        """Mark a fire dead, unless it was changed in between, and open the next one that waits."""
         for attempt in range(1, TRIES + 1):
-            owing = await read_owing(self._table, Id(before.owner, before.key))
-            if owing is None or await owing.find(before) != before:
+            transaction = await read_owing(self._table, Id(before.owner, before.key))
+            if transaction is None or await transaction.find(before) != before:
                 return
-            owing.close(before, unchanged(before))
-            owing.add(dead)
-            owing.remember(entries, order.expires_at)
-            owing.wake(order.now_ms)
-            if not await owing.write():
+            transaction.close(before, unchanged(before))
+            transaction.add(dead)
+            transaction.remember(entries, request.expires_at)
+            transaction.wake(request.now_ms)
+            if not await transaction.write():
                 return
             await pause(attempt)
         raise self._table.contended(Id(before.owner, before.key))
 
 
-def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: ClaimRequest, token: Attribute) -> list[Write]:
+def _lease_writes(found: Found, fire: Fire, entries: Sequence[Entry], request: ClaimRequest, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
     assert fire.holder is not None
     values: Item = {
@@ -144,11 +146,11 @@ def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: ClaimRequ
         "deliver_after": number(fire.deliver_after),
         fire_layout.LEASE: token,
     }
-    return [Update(found.key, values, unchanged(found.fire)), *inserts(entries, order.expires_at)]
+    return [Update(found.key, values, unchanged(found.fire)), *inserts(entries, request.expires_at)]
 
 
-def _is_taken(outcome: Outcome | Exception, token: Attribute) -> bool:
-    """Done; or done by an earlier attempt of the same request, whose answer was lost."""
+def _is_leased(outcome: Outcome | Exception, token: Attribute) -> bool:
+    """Whether this request leased the fire, if only by an earlier attempt whose response was lost."""
     if isinstance(outcome, Exception):
         return False
     return outcome.done or (outcome.lost and outcome.item is not None and outcome.item.get(fire_layout.LEASE) == token)

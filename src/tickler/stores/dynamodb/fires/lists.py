@@ -1,12 +1,12 @@
-"""Looking at fires: by id, in lists, and when the next one is due. For people; costs what is open, waiting or dead."""
+"""Finds and lists fires, for people and not for claims: the cost grows with what is open, waiting or dead."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import gathered, in_turns
+from tickler.dynamo.batches import gathered, run_concurrently
 from tickler.model.fire import DueItem, Fire, FireState, Health
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -19,13 +19,13 @@ from tickler.stores.dynamodb.layout import number, place, text
 from tickler.stores.dynamodb.schedules.reads import owners_heads
 from tickler.stores.dynamodb.table import Table, all_of
 
-SOME = 25  # read of a shard at a time, to find the first that has a target
+PAGE_SIZE = 25  # of a shard, to find the first row that has a target
 
 Place = tuple[int, str]  # nominal instant and id
 
 
 class Listed(NamedTuple):
-    """A fire as an index has it."""
+    """A fire as read from an index."""
 
     place: Place
     owner: str
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 
 
 async def find_fire(table: Table, fire_id: str) -> Fire | None:
-    """By its id alone: goes through all that are open, and through one part of the lists."""
+    """Find a fire by its id alone. Reads all open fires, and one bucket of each list."""
 
     async def walk(entries: AsyncIterator[Listed]) -> list[Item]:
         return [each.key async for each in entries if each.place[1] == fire_id]
@@ -47,7 +47,7 @@ async def find_fire(table: Table, fire_id: str) -> Fire | None:
 async def list_fires(
     table: Table, state: FireState, id: Id | None, owner: str | None, after: Place | None, limit: int
 ) -> list[Fire]:
-    """Of one schedule: as it is. Otherwise by way of an index, which may be behind by a moment."""
+    """List fires: those of one schedule consistently, others by an index, which may lag by a moment."""
     if id is not None:
         return await _of_schedule(table, id, state, after, limit)
     found: list[Fire] = []
@@ -61,15 +61,15 @@ async def list_fires(
 
 
 async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: int) -> AsyncIterator[Sequence[Id]]:
-    """Ids after `after` of schedules with a dead fire, in order, up to `limit` at a time.
+    """Yield the ids after `after` of schedules with a dead fire, in order, up to `limit` at a time.
 
-    Of one owner: reads its heads, and looks where a fire has died some time. Of all: reads the keys of all that are dead, once.
+    For one owner, reads its heads, and the dead fires of those that ever had one. For all, reads the keys of all dead fires once.
     """
     if owner is not None:
         async for page in owners_heads(table, owner, after):
             died = [layout.id_of(head) for head in page if "dead" in head]
-            for some in _in_parts(died, limit):
-                dead = all_of(await in_turns(some, lambda id: own_fires(table, id, "dead", limit=1)))
+            for some in _chunks(died, limit):
+                dead = all_of(await run_concurrently(some, lambda id: own_fires(table, id, "dead", limit=1)))
                 yield [id for id, fires in zip(some, dead, strict=True) if fires]
         return
 
@@ -77,16 +77,16 @@ async def failing_ids(table: Table, owner: str | None, after: Id | None, limit: 
         return {schedule_of(each.key) async for each in _listed_in(table, "dead", partition, None)}
 
     parts = all_of(await gathered(map(walk, fire_layout.listed_partitions("dead"))))
-    for some in _in_parts(sorted(id for id in set().union(*parts) if after is None or id > after), limit):
+    for some in _chunks(sorted(id for id in set().union(*parts) if after is None or id > after), limit):
         yield some
 
 
-def _in_parts(ids: Sequence[Id], size: int) -> Iterator[Sequence[Id]]:
+def _chunks(ids: Sequence[Id], size: int) -> Iterator[Sequence[Id]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
 async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:
-    """One query a schedule; two, where its head tells that a fire of its has died some time."""
+    """Return the health of schedules: one query each, or two if the head shows that a fire of it ever died."""
     known = [id for id in ids if layout.can_exist(id)]
     heads = await get_many(table.client, table.name, [layout.head_key(id) for id in known])
     died = {layout.id_of(head) for head in heads if "dead" in head}
@@ -96,19 +96,19 @@ async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:
         dead = await own_fires(table, id, "dead", limit=1) if id in died else []
         return Health(past[0][1] if past else None, bool(dead))
 
-    found = all_of(await in_turns(known, look))
+    found = all_of(await run_concurrently(known, look))
     return dict.fromkeys(ids, Health()) | dict(zip(known, found, strict=True))
 
 
 async def next_at(table: Table) -> int | None:
-    """The earliest instant at which something with a target is due, or an open fire."""
+    """Return the earliest instant at which a schedule with a target is due, or an open fire is."""
 
     async def earliest_open(shard: str) -> int | None:
-        page = await table.client.call("Query", {**_partition(table.open, shard), "Limit": 1})
+        page = await table.client.call("Query", {**table.open.query(shard), "Limit": 1})
         return next((int(item["deliver_after"]["N"]) for item in page["Items"]), None)
 
     async def earliest_due(shard: str) -> int | None:
-        request = {**_partition(table.due, shard), "Limit": SOME}
+        request = {**table.due.query(shard), "Limit": PAGE_SIZE}
         while True:
             page = await table.client.call("Query", request)
             for item in page["Items"]:
@@ -125,14 +125,11 @@ async def next_at(table: Table) -> int | None:
 
 
 async def peek(table: Table, due_by: int, limit: int) -> list[DueItem]:
-    """The earliest of what is due and has a target, and of what is open; reads some of each shard."""
+    """Return the earliest due schedules with a target and open fires. Reads a page of each shard, or more."""
 
     async def some(index: SparseIndex, shard: str, due: Callable[[Item], DueItem | None]) -> list[DueItem]:
-        request = _partition(index, shard)
-        request["KeyConditionExpression"] += f" AND {index.sort_key} <= :until"
-        request["ExpressionAttributeValues"][":until"] = number(due_by)
         found: list[DueItem] = []
-        async for page in table.pages({**request, "Limit": limit}):
+        async for page in table.pages({**index.query(shard, number(due_by)), "Limit": limit}):
             found += filter(None, map(due, page["Items"]))
             if len(found) >= limit:
                 break
@@ -163,7 +160,7 @@ async def _of_schedule(table: Table, id: Id, state: FireState, after: Place | No
 
 
 async def _entries(table: Table, state: FireState, owner: str | None, after: Place | None, limit: int) -> list[Listed]:
-    """The first of an owner or all, after a place."""
+    """Return the first entries after a place, of one owner or all."""
 
     async def some(entries: AsyncIterator[Listed], most: int | None) -> list[Listed]:
         found: list[Listed] = []
@@ -174,7 +171,7 @@ async def _entries(table: Table, state: FireState, owner: str | None, after: Pla
                     break
         return found
 
-    if state == "open":  # in the order of delivery, and so all of them have to be looked at
+    if state == "open":  # `open` is sorted by delivery, so all entries have to be read
         parts = [some(_open_in(table, shard), None) for shard in await table.shards()]
     else:
         parts = [some(_listed_in(table, state, each, after), limit) for each in fire_layout.listed_partitions(state)]
@@ -183,14 +180,14 @@ async def _entries(table: Table, state: FireState, owner: str | None, after: Pla
 
 
 async def _open_in(table: Table, shard: str) -> AsyncIterator[Listed]:
-    async for page in table.pages(_partition(table.open, shard)):
+    async for page in table.pages(table.open.query(shard)):
         for item in page["Items"]:
             yield Listed((int(item["fire_nominal"]["N"]), which(item)), schedule_of(item).owner, _key(item))
 
 
 async def _listed_in(table: Table, state: FireState, partition: str, after: Place | None) -> AsyncIterator[Listed]:
     low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
-    request = _partition(table.listed, partition)
+    request = table.listed.query(partition)
     request["KeyConditionExpression"] += " AND sk BETWEEN :low AND :high"
     request["ExpressionAttributeValues"] |= {":low": text(low), ":high": text(high)}
     async for page in table.pages(request):
@@ -202,15 +199,6 @@ async def _read(table: Table, keys: Sequence[Item]) -> list[Fire]:
     distinct = {place(key): key for key in keys}
     items = await get_many(table.client, table.name, list(distinct.values()))
     return [fire for fire in map(fire_of, items) if fire is not None]
-
-
-def _partition(index: SparseIndex, partition: str) -> dict[str, Any]:
-    return {
-        "TableName": index.table,
-        "IndexName": index.name,
-        "KeyConditionExpression": f"{index.partition_key} = :partition",
-        "ExpressionAttributeValues": {":partition": text(partition)},
-    }
 
 
 def _key(item: Item) -> Item:

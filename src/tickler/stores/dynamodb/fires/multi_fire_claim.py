@@ -1,4 +1,4 @@
-"""A claim of one schedule that takes more than one write: several fires, something to remember, or one that is open already."""
+"""A claim of one schedule that takes a transaction: it has several fires, history entries, or a fire that is open already."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.layout import fire_key
 from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing, woken
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, seen
-from tickler.stores.dynamodb.layout import DueRow, place, whole_body
+from tickler.stores.dynamodb.layout import DueRow, join_body, place
 from tickler.stores.dynamodb.table import TRIES, Table
 from tickler.stores.dynamodb.transactions import Insert
 
-FIRES_TOGETHER = 90  # beside the head and the few entries there may be
+MAX_FIRES = 90  # per transaction, beside the head and a few entries
 
 log = logging.getLogger("tickler.fires")
 
 
 class DueSchedule(NamedTuple):
-    """A due row, and as much of its schedule as the index has."""
+    """A due row, with the part of its schedule that the index projects."""
 
     row: DueRow
     version: int
@@ -39,95 +39,95 @@ class DueSchedule(NamedTuple):
         return Id(self.row.owner, self.row.key)
 
     def columns(self) -> tuple[int, int, int, bytes]:
-        """As `ClaimBatch` takes them; when it was written, the index does not know."""
+        """Return the columns that `ClaimBatch` takes. The index does not project the times of the last writes."""
         return self.version, 0, 0, self.body
 
 
 class MultiFireClaim:
     """Opens the fires of one due schedule, in as many transactions as it takes.
 
-    Each of them but the last leaves the schedule due at the first instant that is not opened yet: whoever comes after a crash
-    goes on from there. `claims` are those that were opened, `opened` whether there were fires among them.
+    Each transaction but the last leaves the schedule due at the first instant that is not opened yet, so that another worker
+    can continue after a crash. `claims` are the resulting claims; `has_opened` tells whether any fire was opened.
     """
 
     def __init__(
-        self, table: Table, order: ClaimRequest, steps: ClaimWrites, due: DueSchedule, owed: ClaimPlan, share: OpenedFire
+        self, table: Table, request: ClaimRequest, writes: ClaimWrites, due: DueSchedule, plan: ClaimPlan, opened: OpenedFire
     ) -> None:
         self.claims: list[Claim] = []
-        self.opened = False
+        self.has_opened = False
         self._table = table
-        self._order = order
-        self._steps = steps
+        self._request = request
+        self._writes = writes
         self._due = due
-        self._owed = owed
-        self._share = share
+        self._plan = plan
+        self._opened = opened
         self._seen: Condition = seen(due.row)
         self._left: list[Fire] | None = None  # None before the first transaction
-        self._there: set[tuple[str, str]] = set()  # items of fires that turned out to exist
+        self._existing: set[tuple[str, str]] = set()  # keys of fires found to exist
 
     async def run(self) -> Item | None:
-        """The head of the schedule; None when somebody else has got it. `InvalidSchedule` when it turns out not to read."""
+        """Return the schedule's head, or None if another worker got it. Raises `InvalidSchedule` if its body is unreadable."""
         head: Item | None = None
         try:
             while self._left is None or self._left:
-                if (found := await self._portion()) is None:
+                if (found := await self._claim_part()) is None:
                     break
                 head = found
         except TicklerError as error:
             if head is None:
                 raise
-            log.warning("a claim of %s got %d fires and then failed: %s", self._due.id, len(self.claims), error)
+            log.warning("claimed %d fires of %s, then failed: %s", len(self.claims), self._due.id, error)
         return head
 
-    async def _portion(self) -> Item | None:
+    async def _claim_part(self) -> Item | None:
         for attempt in range(1, TRIES + 1):
-            owing = await read_owing(self._table, self._due.id)
-            if owing is None or any(owing.head.get(name) != value for name, value in self._seen.items()):
+            transaction = await read_owing(self._table, self._due.id)
+            if transaction is None or any(transaction.head.get(name) != value for name, value in self._seen.items()):
                 return None
             if self._left is None:
-                _check_body(owing.head)
-            if await self._written(owing):
-                return owing.head
+                _check_body(transaction.head)
+            if await self._write_part(transaction):
+                return transaction.head
             await pause(attempt)
         raise self._table.contended(self._due.id)
 
-    async def _written(self, owing: FireTransaction) -> bool:
-        """Whether a portion was written. What it is depends on what is open, as long as nothing of it is."""
-        if self._left is None and self._owed.schedule.policy.overlap != "allow":
-            batch = ClaimBatch([self._due.row], [self._due.columns()], self._order.now_ms)
-            self._share = batch.open([self._due.id] if owing.busy else (), self._order.worker, self._order.lease_ms)
-        wanted = self._not_there(self._share.fires if self._left is None else self._left, owing)
-        portion, rest = wanted[:FIRES_TOGETHER], wanted[FIRES_TOGETHER:]
-        step = self._step(rest)
-        owing.advance(step.values, step.removed, self._seen)
-        for fire in portion:
-            waits = fire.state == "waiting" and not owing.busy  # for what was settled meanwhile
-            owing.add(woken(fire, self._order.now_ms) if waits else fire)
+    async def _write_part(self, transaction: FireTransaction) -> bool:
+        """Write one transaction, and return whether it succeeded. The first decides again by what is open now."""
+        if self._left is None and self._plan.schedule.policy.overlap != "allow":
+            batch = ClaimBatch([self._due.row], [self._due.columns()], self._request.now_ms)
+            self._opened = batch.open([self._due.id] if transaction.busy else (), self._request.worker, self._request.lease_ms)
+        wanted = self._missing(self._opened.fires if self._left is None else self._left, transaction)
+        part, rest = wanted[:MAX_FIRES], wanted[MAX_FIRES:]
+        write = self._head_write(rest)
+        transaction.advance(write.values, write.removed, self._seen)
+        for fire in part:
+            is_free = fire.state == "waiting" and not transaction.busy  # the fire before it was settled in between
+            transaction.add(woken(fire, self._request.now_ms) if is_free else fire)
         if not rest:
-            owing.remember(self._share.entries, self._order.expires_at)
-        lost = await owing.write()
+            transaction.remember(self._opened.entries, self._request.expires_at)
+        lost = await transaction.write()
         if lost:
-            self._there |= {place(write.item) for write in lost if isinstance(write, Insert)}
+            self._existing |= {place(each.item) for each in lost if isinstance(each, Insert)}
             return False
-        written = {fire.id for fire in portion}
-        self.opened = self.opened or bool(portion)
-        self.claims += [claim for claim in self._share.claims if claim.fire is None or claim.fire.id in written]
+        written = {fire.id for fire in part}
+        self.has_opened = self.has_opened or bool(part)
+        self.claims += [claim for claim in self._opened.claims if claim.fire is None or claim.fire.id in written]
         self._left = rest
-        self._seen = {**self._seen, "next_fire_at": step.values.get("next_fire_at")}
+        self._seen = {**self._seen, "next_fire_at": write.values.get("next_fire_at")}
         return True
 
-    def _step(self, rest: Sequence[Fire]) -> ClaimWrite:
+    def _head_write(self, rest: Sequence[Fire]) -> ClaimWrite:
         if not rest:
-            return self._steps.of(self._due.row)
-        return self._steps.to(self._due.row, rest[0].nominal_at + self._due.row.offset_ms)
+            return self._writes.of(self._due.row)
+        return self._writes.to(self._due.row, rest[0].nominal_at + self._due.row.offset_ms)
 
-    def _not_there(self, fires: Sequence[Fire], owing: FireTransaction) -> list[Fire]:
-        """Without those that exist: an instant that is claimed again has the same fire."""
-        on_head = None if owing.on_head is None else owing.on_head.id
-        return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._there]
+    def _missing(self, fires: Sequence[Fire], transaction: FireTransaction) -> list[Fire]:
+        """Leave out fires that exist, because claiming an instant again leads to the same fire."""
+        on_head = None if transaction.on_head is None else transaction.on_head.id
+        return [fire for fire in fires if fire.id != on_head and place(fire_key(fire)) not in self._existing]
 
 
 def _check_body(head: Item) -> None:
-    """`InvalidSchedule` when the body does not read, of which the index has only a part. One that lies apart is not looked at."""
+    """Raise `InvalidSchedule` for an unreadable body on the head. A body item is not checked here."""
     if "body_revision" not in head:
-        read_body((0, 0, 0, whole_body(head, None)))
+        read_body((0, 0, 0, join_body(head, None)))

@@ -1,4 +1,4 @@
-"""A claim: conditional updates of the items themselves, each on what was seen of it. Who loses one just does not get it."""
+"""Claims due rows by conditional updates of their items. A worker that loses a race does not get the row."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from tickler.dynamo import Outcome, Statement, execute_many
-from tickler.dynamo.codec import Attribute
 from tickler.errors import StoreUnavailable, TicklerError
 from tickler.index.advance import AdvancePlan, RowProblem, advance
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.index_row import IndexRow
-from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen, won
+from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
 from tickler.stores.dynamodb.layout import DueRow, number
 from tickler.stores.dynamodb.records import DynamodbRecords
-from tickler.stores.dynamodb.table import Table
+from tickler.stores.dynamodb.table import CHECK_POLICY, Table
 
 log = logging.getLogger("tickler.index")
 
@@ -41,7 +40,7 @@ class Claimer:
         try:
             claimed = await asyncio.shield(work)
         except asyncio.CancelledError:
-            with suppress(TicklerError):  # whoever asked has gone: what it would have claimed stays due, if that can be said
+            with suppress(TicklerError):  # the caller is gone: its rows become due again, if the undo succeeds
                 await self._give_back(await work)
             raise
         rows = [each.row for each in claimed]
@@ -51,46 +50,46 @@ class Claimer:
     async def _claim(self, now_ms: int, limit: int) -> list[ClaimResult]:
         shards = await self._table.shards()
         reader = DueReader(self._table.label)
-        search = DueQuery(
+        query = DueQuery(
             self._table.client, self._table.due, number(now_ms), reader.read, identity=lambda row: (row.owner, row.key)
         )
-        search.over(self._route.order(shards), self._route.width(shards, limit))
+        query.set_partitions(self._route.rotate(shards), self._route.width(shards, limit))
         claimed: list[ClaimResult] = []
         try:
-            while len(claimed) < limit and (due := await search.take(self._route.step(limit - len(claimed)))):
+            while len(claimed) < limit and (due := await query.take(self._route.batch_size(limit - len(claimed)))):
                 before = len(claimed)
-                await self._try(due, now_ms, claimed)
-                if self._route.met_others(len(due), len(claimed) - before):
-                    search.go_elsewhere()
+                await self._claim_batch(due, now_ms, claimed)
+                if self._route.note_batch(len(due), len(claimed) - before):
+                    query.avoid_contention()
             if reader.newer_is_due:
                 await report_outdated(self._outdated, self._records, now_ms)
         except Exception as error:
             if not claimed:
                 raise
-            log.warning("a claim got %d of %d rows and then failed: %s", len(claimed), limit, error)  # they are ours: not lost
-        self._route.learn(full=len(claimed) == limit)
+            log.warning("claimed %d of %d rows, then failed: %s", len(claimed), limit, error)  # the caller still gets them
+        self._route.note_claim(full=len(claimed) == limit)
         return claimed
 
-    async def _try(self, due: Sequence[DueRow], now_ms: int, claimed: list[ClaimResult]) -> None:
-        """Claim these rows, as far as nobody else does; add what was won."""
+    async def _claim_batch(self, due: Sequence[DueRow], now_ms: int, claimed: list[ClaimResult]) -> None:
+        """Claim these rows, and add to `claimed` those that no other worker got first."""
         result = advance(due, now_ms)
         await check_zones(self._records, result)
         settings = await self._table.settings.get()
-        steps = ClaimWrites(self._table, result, settings.write_shards, now_ms)
+        writes = ClaimWrites(self._table, result, settings.write_shards, now_ms)
         statements, undos = [], []
         for row in due:
-            step = steps.of(row)
-            statements.append(self._table.update(row.handle[0], step.values, seen(row), step.removed))
-            undos.append(steps.undo(row, step))
+            write = writes.of(row)
+            statements.append(self._table.update(row.handle[0], write.values, seen(row), write.removed))
+            undos.append(writes.undo(row, write))
         outcomes = await execute_many(self._table.client, statements)
-        self._sort_out(due, undos, outcomes, steps.token, result, claimed)
+        self._collect(due, undos, outcomes, writes, result, claimed)
 
-    def _sort_out(
+    def _collect(
         self,
         due: Sequence[DueRow],
         undos: Sequence[Statement],
         outcomes: Sequence[Outcome | Exception],
-        token: Attribute,
+        writes: ClaimWrites,
         result: AdvancePlan,
         claimed: list[ClaimResult],
     ) -> None:
@@ -99,14 +98,16 @@ class Claimer:
         for row, undo, outcome in zip(due, undos, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 failure = outcome
-            elif won(outcome, token):
+            elif writes.is_claimed(outcome):
                 if (row.owner, row.key) in rows:
                     claimed.append(ClaimResult(rows[row.owner, row.key], undo))
             elif outcome.lost:
                 self.races_lost += 1
             else:
-                failure = StoreUnavailable(f"{self._table.label}: {row.owner}/{row.key} could not be claimed: {outcome.code}")
-        say_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if won(outcome, token)])
+                failure = StoreUnavailable(
+                    f"{self._table.label}: cannot claim {row.owner}/{row.key} ({outcome.code}): {CHECK_POLICY}"
+                )
+        say_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if writes.is_claimed(outcome)])
         if failure is not None:
             raise failure
 

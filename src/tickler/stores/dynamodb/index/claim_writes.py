@@ -1,4 +1,4 @@
-"""What a claim does to a row: shared by claims from the index and claims that open fires."""
+"""The writes of a claim on its rows, shared by claims from the index and claims that open fires."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from tickler.index.advance import ROW_FORMAT, AdvancePlan, RowProblem, lacking_z
 from tickler.index.row_reports import KIND, OutdatedReport
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
-from tickler.stores.dynamodb.layout import DueRow, number, text
+from tickler.stores.dynamodb.layout import IN_INDEX, DueRow, number, text
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import Table
 
-LEFTOVER_MS = 24 * 3_600_000  # a row that is finished is kept so long, out of the index, for its claimer to recognise
-
-_IN_INDEX = ("next_fire_at", "due_shard")
+LEFTOVER_MS = 24 * 3_600_000  # a finished row stays so long, outside the index, so that a repeated claim recognises it
 
 log = logging.getLogger("tickler.index")
 
 
 class DueReader:
-    """Reads rows as `due` has them, for one claim, and notices those that it has to leave alone."""
+    """Reads the rows of `due` for one claim. Skips malformed rows and rows of a newer format."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -36,24 +34,24 @@ class DueReader:
             if layout.format_of(item) <= ROW_FORMAT:
                 return layout.due_row(item)
         except (KeyError, ValueError):
-            log.warning("%s: an item that only a foreign hand can have made is due, and left alone: %s", self._label, item)
+            log.warning("%s: skipped a malformed due item, which Tickler did not write: %s", self._label, item)
             return None
         self.newer_is_due = True
         return None
 
 
 class ClaimWrite(NamedTuple):
-    """What a claim writes on a row, and what it takes away."""
+    """The attributes that a claim sets on a row, and those that it removes."""
 
     values: Item
     removed: list[str]
 
 
 class ClaimWrites:
-    """The step of each row of a claim, as `advance` says, and the way back."""
+    """The write of each row of a claim, as decided by `advance`, and its undo."""
 
     def __init__(self, table: Table, result: AdvancePlan, shards: int, now_ms: int) -> None:
-        self.token = text(layout.new_revision())  # tells the writes of this claim from all others
+        self.token = text(layout.new_revision())  # identifies the writes of this claim
         self._table = table
         self._shards = shards
         self._now_ms = now_ms
@@ -65,35 +63,41 @@ class ClaimWrites:
         if sort in self._moved_to:
             return self.to(row, self._moved_to[sort])
         values = _set_aside(row, self._problems[sort]) if sort in self._problems else _finish(row, self._now_ms)
-        return ClaimWrite({**values, "claim": self.token}, list(_IN_INDEX))
+        return ClaimWrite({**values, "claim": self.token}, list(IN_INDEX))
 
     def to(self, row: DueRow, next_fire_at: int) -> ClaimWrite:
         return ClaimWrite({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
 
     def aside(self, problem: RowProblem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
-        """Set a row aside of which it turned out only now that it does not read."""
+        """Set aside a row found unreadable after it was claimed."""
         row: DueRow = problem.row
         values = {**_set_aside(row, problem), "claim": self.token}
-        return self._table.update(row.handle[0], values, condition, [*_IN_INDEX, *gone])
+        return self._table.update(row.handle[0], values, condition, [*IN_INDEX, *gone])
 
     def own(self, row: DueRow) -> Condition:
-        """The condition that this claim has won it, and nobody has touched it since."""
+        """Return the condition that this claim got the row, and nobody has changed it since."""
         return {"claim": self.token, "revision": text(row.handle[2])}
 
-    def undo(self, row: DueRow, step: ClaimWrite) -> Statement:
-        """As it was before the claim, unless somebody has touched it since."""
+    def undo(self, row: DueRow, write: ClaimWrite) -> Statement:
+        """Restore a row as it was before the claim, unless somebody has changed it since."""
         values = {"next_fire_at": number(row.next_fire_at), "due_shard": self._shard(row)}
-        if row.managed and "listed" in step.values:
+        if row.managed and "listed" in write.values:
             values["listed"] = text(layout.listed_in("active", Id(row.owner, row.key)))
-        gone = [name for name in step.values if name not in (*_IN_INDEX, "listed")]
+        gone = [name for name in write.values if name not in (*IN_INDEX, "listed")]
         return self._table.update(row.handle[0], values, self.own(row), gone)
+
+    def is_claimed(self, outcome: Outcome | Exception) -> bool:
+        """Whether this claim got the row, if only by an earlier attempt whose response was lost."""
+        if isinstance(outcome, Exception):
+            return False
+        return outcome.done or (outcome.lost and outcome.item is not None and outcome.item.get("claim") == self.token)
 
     def _shard(self, row: DueRow) -> Attribute:
         return text(layout.due_shard(Id(row.owner, row.key), self._table.home, self._shards))
 
 
 async def check_zones(records: DynamodbRecords, result: AdvancePlan) -> None:
-    """`WorkerUnfit` when a row has a zone that this machine lacks and others have."""
+    """Raise `WorkerUnfit` if a row has a time zone that this machine lacks and another machine has."""
     lacking = await records.known_zones(lacking_zones(result.problems))
     if lacking:
         raise WorkerUnfit(lacking)
@@ -107,16 +111,9 @@ async def report_outdated(outdated: OutdatedReport, records: DynamodbRecords, no
 
 
 def seen(row: DueRow) -> Condition:
-    """The condition that nobody has claimed or changed it since."""
+    """Return the condition that nobody has claimed or changed the row since it was read."""
     _, next_fire_at, revision = row.handle
     return {"next_fire_at": number(next_fire_at), "revision": text(revision)}
-
-
-def won(outcome: Outcome | Exception, token: Attribute) -> bool:
-    """Done; or done by an earlier attempt of the same request, whose answer was lost."""
-    if isinstance(outcome, Exception):
-        return False
-    return outcome.done or (outcome.lost and outcome.item is not None and outcome.item.get("claim") == token)
 
 
 def _set_aside(row: DueRow, problem: RowProblem) -> Item:
@@ -129,7 +126,7 @@ def _set_aside(row: DueRow, problem: RowProblem) -> Item:
 
 
 def _finish(row: DueRow, now_ms: int) -> Item:
-    """A schedule is remembered as finished; a row of the index alone goes, by its time to live."""
+    """Mark a schedule as finished. A row without a schedule is deleted by its time to live."""
     if row.managed:
         return {"aside": text("finished"), "listed": text(layout.listed_in("finished", Id(row.owner, row.key)))}
     return {"ttl": number((now_ms + LEFTOVER_MS) // 1000)}

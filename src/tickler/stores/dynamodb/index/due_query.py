@@ -1,4 +1,4 @@
-"""Finding what is due: the partitions of a sparse index, each earliest first. Never scans, never filters."""
+"""Finds due rows by querying the partitions of a sparse index, earliest first. Never scans, never filters."""
 
 from __future__ import annotations
 
@@ -10,28 +10,42 @@ from tickler.dynamo import Client, Item
 from tickler.dynamo.batches import gathered
 from tickler.dynamo.codec import Attribute
 
-ROWS_A_SHARD = 250  # of one claim: a shard takes 500 claims a second, so a large claim asks several
-
-ROWS_A_STEP = 50
+ROWS_PER_SHARD = 250  # of one claim: a shard takes 500 claims a second, so a large claim queries several
+CONTENDED_BATCH_SIZE = 50
 
 R = TypeVar("R")
 
 
 class SparseIndex(NamedTuple):
-    """A GSI that has an item only while it is of interest: keyed on where it is, and on when it is due."""
+    """A GSI that contains an item only while it has both key attributes: a partition, and the instant when it is due."""
 
     table: str
     name: str
     partition_key: str
     sort_key: str
 
+    def query(self, partition: str, until: Attribute | None = None) -> dict[str, Any]:
+        """Return the request for a query of one partition, up to an instant if given."""
+        names, values = {"#partition": self.partition_key}, {":partition": {"S": partition}}
+        condition = "#partition = :partition"
+        if until is not None:
+            names["#sort"], values[":until"] = self.sort_key, until
+            condition += " AND #sort <= :until"
+        return {
+            "TableName": self.table,
+            "IndexName": self.name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
 
 class DueQuery(Generic[R]):
-    """The due rows of one claim, partition after partition, each earliest first.
+    """The due rows of one claim, partition by partition, each earliest first.
 
-    `take` gives some, and goes on where it stopped when asked again. Rows may be ghosts: a GSI is eventually consistent, so one
-    that somebody has just claimed may still be seen. `read` makes a row of an item, or None of one that is to be left alone;
-    `identity` tells rows apart.
+    Each call of `take` continues where the last one stopped. Rows may be stale: a GSI is eventually consistent, and may still
+    show a row that another worker has just claimed. `read` turns an item into a row, or returns None to skip it; `identity`
+    tells rows apart.
     """
 
     def __init__(
@@ -53,49 +67,49 @@ class DueQuery(Generic[R]):
         self._found: list[R] = []
         self._postponed: list[R] = []
         self._seen: set[Hashable] = set()
-        self._waves = 0
-        self._passed_over = 0
+        self._rounds = 0
+        self._skipped = 0
 
-    def over(self, partitions: Sequence[str], width: int) -> None:
-        """Look in these, in this order; at first only in so many of them."""
+    def set_partitions(self, partitions: Sequence[str], width: int) -> None:
+        """Set the partitions to query, in this order. The first round of queries covers only the first `width`."""
         self._places = [(partition, None) for partition in partitions]
         self._width = width
 
     async def take(self, wanted: int) -> list[R]:
-        """Up to `wanted` rows that this search has not given before; none when nothing is left.
+        """Return up to `wanted` rows that were not returned before; an empty list when none are left.
 
-        Where more is found, the first partitions go first, not the earliest of all: others start elsewhere.
+        If more are found, rows of the first partitions come first, not the earliest of all: other workers start elsewhere.
         """
         while len(self._found) < wanted and self._places:
-            await self._look(wanted - len(self._found))
+            await self._query_next(wanted - len(self._found))
         if len(self._found) < wanted:
             self._found += self._postponed
             self._postponed = []
         taken, self._found = self._found[:wanted], self._found[wanted:]
         return taken
 
-    def untake(self, rows: Sequence[R]) -> None:
-        """Give these first when asked again: nobody has tried them."""
+    def put_back(self, rows: Sequence[R]) -> None:
+        """Return these rows first on the next `take`: they were not tried."""
         self._found = [*rows, *self._found]
 
-    def go_elsewhere(self) -> None:
-        """Somebody else is at work where this search is: come back to what is left there when all other places were asked."""
-        unasked = [place for place in self._places if place[1] is None]
-        if unasked:
+    def avoid_contention(self) -> None:
+        """Query the untouched partitions first, because another worker is claiming from the current ones."""
+        unqueried = [place for place in self._places if place[1] is None]
+        if unqueried:
             self._postponed += self._found
             self._found = []
-            self._places = unasked + [place for place in self._places if place[1] is not None]
+            self._places = unqueried + [place for place in self._places if place[1] is not None]
 
-    async def _look(self, wanted: int) -> None:
-        """Ask some partitions for a page each, all at once."""
-        width = self._width if self._waves == 0 else len(self._places)
-        wave, self._places = self._places[:width], self._places[width:]
-        self._waves += 1
-        limit = wanted if len(wave) == 1 else 2 * -(-wanted // len(wave)) + 8  # they are not equally full
-        limit += self._passed_over // len(wave)  # where much is to be left alone, as much again may follow
-        pages = await gathered(self._page(partition, start, limit) for partition, start in wave)
+    async def _query_next(self, wanted: int) -> None:
+        """Query some partitions concurrently, a page of each."""
+        width = self._width if self._rounds == 0 else len(self._places)
+        batch, self._places = self._places[:width], self._places[width:]
+        self._rounds += 1
+        limit = wanted if len(batch) == 1 else 2 * -(-wanted // len(batch)) + 8  # partitions are not equally full
+        limit += self._skipped // len(batch)  # after many skipped rows, as many may follow
+        pages = await gathered(self._page(partition, start, limit) for partition, start in batch)
         unfinished: list[tuple[str, Item | None]] = []
-        for (partition, _), page in zip(wave, pages, strict=True):
+        for (partition, _), page in zip(batch, pages, strict=True):
             if isinstance(page, Exception):
                 raise page
             for item in page["Items"]:
@@ -105,14 +119,7 @@ class DueQuery(Generic[R]):
         self._places = unfinished + self._places
 
     async def _page(self, partition: str, start: Item | None, limit: int) -> dict[str, Any]:
-        request: dict[str, object] = {
-            "TableName": self._index.table,
-            "IndexName": self._index.name,
-            "KeyConditionExpression": "#partition = :partition AND #sort <= :until",
-            "ExpressionAttributeNames": {"#partition": self._index.partition_key, "#sort": self._index.sort_key},
-            "ExpressionAttributeValues": {":partition": {"S": partition}, ":until": self._until},
-            "Limit": limit,
-        }
+        request = {**self._index.query(partition, self._until), "Limit": limit}
         if start is not None:
             request["ExclusiveStartKey"] = start
         return await self._client.call("Query", request)
@@ -120,40 +127,40 @@ class DueQuery(Generic[R]):
     def _add(self, item: Item) -> None:
         row = self._read(item)
         if row is None:
-            self._passed_over += 1
+            self._skipped += 1
             return
         identity = self._identity(row)
-        if identity not in self._seen:  # a row that moves while it is looked for may be met twice
+        if identity not in self._seen:  # a row that moves during the query may appear twice
             self._seen.add(identity)
             self._found.append(row)
 
 
 class Route:
-    """Which partitions a claim asks, and in which order.
+    """Chooses which partitions a claim queries, and in which order.
 
-    Every claim starts at a random one, so that workers rarely meet. As long as there is a backlog it begins with only as many
-    as it needs; otherwise it asks all of them at once. Where workers do meet, they go by small steps: a lost race costs, too.
+    Every claim starts at a random partition, so that workers rarely compete. With a backlog it first queries only as many as
+    it needs, otherwise all at once. Workers that do compete claim in small batches, because a lost race costs, too.
     """
 
     def __init__(self) -> None:
         self._backlog = False
-        self._meets_others = False
+        self._is_contended = False
 
-    def order(self, partitions: Sequence[str]) -> list[str]:
+    def rotate(self, partitions: Sequence[str]) -> list[str]:
         start = random.randrange(len(partitions))  # noqa: S311  # not a secret
         return [*partitions[start:], *partitions[:start]]
 
     def width(self, partitions: Sequence[str], limit: int) -> int:
-        return -(-limit // ROWS_A_SHARD) if self._backlog else len(partitions)
+        return -(-limit // ROWS_PER_SHARD) if self._backlog else len(partitions)
 
-    def step(self, wanted: int) -> int:
-        return min(wanted, ROWS_A_STEP) if self._backlog and self._meets_others else wanted
+    def batch_size(self, wanted: int) -> int:
+        return min(wanted, CONTENDED_BATCH_SIZE) if self._backlog and self._is_contended else wanted
 
-    def met_others(self, tried: int, won: int) -> bool:
-        """After a step: whether most of it was lost to somebody else."""
-        self._meets_others = won < tried / 2
-        return self._backlog and self._meets_others
+    def note_batch(self, tried: int, claimed: int) -> bool:
+        """Note the result of a batch. Returns whether, in a backlog, other workers got most of it."""
+        self._is_contended = claimed < tried / 2
+        return self._backlog and self._is_contended
 
-    def learn(self, *, full: bool) -> None:
-        """After a claim: whether it got all it wanted."""
+    def note_claim(self, *, full: bool) -> None:
+        """Note, after a claim, whether it reached its limit."""
         self._backlog = full

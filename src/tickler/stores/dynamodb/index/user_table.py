@@ -1,4 +1,4 @@
-"""The sparse index on a table you already have: your items, your GSI, and two attributes that say when an item is due."""
+"""A sparse index on a table you already have: your items, your GSI, and two attributes that say when an item is due."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ from tickler.when import KINDS, When, parse_when, when_from_json
 
 log = logging.getLogger("tickler.index")
 
-ERROR = "ticklerError"  # why an item was taken out of the index, on the item
+_CHECK_POLICY = "check that these credentials may do PartiQLUpdate on the table"
+ERROR = "ticklerError"  # attribute of an item: why it was taken out of the index
 
 Values = Mapping[str, Any]  # an item, in Python values
 WhenOf = Callable[[Values], When | None]
 
 
 class DueItem(msgspec.Struct, frozen=True):
-    """An item that was due, as it was before it was advanced."""
+    """A claimed item, as it was before the claim advanced it."""
 
     item: dict[str, Any]
     when: When
@@ -62,7 +63,7 @@ class DueItem(msgspec.Struct, frozen=True):
 
 
 class _Seen(NamedTuple):
-    """An item as the index shows it: its key, and the two attributes as they were seen, to the letter."""
+    """An item as read from the index: its key, and the two index attributes exactly as stored."""
 
     key: Item
     status: Attribute
@@ -71,21 +72,21 @@ class _Seen(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """The write that claims an item. `next` is what it leaves there: None for an item that is finished."""
+    """The write that claims an item. `next` is the new instant, or None if the item is finished."""
 
     statement: Statement
     next: Attribute | None = None
-    set_aside: str | None = None  # why
+    set_aside: str | None = None  # the reason
 
 
 class DynamoIndex:
-    """Finds and advances what is due in a table of yours. Use it with `async with`.
+    """Finds and advances due items in a table of yours. Use it with `async with`.
 
-    An item is in the index while it has `status`, whose value is `active` (or, with `shards`, `active#0` to `active#N-1`), and
-    `next`, a number of milliseconds or seconds. `when` says at which instants it is due: the name of an attribute with an
-    expression or a weekly plan in it, read with the zone in the attribute `tz`, or a function of the item that returns a When,
-    or None for an item that has no schedule. No other attribute is ever changed, but for `ticklerError`. Before its first
-    write it looks at a few items: `SchemaMismatch` when they are in another unit than `unit`.
+    An item is in the index while it has both `status`, whose value is `active` (or, with `shards`, `active#0` to
+    `active#N-1`), and `next`, a number of milliseconds or seconds. `when` is either the name of an attribute that holds an
+    expression or a weekly plan, read in the zone of the attribute `tz`, or a function of the item that returns a When, or None
+    for an item without a schedule. The index changes `status`, `next` and `ticklerError`, and no other attribute. Before its
+    first write it reads a few items, and raises `SchemaMismatch` if they are not in `unit`.
     """
 
     def __init__(
@@ -105,11 +106,11 @@ class DynamoIndex:
         endpoint: str | None = None,
     ) -> None:
         if unit not in ("ms", "s"):
-            raise InvalidInput(f"unit: {unit!r} is neither 'ms' nor 's'")
+            raise InvalidInput(f"unit: must be 'ms' or 's', not {unit!r}")
         if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= 1024):
-            raise InvalidInput(f"shards: {shards!r} is not a whole number from 1 to 1024: leave it out for one partition")
+            raise InvalidInput(f"shards: must be a whole number from 1 to 1024, not {shards!r}: leave it out for one partition")
         if not isinstance(when, str) and not callable(when):
-            raise InvalidInput(f"when: {when!r} is neither the name of an attribute nor a function of the item")
+            raise InvalidInput(f"when: must be the name of an attribute or a function of the item, not {when!r}")
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._key_types: dict[str, str] = {}
         self._index = SparseIndex(table, index or f"{status}-{next}-index", status, next)
@@ -119,11 +120,11 @@ class DynamoIndex:
         self._active = active
         self._shards = shards
         self._route = Route()
-        self._whole = True  # the index has all of an item
+        self._projects_all = True
         self.client = Client(Address(region=region, endpoint=endpoint))
 
     async def open(self) -> Self:
-        """Connect, and see that table and index are keyed as they were named; `SchemaMismatch` says which attribute is not."""
+        """Connect, and check the keys of table and index. Raises `SchemaMismatch`, which names the wrong attribute."""
         await self.client.open()
         try:
             self._check(await describe(self.client, self._index.table))
@@ -142,10 +143,11 @@ class DynamoIndex:
         await self.close()
 
     async def upsert(self, key: object, now_ms: int) -> int | None:
-        """Put an item that is in the table into the index, due at the first instant after now; when that is.
+        """Index an existing item, due at its first instant after now, and return that instant.
 
-        To be called after its schedule was written. None, and out of the index, when it has no schedule. `NeverFires`, and out
-        of the index, when it has one without an instant ahead; `InvalidWhen`, and as it was, when it does not read.
+        Call it after each write of the item's schedule. An item without a schedule leaves the index, and the result is None. An
+        item whose schedule has no instant left leaves the index, and `NeverFires` is raised. An unreadable schedule raises
+        `InvalidWhen`, and changes nothing.
         """
         now_ms = to_ms(now_ms, "now_ms")
         wanted = self._key_of(key)
@@ -158,72 +160,64 @@ class DynamoIndex:
                 self._unit_check.refuse(found, now_ms)
             when = self._read(from_item(found[0]))
             next_at = None if when is None else when.next_after(now_ms)
-            if await self._place(wanted, found[0], when, next_at):
+            if await self._write_place(wanted, found[0], when, next_at):
                 if when is not None and next_at is None:
-                    raise NeverFires(self._index.table, str(key), f"{str(when)!r} has no instant left; it is out of the index")
+                    raise NeverFires(self._index.table, str(key), f"{str(when)!r} has no instant left; the item left the index")
                 return next_at
             await pause(attempt)
         raise StoreUnavailable(f"{self._index.table}: {key} was changed by others {TRIES} times in a row: try again")
 
     async def remove(self, key: object) -> None:
-        """Take an item out of the index; nothing when it is not in it, or there is no such item."""
+        """Take an item out of the index. Does nothing if it is not indexed or does not exist."""
         names = [self._index.partition_key, self._index.sort_key, ERROR]
         (outcome,) = all_of(await execute_many(self.client, [self._update(self._key_of(key), {}, {}, names)]))
         if not outcome.lost:
             self._refuse(outcome)
 
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[DueItem]:
-        """Take up to `limit` items that are due, and advance them; nobody else gets the same occurrence.
+        """Claim up to `limit` due items and advance them. No other caller gets the same occurrence.
 
-        Earliest first within this call. An item that has no instant left leaves the index. One whose schedule does not read
-        loses its status and says why in `ticklerError`. At most once: an answer that is lost on the way is lost.
+        Returns the earliest first, within this call. An item with no instant left leaves the index. An item with an unreadable
+        schedule loses its status and gets the reason in `ticklerError`. At most once: if the response is lost, so are its fires.
         """
         now_ms, limit = to_ms(now_ms, "now_ms"), check_limit(limit)
         partitions = self._partitions()
         await self._unit_check.before_write(self.client, partitions, now_ms)
         until: Attribute = {"N": str(Decimal(now_ms) / self._ms)}
-        search = DueQuery(self.client, self._index, until, self._seen, identity=lambda seen: msgspec.json.encode(seen.key))
-        search.over(self._route.order(partitions), self._route.width(partitions, limit))
+        query = DueQuery(self.client, self._index, until, self._seen, identity=lambda seen: msgspec.json.encode(seen.key))
+        query.set_partitions(self._route.rotate(partitions), self._route.width(partitions, limit))
         claimed: list[DueItem] = []
         try:
-            while len(claimed) < limit and (due := await search.take(limit - len(claimed))):
+            while len(claimed) < limit and (due := await query.take(limit - len(claimed))):
                 await self._claim(await self._with_items(due), now_ms, claimed)
         except TicklerError as error:
             if not claimed:
                 raise
-            log.warning("a claim got %d of %d items and then failed: %s", len(claimed), limit, error)  # they are ours: not lost
-        self._route.learn(full=len(claimed) == limit)
+            log.warning("claimed %d of %d items, then failed: %s", len(claimed), limit, error)  # the caller still gets them
+        self._route.note_claim(full=len(claimed) == limit)
         return sorted(claimed, key=lambda each: each.next_fire_at)
 
     async def next_due(self) -> int | None:
-        """The earliest that is in the index, in milliseconds, or None."""
+        """Return the earliest instant in the index, in milliseconds, or None."""
 
         async def earliest(partition: str) -> list[int]:
-            request = {
-                "TableName": self._index.table,
-                "IndexName": self._index.name,
-                "KeyConditionExpression": "#partition = :partition",
-                "ExpressionAttributeNames": {"#partition": self._index.partition_key},
-                "ExpressionAttributeValues": {":partition": {"S": partition}},
-                "Limit": 1,
-            }
-            page = await self.client.call("Query", request)
+            page = await self.client.call("Query", {**self._index.query(partition), "Limit": 1})
             return [self._due_at(self._seen(item)) for item in page["Items"]]
 
         found = all_of(await gathered(map(earliest, self._partitions())))
         return min((at for each in found for at in each), default=None)
 
     async def sparsity(self) -> Sparsity:
-        """How much of the table is in the index, as DynamoDB has last counted: every six hours or so.
+        """Return how much of the table is in the index, as DynamoDB last counted it, about every six hours.
 
-        It should be little. `tickler doctor --scan` counts anew, and says what is wrong.
+        The share should be small. `tickler doctor --scan` counts again, and reports what is wrong.
         """
         description = await describe(self.client, self._index.table)
         if description is None:
-            raise SchemaMismatch(f"dynamodb://{self._index.table}", "the table is gone: check its name and region=")
+            raise SchemaMismatch(f"dynamodb://{self._index.table}", "the table no longer exists: check its name and region=")
         return sparsity_of(description, self._index.name)
 
-    # What is in the table.
+    # Items.
 
     def _check(self, description: dict[str, Any] | None) -> None:
         label = f"dynamodb://{self._index.table}"
@@ -234,19 +228,19 @@ class DynamoIndex:
         if list(self._key) != keyed_on:
             wrong = next((name for name in self._key if name not in keyed_on), keyed_on[-1])
             found, given = " and ".join(map(repr, keyed_on)), " and ".join(map(repr, self._key))
-            raise SchemaMismatch(label, f"the table is keyed on {found}, and key= says {given or 'nothing'}", wrong)
+            raise SchemaMismatch(label, f"key= has {given or 'nothing'}, but the table is keyed on {found}: pass that", wrong)
         self._key_types = {name: types[name] for name in self._key}
         indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
         if self._index.name not in indexes:
-            there = ", ".join(indexes) or "none"
-            raise SchemaMismatch(label, f"there is no index {self._index.name!r}, but {there}: pass index=", self._index.name)
+            name, existing = self._index.name, ", ".join(indexes) or "none"
+            raise SchemaMismatch(label, f"there is no index {name!r}: pass index= with an existing one ({existing})", name)
         index = indexes[self._index.name]
         wanted = {self._index.partition_key: "S", self._index.sort_key: "N"}
         check_key(label, f"the index {self._index.name!r}", index["KeySchema"], types, wanted)
-        self._whole = index["Projection"]["ProjectionType"] == "ALL"
+        self._projects_all = index["Projection"]["ProjectionType"] == "ALL"
 
     def _partitions(self) -> list[str]:
-        """With shards, the plain value too: items from before there were any move as they advance."""
+        """Return the values of `status`. With shards, the plain value too: older items move to a shard as they advance."""
         return [self._active, *(f"{self._active}#{shard}" for shard in range(self._shards or 0))]
 
     def _status(self, key: Item) -> Attribute:
@@ -257,11 +251,11 @@ class DynamoIndex:
     def _key_of(self, key: object) -> Item:
         values = key if isinstance(key, Mapping) else dict(zip(self._key, [key], strict=False))
         if set(values) != set(self._key):
-            raise InvalidInput(f"key: {key!r} does not say which item: pass {', '.join(self._key)}, as a dict if they are two")
+            raise InvalidInput(f"key: {key!r} does not identify an item: pass {', '.join(self._key)}, as a dict if there are two")
         item = to_item(values, keys=self._key)
         for name, wanted in self._key_types.items():
             if wanted not in item[name]:
-                raise InvalidInput(f"key: {values[name]!r} cannot be the key {name!r}, which is of type {wanted}")
+                raise InvalidInput(f"key: {values[name]!r} has the wrong type: pass a {name!r} of type {wanted}")
         return {name: item[name] for name in self._key}
 
     def _number(self, at_ms: int) -> Attribute:
@@ -275,7 +269,7 @@ class DynamoIndex:
         return math.ceil(Decimal(seen.next["N"]) * self._ms)
 
     def _read(self, item: Values) -> When | None:
-        """Its schedule. `InvalidWhen` for whatever goes wrong in reading it: a function of the user's may raise anything."""
+        """Read an item's schedule. Turns every error into `InvalidWhen`, because the user's function may raise anything."""
         try:
             when = self._when_of(item)
         except InvalidWhen:
@@ -285,11 +279,11 @@ class DynamoIndex:
                 "when", str({name: item.get(name) for name in self._key}), f"{type(error).__name__}: {error}"
             ) from error
         if when is not None and type(when) not in KINDS:
-            raise InvalidWhen("when", repr(when)[:80], f"is a {type(when).__name__}, and must be a When or None")
+            raise InvalidWhen("when", repr(when)[:80], f"is a {type(when).__name__}: return a When or None")
         return when
 
-    async def _place(self, key: Item, seen: Item, when: When | None, next_at: int | None) -> bool:
-        """Put an item into the index, or take it out. False when somebody has changed it, or its schedule, in between."""
+    async def _write_place(self, key: Item, seen: Item, when: When | None, next_at: int | None) -> bool:
+        """Put an item into the index, or take it out. Returns False if the item or its schedule was changed in between."""
         status, next = self._index.partition_key, self._index.sort_key
         values = {} if next_at is None else {status: self._status(key), next: self._number(next_at)}
         gone = [ERROR] if values else [status, next, ERROR]
@@ -306,15 +300,15 @@ class DynamoIndex:
     # Claiming.
 
     async def _with_items(self, due: Sequence[_Seen]) -> list[_Seen]:
-        """With all of each item, where the index has only a part."""
-        if self._whole:
+        """Read the whole items, if the index projects only a part."""
+        if self._projects_all:
             return list(due)
         found = await get_many(self.client, self._index.table, [seen.key for seen in due])
         whole = {msgspec.json.encode({name: item[name] for name in self._key}): item for item in found}
         return [seen._replace(item=whole[place]) for seen in due if (place := msgspec.json.encode(seen.key)) in whole]
 
     async def _claim(self, due: Sequence[_Seen], now_ms: int, claimed: list[DueItem]) -> None:
-        """Claim these items, as far as nobody else does; add what was won."""
+        """Claim these items, and add to `claimed` those that no other worker got first."""
         plans = [self._plan(seen, now_ms) for seen in due]
         outcomes = await execute_many(self.client, [plan.statement for plan in plans])
         failure: Exception | None = None
@@ -328,11 +322,13 @@ class DynamoIndex:
                 assert outcome.item is not None
                 claimed += await self._confirmed(seen, outcome.item, plan.next, now_ms)
             elif not outcome.lost:
-                failure = TicklerError(f"{self._index.table}: {from_item(seen.key)} could not be claimed: {outcome.code}")
+                failure = TicklerError(
+                    f"{self._index.table}: cannot claim {from_item(seen.key)} ({outcome.code}): {_CHECK_POLICY}"
+                )
         if aside:
             log.warning(
-                "%s: set aside %d due items that do not read, first %s; mend them and upsert them, `tickler doctor --scan` "
-                "names them", self._index.table, len(aside), aside[0],
+                "%s: set aside %d unreadable due items, first %s; fix and upsert them (`tickler doctor --scan` lists them)",
+                self._index.table, len(aside), aside[0],
             )  # fmt: skip
         if failure is not None:
             raise failure
@@ -345,7 +341,7 @@ class DynamoIndex:
                 raise InvalidWhen("when", str(from_item(seen.key)), misread)
             when = self._read(from_item(seen.item))
             if when is None:
-                raise InvalidWhen("when", str(from_item(seen.key)), "there is no schedule, and the item says it is active")
+                raise InvalidWhen("when", str(from_item(seen.key)), "the item is active, but has no schedule")
         except InvalidWhen as error:
             reason = str(error)[:500]
             return _Plan(self._update(seen.key, {ERROR: {"S": reason}}, condition, [status]), set_aside=reason)
@@ -356,13 +352,13 @@ class DynamoIndex:
         return _Plan(self._update(seen.key, values, condition), values[next])
 
     async def _confirmed(self, seen: _Seen, old: Item, written: Attribute | None, now_ms: int) -> list[DueItem]:
-        """The item as it was when it was claimed. If its schedule was newer than the index knew, it is advanced again."""
+        """Return the item as it was when claimed. If its schedule was newer than the index showed, advance it again."""
         try:
             when = self._read(from_item(old))
         except InvalidWhen:
             when = None
         if when is None:
-            return []  # changed in between, and not yet put into the index again by whoever changed it
+            return []  # changed in between; the upsert that follows the change will index it
         next_at = when.next_after(now_ms)
         right = None if next_at is None else self._number(next_at)
         if right != written:
@@ -371,7 +367,9 @@ class DynamoIndex:
             again = self._update(seen.key, values, {next: written}, [] if right else [status, next])
             (outcome,) = await execute_many(self.client, [again])
             if isinstance(outcome, Exception) or not (outcome.done or outcome.lost):
-                log.warning("%s: %s is in the index by its former schedule: %s", self._index.table, from_item(seen.key), outcome)
+                log.warning(
+                    "%s: cannot apply the new schedule of %s, upsert it: %s", self._index.table, from_item(seen.key), outcome
+                )
         return [DueItem(from_item(old), when, self._due_at(seen))]
 
     def _update(self, key: Item, values: Item, condition: Condition, remove: Sequence[str] = ()) -> Statement:
@@ -379,7 +377,7 @@ class DynamoIndex:
 
     def _refuse(self, outcome: Outcome) -> None:
         if not outcome.done:
-            raise TicklerError(f"{self._index.table}: DynamoDB refused the write: {outcome.code}")
+            raise TicklerError(f"{self._index.table}: DynamoDB refused the write ({outcome.code}): {_CHECK_POLICY}")
 
 
 def _reader(attribute: str, tz_attribute: str | None) -> WhenOf:
@@ -387,7 +385,7 @@ def _reader(attribute: str, tz_attribute: str | None) -> WhenOf:
         value = item.get(attribute)
         if value is None:
             return None
-        tz = (item[tz_attribute] or "") if tz_attribute is not None and tz_attribute in item else None  # NULL is no zone
+        tz = (item[tz_attribute] or "") if tz_attribute is not None and tz_attribute in item else None  # NULL counts as no zone
         if isinstance(value, str):
             return parse_when(value, tz)
         return when_from_json(value if not isinstance(value, Mapping) or "weekly" in value else {"weekly": value}, tz)

@@ -1,7 +1,7 @@
-"""Whether instants in somebody's table are in the unit that was named.
+"""Checks that the instants in a user's table are in the unit that the caller named.
 
-Seconds that are read as milliseconds lie in January 1970, so that everything is due; milliseconds read as seconds lie in the
-far future, so that nothing ever is.
+Seconds read as milliseconds lie in January 1970, so that everything is due. Milliseconds read as seconds lie in the far
+future, so that nothing ever is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Unit = Literal["ms", "s"]
 MS_PER: dict[Unit, int] = {"ms": 1, "s": 1000}
 NAMES: dict[Unit, str] = {"ms": "milliseconds", "s": "seconds"}
 PLAUSIBLE_MS = 20 * 366 * 86_400_000
-SAMPLED = 10  # from either end of each partition
+SAMPLE_SIZE = 10  # from either end of each partition
 
 log = logging.getLogger("tickler.index")
 
@@ -33,37 +33,37 @@ def is_misread(number: str, unit: Unit, now_ms: int) -> bool:
 
 
 class UnitCheck:
-    """Before the first write, and before each claim of an item: a claim in the wrong unit writes it in that unit, too."""
+    """Checks the unit before the first write and before each claim, because a claim in the wrong unit also writes in it."""
 
     def __init__(self, index: SparseIndex, unit: Unit) -> None:
         self._index = index
         self._unit = unit
-        self.is_known = False  # until there was an item to tell it by
+        self.is_known = False  # set once an item was found to tell it by
 
     async def before_write(self, client: Client, partitions: Sequence[str], now_ms: int) -> None:
-        """`SchemaMismatch` when a few items of the index say that the table is in the other unit. Asks until there are some."""
+        """Raise `SchemaMismatch` if a sample of the index is in the other unit. Samples on each call until there are items."""
         if self.is_known:
             return
         sampled = await _sample(client, self._index, partitions)
         self.refuse(sampled, now_ms)
         self.is_known = bool(sampled)
         for reason in {reason for item in sampled if (reason := self.misread(item, now_ms)) is not None}:
-            log.warning("%s: an item does not fit the others: %s: write it anew", self._index.table, reason)
+            log.warning("%s: an item is in another unit than the others: %s; write it again", self._index.table, reason)
 
     def refuse(self, items: Sequence[Item], now_ms: int) -> None:
-        """`SchemaMismatch` when half of these items or more are misread: then it is the unit that is wrong, and not the items."""
+        """Raise `SchemaMismatch` if half of these items or more are misread, since then the unit is wrong, not the items."""
         reasons = [reason for item in items if (reason := self.misread(item, now_ms)) is not None]
         if reasons and 2 * len(reasons) >= len(items):
             remedy = f"nothing was written: pass unit={_other(self._unit)!r}"
             raise SchemaMismatch(f"dynamodb://{self._index.table}", f"{reasons[0]}; {remedy}", self._index.sort_key)
 
     def misread(self, item: Item, now_ms: int) -> str | None:
-        """Why the instant of an item is not in this unit; None when it may be, or there is none."""
+        """Return why an item's instant cannot be in this unit, or None if it can, or the item has no instant."""
         number = item.get(self._index.sort_key, {}).get("N")
         if number is None or not is_misread(number, self._unit, now_ms):
             return None
         far, near = NAMES[self._unit], NAMES[_other(self._unit)]
-        return f"{self._index.sort_key} is {number}, which is far from now in {far} and near it in {near}"
+        return f"{self._index.sort_key} is {number}, which is decades from now in {far} and close to now in {near}"
 
 
 def _other(unit: Unit) -> Unit:
@@ -75,19 +75,11 @@ def _is_near(number: str, unit: Unit, now_ms: int) -> bool:
 
 
 async def _sample(client: Client, index: SparseIndex, partitions: Sequence[str]) -> list[Item]:
-    """A few items from both ends of the index: the earliest and the latest of each partition."""
+    """Read a few items from both ends of each partition, the earliest and the latest."""
 
     async def from_end(end: tuple[str, bool]) -> list[Item]:
         partition, forward = end
-        request = {
-            "TableName": index.table,
-            "IndexName": index.name,
-            "KeyConditionExpression": "#partition = :partition",
-            "ExpressionAttributeNames": {"#partition": index.partition_key},
-            "ExpressionAttributeValues": {":partition": {"S": partition}},
-            "ScanIndexForward": forward,
-            "Limit": SAMPLED,
-        }
+        request = {**index.query(partition), "ScanIndexForward": forward, "Limit": SAMPLE_SIZE}
         items: list[Item] = (await client.call("Query", request))["Items"]
         return items
 

@@ -1,4 +1,4 @@
-"""All that the table holds, as it lies there. Each part is found by reading the whole table."""
+"""Exports and restores the contents of the table as stored. Reading each part scans the whole table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from tickler.dynamo import Item, execute_many, get_many
-from tickler.dynamo.batches import in_turns, write_many
+from tickler.dynamo.batches import run_concurrently, write_many
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
 from tickler.model.cursor import walk_cursor, walk_place
@@ -31,14 +31,14 @@ from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, 
 
 T = TypeVar("T")
 
-MAX_PAGES = 20  # that are looked at before somebody hears of it, where little is found
-FIRES_TOGETHER = 90  # of one schedule, beside its head
+MAX_PAGES = 20  # per call of `walk`, so that it returns even if little is found
+MAX_FIRES = 90  # of one schedule per transaction, beside its head
 
-Place = dict[str, dict[str, str]]  # the last item that was looked at
+Place = dict[str, dict[str, str]]  # the key of the last item read
 
 
 class _Kind(NamedTuple, Generic[T]):
-    """How one kind of thing is found among all items, read and written."""
+    """How to find, read and write one kind of content."""
 
     filter: str
     values: Item
@@ -63,12 +63,12 @@ class DynamodbPart(Generic[T]):
             request["ExclusiveStartKey"] = walk_place(cursor, Place)
         found: list[Item] = []
         last: Item | None = None
-        looked_at = 0
+        pages = 0
         async for page in self._table.pages(request):
             found += page["Items"]
             last = page.get("LastEvaluatedKey")
-            looked_at += 1
-            if len(found) >= limit or looked_at == MAX_PAGES:
+            pages += 1
+            if len(found) >= limit or pages == MAX_PAGES:
                 break
         return await kind.read(self._table, found), None if last is None else walk_cursor(last)
 
@@ -98,19 +98,21 @@ async def _put_records(table: Table, things: Sequence[Record]) -> None:
     await write_many(table.client, table.name, [{"PutRequest": {"Item": item}} for item in items])
 
 
-# Schedules, and rows of the index alone.
+# Schedules, and index rows without a schedule.
 
 
 async def _read_schedules(table: Table, items: list[Item]) -> list[RawSchedule]:
-    """Those whose body lies apart are read again with it: in between one may have got another."""
-    known = {id: (each.head, each.body) for id, each in (await read(table, map(layout.id_of, filter(_apart, items)))).items()}
-    known |= {layout.id_of(item): (item, layout.whole_body(item, None)) for item in items if not _apart(item)}
+    """Read schedules. Those with a body item are read again with it, because they may have a new one by now."""
+    known = {
+        id: (each.head, each.body) for id, each in (await read(table, map(layout.id_of, filter(_has_body_item, items)))).items()
+    }
+    known |= {layout.id_of(item): (item, layout.join_body(item, None)) for item in items if not _has_body_item(item)}
     found = (read_raw(head, body) for head, body in known.values())
     return [raw for raw in found if raw is not None]
 
 
 async def _put_schedules(table: Table, schedules: Sequence[RawSchedule]) -> None:
-    """On condition that nobody has changed what is there; what is owed stays with it."""
+    """Write schedules, if the stored ones are unchanged since they were read. Their fires stay."""
     left = {raw.id: raw for raw in schedules}
     shards = (await table.settings.get()).write_shards
     for attempt in range(1, TRIES + 1):
@@ -129,7 +131,7 @@ async def _put_schedules(table: Table, schedules: Sequence[RawSchedule]) -> None
     raise table.contended(next(iter(left)))
 
 
-def _apart(head: Item) -> bool:
+def _has_body_item(head: Item) -> bool:
     return "body_revision" in head
 
 
@@ -141,22 +143,22 @@ def _items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]
 
 
 def _plan(head: Item, body: Item | None, before: StoredItem | None) -> list[Write]:
-    """A body that is new was written before: nobody knows of it as long as its head is not there."""
+    """Return the writes of a schedule. The body of a new one was written before, and is unused until its head exists."""
     if before is None:
         return [Insert(head)]
     key, id = {"pk": head["pk"], "sk": head["sk"]}, layout.id_of(head)
     values = {name: value for name, value in head.items() if name not in key}
     gone = [name for name in before.head if name not in head and name not in OF_FIRES]
     writes: list[Write] = [Update(key, values, unchanged(before.head), gone)]
-    apart = before.head.get("body_revision")
-    if apart == head.get("body_revision"):
+    old_body = before.head.get("body_revision")
+    if old_body == head.get("body_revision"):
         return writes
-    if apart is not None:
-        writes.append(Delete(layout.body_key(id, apart), {}))
+    if old_body is not None:
+        writes.append(Delete(layout.body_key(id, old_body), {}))
     return writes if body is None else [*writes, Insert(body, over=True)]
 
 
-# Fires, and what happened to them.
+# Fires and history.
 
 
 async def _read_fires(table: Table, items: list[Item]) -> list[Fire]:
@@ -164,55 +166,55 @@ async def _read_fires(table: Table, items: list[Item]) -> list[Fire]:
 
 
 async def _put_fires(table: Table, fires: Sequence[Fire]) -> None:
-    owed: defaultdict[Id, list[Fire]] = defaultdict(list)
+    by_schedule: defaultdict[Id, list[Fire]] = defaultdict(list)
     for fire in fires:
-        owed[Id(fire.owner, fire.key)].append(fire)
-    all_of(await in_turns(list(owed.items()), lambda each: _put_owed(table, *each)))
+        by_schedule[Id(fire.owner, fire.key)].append(fire)
+    all_of(await run_concurrently(list(by_schedule.items()), lambda each: _put_of_schedule(table, *each)))
 
 
-async def _put_owed(table: Table, id: Id, fires: Sequence[Fire]) -> None:
-    for start in range(0, len(fires), FIRES_TOGETHER):
-        await _put_some(table, id, fires[start : start + FIRES_TOGETHER])
+async def _put_of_schedule(table: Table, id: Id, fires: Sequence[Fire]) -> None:
+    for start in range(0, len(fires), MAX_FIRES):
+        await _put_some(table, id, fires[start : start + MAX_FIRES])
 
 
 async def _put_some(table: Table, id: Id, fires: Sequence[Fire]) -> None:
     for attempt in range(1, TRIES + 1):
-        owing = await read_owing(table, id)
-        new = await _not_there(table, fires, owing)
-        if not new or await _written(table, owing, new):
+        transaction = await read_owing(table, id)
+        new = await _missing(table, fires, transaction)
+        if not new or await _write_fires(table, transaction, new):
             return
         await pause(attempt)
     raise table.contended(id)
 
 
-async def _not_there(table: Table, fires: Sequence[Fire], owing: FireTransaction | None) -> list[Fire]:
-    there: set[str] = set()
-    if owing is not None and owing.on_head is not None:
-        there.add(owing.on_head.id)
-    if owing is None or "spilled" in owing.head or "dead" in owing.head:  # then there are others, beside the head
+async def _missing(table: Table, fires: Sequence[Fire], transaction: FireTransaction | None) -> list[Fire]:
+    stored: set[str] = set()
+    if transaction is not None and transaction.on_head is not None:
+        stored.add(transaction.on_head.id)
+    if transaction is None or "spilled" in transaction.head or "dead" in transaction.head:  # other fires may have their own items
         keys = [fire_key(replace(fire, state=state)) for fire in fires for state in ("open", "waiting", "dead")]
-        there |= {fire.id for fire in map(fire_of, await get_many(table.client, table.name, keys)) if fire is not None}
-    return [fire for fire in fires if fire.id not in there]
+        stored |= {fire.id for fire in map(fire_of, await get_many(table.client, table.name, keys)) if fire is not None}
+    return [fire for fire in fires if fire.id not in stored]
 
 
-async def _written(table: Table, owing: FireTransaction | None, fires: Sequence[Fire]) -> bool:
-    """Those whose schedule is gone lie by themselves, until whoever leases them notices it."""
-    if owing is None:
+async def _write_fires(table: Table, transaction: FireTransaction | None, fires: Sequence[Fire]) -> bool:
+    """Write fires, and return whether that succeeded. Without a schedule, they stay until a lease cancels them."""
+    if transaction is None:
         shards = (await table.settings.get()).write_shards
         inserts = [table.insert(fire_layout.own_item(fire, table.home, shards)) for fire in fires]
         settled(await execute_many(table.client, inserts))
         return True
     for fire in fires:
-        owing.add(fire)
-    return not await owing.write()
+        transaction.add(fire)
+    return not await transaction.write()
 
 
 async def _read_history(table: Table, items: list[Item]) -> list[HistoryItem]:
-    return [history.read_remembered(item) for item in items]
+    return [history.read_entry(item) for item in items]
 
 
 async def _put_history(table: Table, things: Sequence[HistoryItem]) -> None:
-    """An entry is named after what it says."""
+    """Write entries, each once: equal entries have the same key."""
     items = [history.entry_item(entry, expires_at) for entry, expires_at in things]
     once = {layout.place(item): item for item in reversed(items)}
     settled(await execute_many(table.client, [table.insert(item) for item in once.values()]))

@@ -1,7 +1,7 @@
-"""Items that no index can find: those with a key attribute of the wrong type, or with only one half of the key.
+"""Finds items that an index silently leaves out: a key attribute has the wrong type, or only half of the key exists.
 
-DynamoDB refuses to write them, but items that were there before the index was are just left out of it, without a word. Only
-reading the whole table finds them. It also tells an index that should be sparse and is not.
+DynamoDB refuses to write them, but leaves out those that are older than the index, without an error. Only a scan of the whole
+table finds them. It also finds an index that should be sparse and is not.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class _FaultOf(NamedTuple):
     attribute: str
     reason: str
     remedy: str
-    removed: str | None = None  # the attribute without which it would be out of the index on purpose
+    removed: str | None = None  # the attribute to remove to keep the item out of the index on purpose
 
 
-async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[MalformedItem]:
-    """Go through any table, ours or one that is attached, and name what its GSIs miss."""
+async def find_malformed(client: Client, table: str, label: str) -> AsyncIterator[MalformedItem]:
+    """Scan a table, Tickler's own or a user's, and yield the items that its GSIs leave out."""
     description = await describe(client, table)
     if description is None:
         raise SchemaMissing(label)
@@ -45,23 +45,23 @@ async def find_misfits(client: Client, table: str, label: str) -> AsyncIterator[
         _Index(index["IndexName"], _attributes(index, "HASH"), _attributes(index, "RANGE"))
         for index in description.get("GlobalSecondaryIndexes", [])
     ]
-    tallies = _tallies(indexes, types)
+    counts = _sparsity_counts(indexes, types)
     items = 0
     async for item in _all_items(client, table):
         items += 1
-        for tally in tallies:
-            tally.add(item)
+        for count in counts:
+            count.add(item)
         for fault in _faults(item, indexes, types, keys):
             by = f": `{_removing(table, _key_json(item, keys), fault.removed)}`" if fault.removed else ""
             kind: Fault = "set-aside" if fault.attribute == ERROR else "unfound"
             yield MalformedItem(_named(item, keys), fault.attribute, fault.reason, fault.remedy + by, kind)
-    for tally in tallies:
-        not_sparse = tally.reason(items)
+    for count in counts:
+        not_sparse = count.reason(items)
         if not_sparse is not None:
-            remedy = f"remove {tally.status} from what is not active ('inactive' is presence, too): "
-            remedy += f"`{_removing(table, 'KEY', tally.status)}`"
-            example = _named(tally.example, [*keys, tally.status])
-            yield MalformedItem(example, tally.status, not_sparse, remedy, "not-sparse", tally.indexed)
+            remedy = f"remove {count.status} from items that are not active (a value such as 'inactive' is indexed, too): "
+            remedy += f"`{_removing(table, 'KEY', count.status)}`"
+            example = _named(count.example, [*keys, count.status])
+            yield MalformedItem(example, count.status, not_sparse, remedy, "not-sparse", count.indexed)
 
 
 async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
@@ -75,8 +75,8 @@ async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
-def _tallies(indexes: Sequence[_Index], types: dict[str, str]) -> list[SparsityCount]:
-    """Of indexes that may be those of what is due. In a table of Tickler's own most of what there is may well be active."""
+def _sparsity_counts(indexes: Sequence[_Index], types: dict[str, str]) -> list[SparsityCount]:
+    """Return counters for indexes that may hold due items. None for Tickler's own tables, where most items may be active."""
     if set(INDEX_KEYS) <= {index.name for index in indexes}:
         return []
     return [
@@ -95,7 +95,7 @@ def _key_json(item: Item, keys: Sequence[str]) -> str:
 
 
 def _removing(table: str, key: str, attribute: str) -> str:
-    """A command, with a name in the place of the attribute, which may be a word of DynamoDB's."""
+    """Return a command that removes an attribute, by a placeholder because its name may be a reserved word."""
     names = json.dumps({"#a": attribute})
     parts = ["--table-name", table, "--key", key, "--update-expression", "REMOVE #a", "--expression-attribute-names", names]
     return f"aws dynamodb update-item {shlex.join(parts)}"
@@ -105,8 +105,8 @@ def _faults(item: Item, indexes: Sequence[_Index], types: dict[str, str], keys: 
     for index in indexes:
         yield from _reasons(item, index, types, keys)
     if ERROR in item:
-        said = from_item({ERROR: item[ERROR]})[ERROR]
-        yield _FaultOf(ERROR, f"says why it was taken out of the index: {said}", "mend that, and upsert it")
+        error = from_item({ERROR: item[ERROR]})[ERROR]
+        yield _FaultOf(ERROR, f"has the reason why the item left the index: {error}", "fix that, and upsert the item")
 
 
 def _attributes(index: dict[str, Any], role: str) -> list[str]:
@@ -114,20 +114,23 @@ def _attributes(index: dict[str, Any], role: str) -> list[str]:
 
 
 def _reasons(item: Item, index: _Index, types: dict[str, str], table_keys: list[str]) -> Iterator[_FaultOf]:
-    """The attributes that keep an item out of an index, and why. Without its partition it is out of it on purpose."""
+    """Yield the attributes that keep an item out of an index, and why. Without a partition key it is out on purpose."""
     for attribute in [*index.partition, *index.sort]:
         if attribute not in item:
             continue
         ((kind, raw),) = item[attribute].items()
         wanted = types[attribute]
         if kind != wanted:
-            reason = f"is {_TYPES.get(kind, kind)}, and {index.name} is keyed on {_TYPES[wanted]}"
-            yield _FaultOf(attribute, reason, f"write it anew as {_TYPES[wanted]}, or remove it", attribute)
+            reason = f"is {_TYPES.get(kind, kind)}, but the key of {index.name} is {_TYPES[wanted]}"
+            yield _FaultOf(attribute, reason, f"write it again as {_TYPES[wanted]}, or remove it", attribute)
         elif raw == "":
-            yield _FaultOf(attribute, f"is empty, so {index.name} leaves it out", "give it a value, or remove it", attribute)
+            yield _FaultOf(attribute, f"is empty, so {index.name} leaves the item out", "set it, or remove it", attribute)
     if all(attribute in item for attribute in index.partition) and not set(index.partition) <= set(table_keys):
-        there = " and ".join(index.partition)
+        present = " and ".join(index.partition)
         for attribute in index.sort:
             if attribute not in item:
-                reason = f"is missing, and {there} is there: {index.name} leaves it out"
+                reason = f"is missing, but {present} is set, so {index.name} leaves the item out"
                 yield _FaultOf(attribute, reason, "write both, or neither", index.partition[0])
+
+
+find_misfits = find_malformed  # the name that `stores/dynamodb/__init__.py` imports

@@ -1,4 +1,4 @@
-"""How a schedule lies in the table, from and to `RawSchedule`: not as it was declared, but as it lay elsewhere."""
+"""Converts between stored items and `RawSchedule`, for copies that keep a schedule as stored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import LEASE, OF_FIRE, OWED
 from tickler.stores.dynamodb.layout import number, text
 
-OF_FIRES = frozenset({*OF_FIRE, *OWED, LEASE})  # what a head has of what is owed, which stays
+OF_FIRES = frozenset({*OF_FIRE, *OWED, LEASE})  # attributes of a head that tell of fires, which a restore leaves
 MAX_REASON_LENGTH = 200
 
 
 def read_raw(head: Mapping[str, Attribute], body: bytes) -> RawSchedule | None:
-    """None for what is left of a row that was claimed for the last time."""
+    """Read a schedule or an index row. Returns None for the leftover of a finished row."""
     standing = _standing(head)
     if standing == "absent" and "version" not in head:
         return None
@@ -43,9 +43,10 @@ def read_raw(head: Mapping[str, Attribute], body: bytes) -> RawSchedule | None:
 
 
 def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]:
-    """Its head, and a body item if the body does not fit into it, named after what it says: it can be written before, and again.
+    """Return the head, and a body item if the body does not fit into it.
 
-    `InvalidSchedule` when the head is more than a claim may write.
+    The body item is named by its content, so that it can be written before the head, and again. Raises `InvalidSchedule` for a
+    head that is too large.
     """
     head: Item = {
         **layout.head_key(raw.id),
@@ -54,7 +55,7 @@ def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | No
         "format": number(raw.format),
         "revision": text(layout.new_revision()),
         "home": text(home),
-        **_stands(raw, home, shards),
+        **_index_attributes(raw, home, shards),
     }
     if not raw.managed:
         layout.check_head(head, layout.CLAIM_BYTES)
@@ -76,8 +77,8 @@ def _standing(head: Mapping[str, Attribute]) -> IndexState:
     return aside
 
 
-def _stands(raw: RawSchedule, home: str, shards: int) -> Item:
-    """Where it stands in the index and in the lists; a row of the index alone is listed only if it was set aside."""
+def _index_attributes(raw: RawSchedule, home: str, shards: int) -> Item:
+    """Return the attributes of the indexes. A row without a schedule is listed only if it was set aside."""
     attributes: Item = {}
     listed_as = "active" if raw.enabled else "paused"
     if raw.standing == "indexed":
@@ -100,9 +101,9 @@ def _stands(raw: RawSchedule, home: str, shards: int) -> Item:
 
 
 def _put_body(head: Item, raw: RawSchedule) -> Item | None:
-    """Onto the head, as far as there is room. One that does not read stays in one piece."""
+    """Put the body on the head if it fits; otherwise return a body item. A body that is not valid JSON is not split."""
     try:
-        on_head, rest = layout.divided(raw.body.encode())
+        on_head, rest = layout.split_body(raw.body.encode())
     except msgspec.DecodeError:
         on_head, rest = {}, raw.body.encode()
     head |= on_head

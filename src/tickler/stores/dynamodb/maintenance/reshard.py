@@ -1,4 +1,4 @@
-"""Changes to all of a table while it is in use: more shards, and another home region."""
+"""Changes a whole table while it is in use: raises its number of shards, and moves schedules to another home region."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tickler.stores.dynamodb.table import Table, settled
 
 
 async def raise_shards(table: Table, shards: int, say: OnMessage) -> None:
-    """Spread rows over more shards, with workers and writers running.
+    """Spread rows over more shards while workers and writers run.
 
-    1. Tell readers to search all the new shards; nothing is in them yet.
-    2. Wait until every reader has heard of it: two of their refresh periods.
-    3. Tell writers to use them. Rows move as they advance; those that sleep for a year stay where they are, and are
-       found there, since the old shards are among the new. Fires stay where they were opened.
+    1. Raise the number for readers. They search the new shards, which are still empty.
+    2. Wait two refresh periods, until every reader has the new number.
+    3. Raise the number for writers. Rows move as they advance. A row that is due in a year stays in its old shard, and is
+       found there, because the old shards are among the new. Fires stay where they were opened.
     """
     settings = await _settings(table)
     if shards < settings.read_shards:
         raise InvalidInput(
-            f"{table.label} has {settings.read_shards} shards, and only more are possible: rows may sleep in any one for years"
+            f"{table.label} has {settings.read_shards} shards, and rows may stay in each for years: pass a higher number"
         )
     if shards > MAX_SHARDS:
-        raise InvalidInput(f"shards: {shards} are too many, every claim asks each of them: {MAX_SHARDS} are allowed")
+        raise InvalidInput(f"shards: {shards} is too many, because every claim queries each of them: pass at most {MAX_SHARDS}")
     if shards == settings.write_shards:
         say(f"{table.label} has {shards} shards already")
         return
@@ -39,14 +39,13 @@ async def raise_shards(table: Table, shards: int, say: OnMessage) -> None:
     say(f"readers search {shards} shards; waiting {2 * settings.refresh_ms / 1000:g} s until all of them do")
     await asyncio.sleep(2 * settings.refresh_ms / 1000)
     await _publish(table, settings, "write_shards", shards)
-    say(f"rows are spread over {shards} shards from now on, each as it advances")
+    say(f"writers use {shards} shards; each row moves when it advances")
 
 
 async def move_home(table: Table, home: str, come_from: str | None, say: OnMessage) -> int:
-    """Make `home` the region that claims: all schedules, rows and open fires, or those of one region. How many were moved.
+    """Move schedules, rows and open fires, of all regions or of one, to the region `home`. Returns how many were moved.
 
-    Reads the whole table. Each item moves on condition that it was not claimed or changed in between; those that were are
-    tried again.
+    Scans the whole table. Each item moves if it was not claimed or changed in between; otherwise it is tried again.
     """
     settings = await _settings(table)
     moved, lost, attempt = 0, 1, 0
@@ -59,12 +58,12 @@ async def move_home(table: Table, home: str, come_from: str | None, say: OnMessa
             outcomes = settled(await execute_many(table.client, [_moved(table, item, home, settings) for item in elsewhere]))
             moved += sum(outcome.done for outcome in outcomes)
             lost += sum(not outcome.done for outcome in outcomes)
-            say(f"moved {moved} to {home}")
+            say(f"moved {moved} items to {home}")
     return moved
 
 
 def _home(item: Item) -> str | None:
-    """Of a head, or of an open fire that is not on it."""
+    """Return the home region of a head, or of an open fire with its own item."""
     if "home" in item:
         return str(item["home"]["S"])
     return str(item["open_shard"]["S"]).rpartition("#")[0] if "open_shard" in item else None
@@ -77,7 +76,7 @@ def _moved(table: Table, item: Item, home: str, settings: Settings) -> Statement
         assert fire is not None
         shard = open_shard(fire, home, settings.write_shards)
         return table.update(key, {"open_shard": text(shard)}, {"open_shard": item["open_shard"]})
-    # A new revision: a claim, a put or a restore that has seen it in its old home must not bring it back there.
+    # A new revision, so that a claim, put or restore that read the old home cannot write it back.
     values: Item = {"home": text(home), "revision": text(layout.new_revision())}
     shard = layout.due_shard(layout.id_of(item), home, settings.write_shards)
     if "next_fire_at" in item:
@@ -96,7 +95,7 @@ async def _settings(table: Table) -> Settings:
 
 
 async def _publish(table: Table, seen: Settings, field: str, value: int) -> None:
-    """Write one number, if the shards are still what they were."""
+    """Write one number, if the shards are unchanged."""
     request = {
         "TableName": table.name,
         "Key": SETTINGS_KEY,
@@ -107,6 +106,4 @@ async def _publish(table: Table, seen: Settings, field: str, value: int) -> None
     try:
         await table.client.call("UpdateItem", request)
     except ConditionFailed as error:
-        raise StoreUnavailable(
-            f"{table.label}: somebody else changes the shards right now: look again with `tickler migrate`"
-        ) from error
+        raise StoreUnavailable(f"{table.label}: another process is changing the shards: run `tickler migrate` again") from error

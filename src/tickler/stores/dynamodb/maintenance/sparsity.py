@@ -1,4 +1,4 @@
-"""Whether a sparse index is sparse: one that holds most of a table costs what the table costs, and finds no less slowly."""
+"""Measures whether an index is sparse. One that holds most of a table costs as much as the table, and is no faster."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 from tickler.dynamo import Item
 
 MAX_SHARE = 0.3
-FEW_ITEMS = 1_000  # with fewer, nothing is saved by leaving some out
-MAX_STATUSES = 1_100  # a DynamoIndex has up to 1,024 shards of what is active
+FEW_ITEMS = 1_000  # a sparse index saves nothing on a smaller table
+MAX_STATUSES = 1_100  # a DynamoIndex has up to 1,024 shards, each with its own status
 
 
 class Sparsity(msgspec.Struct, frozen=True):
-    """How many items a table has, and how many of them are in an index."""
+    """The number of items of a table, and of those in an index."""
 
     index: str
     items: int
@@ -30,14 +30,14 @@ class Sparsity(msgspec.Struct, frozen=True):
 
 
 class SparsityCount:
-    """Counts, item by item, what an index that is keyed on text and a number holds."""
+    """Counts the items of an index that is keyed on text and a number."""
 
     def __init__(self, index: str, status: str, next: str) -> None:
         self.index = index
         self.status = status
         self._next = next
         self.indexed = 0
-        self.example: Item = {}  # whose status is not that of the first, if there is one: it may say that it is idle
+        self.example: Item = {}  # preferably with another status than the first item, which may mean inactive
         self._statuses: set[str] = set()
 
     def add(self, item: Item) -> None:
@@ -50,7 +50,7 @@ class SparsityCount:
                 self._statuses.add(status)
 
     def reason(self, items: int) -> str | None:
-        """Why it is no sparse index, though it seems to be one of what is due: one with a few statuses, or shards of one."""
+        """Return why an index that looks like one of due items is not sparse. Its statuses are few, or shards of one."""
         sparsity = Sparsity(self.index, items, self.indexed)
         if sparsity.is_sparse or len(self._statuses) > min(MAX_STATUSES, self.indexed // 10):
             return None
@@ -60,6 +60,6 @@ class SparsityCount:
 
 
 def sparsity_of(description: dict[str, Any], index: str) -> Sparsity:
-    """As DescribeTable counts them: DynamoDB does so every few hours."""
+    """Read the counts of DescribeTable, which DynamoDB updates every few hours."""
     counts = {each["IndexName"]: each.get("ItemCount", 0) for each in description.get("GlobalSecondaryIndexes", [])}
     return Sparsity(index, description.get("ItemCount", 0), counts.get(index, 0))

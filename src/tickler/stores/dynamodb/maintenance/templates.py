@@ -1,6 +1,6 @@
-"""The table as people keep it: CloudFormation, Terraform and the policies of those who use it.
+"""Renders the table as CloudFormation and Terraform, with IAM policies for the processes that use it.
 
-A policy allows what that kind of process asks for and nothing else: a test runs each kind and compares.
+A policy allows exactly the requests that its kind of process makes; a test runs each kind and compares.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ STREAM_VIEW = "NEW_AND_OLD_IMAGES"
 
 
 class Role(NamedTuple):
-    """A kind of process: what it asks of the table, and which indexes it queries."""
+    """A kind of process, with its actions on the table and the indexes that it queries."""
 
     does: str
     actions: tuple[str, ...]
     indexes: tuple[str, ...]
 
 
-# Statements in a BatchExecuteStatement are allowed by the three for PartiQL, parts of a TransactWriteItems by the three before.
-# Opening asks for most of this: it checks the table, takes back what was set aside, and records the time zone database.
+# The PartiQL actions allow statements of a BatchExecuteStatement; PutItem, UpdateItem and DeleteItem, writes of a transaction.
+# Opening the store needs most of them: it checks the table, restores rows that became readable, and records the zone database.
 _ACTIONS = (
     "DescribeTable",
     "GetItem",
@@ -41,11 +41,13 @@ _ACTIONS = (
     "PartiQLDelete",
 )
 ROLES = {
-    "worker": Role("A process that claims and delivers what is due, and keeps and prunes records", _ACTIONS, (DUE, OPEN, LISTED)),
-    "api": Role("A process that keeps and lists schedules, fires and records, and claims nothing", _ACTIONS, (OPEN, LISTED)),
+    "worker": Role(
+        "A process that claims and delivers due schedules, and keeps and prunes records", _ACTIONS, (DUE, OPEN, LISTED)
+    ),
+    "api": Role("A process that writes and lists schedules, fires and records, but claims nothing", _ACTIONS, (OPEN, LISTED)),
 }
 
-# What people need who run a command; the later ones of `migrate` in addition to the first.
+# Actions that a command needs. The later `migrate` lines add to the first.
 COMMANDS = {
     "tickler migrate": ("DescribeTable", "DescribeTimeToLive", "GetItem", "PutItem"),
     "tickler migrate, where something is missing": ("CreateTable", "UpdateTable", "UpdateTimeToLive"),
@@ -67,8 +69,8 @@ def render(form: Form, table: str) -> str:
 
 def _notes(table: str) -> list[str]:
     return [
-        f"When this is applied, run `tickler migrate --store dynamodb://{table}` once: it writes the settings that others read.",
-        "People who run commands need other permissions than the policies here give:",
+        f"After applying this, run `tickler migrate --store dynamodb://{table}` once: it writes the settings.",
+        "These commands need permissions that the policies below do not give:",
         *(f"  {command}: {', '.join(_prefixed(actions))}" for command, actions in COMMANDS.items()),
     ]
 
@@ -100,7 +102,7 @@ def _policy(role: Role, table_arn: str, index_arns: list[str]) -> dict[str, obje
 
 
 class _Tagged(str):
-    """A YAML value that is written as it is: one of CloudFormation's functions."""
+    """A YAML value that is written unquoted: a CloudFormation function."""
 
     __slots__ = ()
 
@@ -133,7 +135,7 @@ def _cloudformation(table: str) -> str:
         outputs[f"{name.title()}PolicyArn"] = {"Value": _Tagged(f"!Ref {name.title()}Policy")}
     template = {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Description": "The table of a Tickler, and the policies of those who use it",
+        "Description": "Table of a Tickler store, and policies for its processes",
         "Parameters": {"TableName": {"Type": "String", "Default": table}},
         "Resources": resources,
         "Outputs": outputs,
@@ -157,7 +159,7 @@ def _yaml(value: Mapping[str, object] | list[object], indent: str = "") -> Itera
 
 
 def _scalar(value: object) -> str:
-    """Text is quoted where YAML would, or in some of its versions could, read something else: `N` was once a no."""
+    """Format a value. Quotes text that some version of YAML reads as something else, such as `N`, which was once false."""
     if isinstance(value, _Tagged):
         return value
     looks_like_text = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w:.-]*( [\w,.-]+)*", value)

@@ -1,4 +1,4 @@
-"""What a schedule owes when it is deleted: its fires are cancelled with it, and the history says so."""
+"""Cancels the fires of a schedule that is deleted, and records that in the history."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire
 from tickler.stores.dynamodb.fires.transaction import own_fires
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.dynamodb.transactions import MAX_TRANSACTION_ITEMS, Delete, Write, write_together
+from tickler.stores.dynamodb.transactions import MAX_TRANSACTION_ITEMS, Delete, Write, write_transaction
 
-MAX_WITH_HEAD = (MAX_TRANSACTION_ITEMS - 3) // 2  # beside the head, its body and the fire on it; each takes two writes
+MAX_WITH_HEAD = (MAX_TRANSACTION_ITEMS - 3) // 2  # fires, two writes each, beside the head, its body and the entry of its fire
 
 
 def unchanged(head: Item) -> Condition:
-    """The condition that a head is as it was read: not written, not claimed, not set aside."""
+    """Return the condition that a head was not written, claimed or set aside since it was read."""
     return {"revision": head["revision"], "next_fire_at": head.get("next_fire_at")}
 
 
 def deletable(head: Item) -> Condition:
-    """The condition that it also owes what it owed."""
+    """Return the condition that a head is unchanged, and so are the fires that it shows."""
     return {**unchanged(head), **{name: head.get(name) for name in OWED}}
 
 
 async def cancellations(table: Table, removal: ScheduleRemoval, head: Item) -> list[Write]:
-    """What is to be written with the deletion of a schedule. Of very many fires, most are cancelled at once."""
+    """Return the writes that belong to the deletion of a schedule. If they exceed a transaction, cancels most fires first."""
     on_head = fire_of(head)
     entries = [] if on_head is None else [cancelled(on_head, removal.at, SCHEDULE_GONE)]
     writes: list[Write] = list(inserts(entries, removal.expires_at))
@@ -35,8 +35,8 @@ async def cancellations(table: Table, removal: ScheduleRemoval, head: Item) -> l
     fires = await own_fires(table, removal.id, None)
     while len(fires) > MAX_WITH_HEAD:
         some, fires = fires[:MAX_WITH_HEAD], fires[MAX_WITH_HEAD:]
-        if await write_together(table, _cancelled(some, removal)):
-            fires = await own_fires(table, removal.id, None)  # one of them was settled meanwhile
+        if await write_transaction(table, _cancelled(some, removal)):
+            fires = await own_fires(table, removal.id, None)  # one was settled in between
     return [*writes, *_cancelled(fires, removal)]
 
 

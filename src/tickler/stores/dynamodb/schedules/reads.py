@@ -1,4 +1,4 @@
-"""Reading schedules: heads with their bodies, by id; and which there are, of an owner or in a state."""
+"""Reads schedules by id, heads with their bodies, and lists the ids of an owner or in a state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tickler.stores.dynamodb.table import TRIES, Table, all_of
 
 
 class StoredItem(NamedTuple):
-    """What was read of a schedule: its head (of a row of the index alone, too) and the schedule, if it is one."""
+    """A head as read, with its schedule; `stored` is None for an index row without a schedule."""
 
     head: Item
     body: bytes
@@ -27,14 +27,15 @@ class StoredItem(NamedTuple):
 
     @property
     def is_left(self) -> bool:
-        """It is a schedule, and its body was too large to be read."""
+        """Whether it is a schedule whose body exceeded the budget, and was not read."""
         return self.stored is None and "version" in self.head
 
 
 async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None) -> dict[Id, StoredItem]:
-    """Heads, and the bodies that belong to them; read again where one was changed in between.
+    """Read heads and their bodies, again where a schedule was changed in between.
 
-    With a budget, bodies are read in the order of `ids` until one does not fit; that schedule and those that follow are left.
+    With a budget, bodies are read in the order of `ids` until one does not fit. That schedule and all after it have
+    `is_left` set.
     """
     known: dict[Id, StoredItem] = {}
     left = [id for id in ids if layout.can_exist(id)]
@@ -45,23 +46,23 @@ async def read(table: Table, ids: Iterable[Id], budget: ByteBudget | None = None
             ordered = [(id, heads[id]) for id in left if id in heads]
             heads = dict(budget.fitting(ordered, lambda each: layout.body_bytes(each[1])))
             known |= {id: StoredItem(head, b"", None) for id, head in ordered[len(heads) :]}
-        apart = {id: layout.body_key(id, head["body_revision"]) for id, head in heads.items() if "body_revision" in head}
-        bodies = {layout.place(item): item for item in await get_many(table.client, table.name, list(apart.values()))}
+        body_keys = {id: layout.body_key(id, head["body_revision"]) for id, head in heads.items() if "body_revision" in head}
+        bodies = {layout.place(item): item for item in await get_many(table.client, table.name, list(body_keys.values()))}
         left = []
         for id, head in heads.items():
-            body = bodies.get(layout.place(apart[id])) if id in apart else None
-            if id in apart and body is None:
+            body = bodies.get(layout.place(body_keys[id])) if id in body_keys else None
+            if id in body_keys and body is None:
                 left.append(id)
             else:
                 known[id] = _known(head, body)
         if not left:
             return known
         await pause(attempt)
-    raise StoreUnavailable(f"{table.label}: the body of {left[0]} is missing: it may still be on its way; try again")
+    raise StoreUnavailable(f"{table.label}: the body of {left[0]} is missing, and may not be replicated yet: try again")
 
 
 async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: int | None = None) -> list[Id]:
-    """Ids of an owner's schedules, consistently; rows of the index alone are not among them."""
+    """Return the ids of an owner's schedules, consistently, without index rows that have no schedule."""
     found: list[Id] = []
     async for page in owners_heads(table, owner, after, limit):
         found += [layout.id_of(head) for head in page if "version" in head]
@@ -73,7 +74,7 @@ async def owners_ids(table: Table, owner: str, after: Id | None = None, limit: i
 async def owners_heads(
     table: Table, owner: str, after: Id | None = None, limit: int | None = None
 ) -> AsyncIterator[Sequence[Item]]:
-    """An owner's heads in order, consistently, `limit` at a time, or as many as DynamoDB has on a page."""
+    """Yield an owner's heads in order, consistently, `limit` per page, or as many as DynamoDB returns."""
     if after is not None and after.owner > owner:
         return
     condition, values = _range(owner, after)
@@ -89,11 +90,11 @@ async def owners_heads(
 
 
 async def listed_ids(table: Table, states: Iterable[str], owner: str | None, after: Id | None, limit: int) -> list[Id]:
-    """The first ids after `after` in some states, of one owner or all; the index may be behind by a moment."""
+    """Return the first ids after `after` in some states, of one owner or all. The index may lag by a moment."""
     if owner is not None and after is not None and after.owner > owner:
         return []
 
-    async def of(partition: str) -> list[Id]:
+    async def listed(partition: str) -> list[Id]:
         condition, values = _range(owner, after)
         request = {
             "IndexName": LISTED,
@@ -109,18 +110,18 @@ async def listed_ids(table: Table, states: Iterable[str], owner: str | None, aft
         return found
 
     partitions = [partition for state in states for partition in layout.listed_partitions(state)]
-    return list(dict.fromkeys(heapq.merge(*all_of(await gathered(map(of, partitions))))))[:limit]
+    return list(dict.fromkeys(heapq.merge(*all_of(await gathered(map(listed, partitions))))))[:limit]
 
 
 def _known(head: Item, body: Mapping[str, Attribute] | None) -> StoredItem:
     if "version" not in head:
         return StoredItem(head, b"", None)
-    whole = layout.whole_body(head, body)
+    whole = layout.join_body(head, body)
     return StoredItem(head, whole, layout.read_schedule(head, whole))
 
 
 def _range(owner: str | None, after: Id | None) -> tuple[str, Item]:
-    """A condition on `sk`: heads after one, of one owner or all."""
+    """Return a condition on `sk` for the heads after an id, of one owner or all."""
     first = layout.owners_heads(owner) if owner is not None else layout.ALL_HEADS
     low = first if after is None else f"{layout.head_sort(after)}\0"
     return "sk BETWEEN :low AND :high", {":low": text(max(first, low)), ":high": text(layout.after_all(first))}
