@@ -72,7 +72,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     visitor: Visitor, service: Service, owner: str
 ) -> None:
     await service.put(owner, "digest")
-    before = [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"]
+    before = [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["action"] == "repaired"]
     await visitor.open("/doctor")
     passed = visitor.page.locator(".checks li")
     quick = await passed.count()
@@ -81,7 +81,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     await visitor.sees("There was nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
     assert await passed.count() == quick + len(DEEP), "and those that look at everything"
-    assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["did"] == "repaired"] == before
+    assert [deed for deed in (await service.call("GET", "/audit"))["items"] if deed["action"] == "repaired"] == before
 
 
 async def test_now_shows_no_next_instant_that_has_passed_and_fires_by_when_they_began(visitor: Visitor, service: Service) -> None:

@@ -105,7 +105,7 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
     await visitor.go("Log")
     rows = await visitor.row(owner).all()
     told = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
-    assert told == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
+    assert told == [["local", action] for action in ("deleted", "triggered", "resumed", "paused", "put")]
 
 
 async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:

@@ -28,7 +28,7 @@ def stored(url: str, owner: str = "u1", key: str = "k") -> StoredSchedule:
 def deeds(url: str) -> list[tuple[object, ...]]:
     with connect_sync(url, create=False) as t:
         found: list[AuditEntry] = t.audit.list().items
-    return [(deed.by, deed.did, deed.owner, deed.key, deed.detail) for deed in reversed(found)]
+    return [(deed.by, deed.action, deed.owner, deed.key, deed.detail) for deed in reversed(found)]
 
 
 # add

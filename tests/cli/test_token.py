@@ -67,7 +67,7 @@ def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here,
     here("token", "revoke", made["id"])
     unsure = here("token", "open")
     assert (unsure.code, "say --yes" in unsure.err) == (2, True)
-    assert [did for _, did, *_ in deeds(url)] == ["made a token", "revoked a token"]
+    assert [action for _, action, *_ in deeds(url)] == ["made a token", "revoked a token"]
     assert here("token", "open", "--yes").out == "no token is needed any more\n"
     assert deeds(url)[-1] == ("ada", "opened the service", None, None, None)
     assert here("token", "list").err == (

@@ -320,8 +320,8 @@ async def rivals(t: Tickler, clock: ManualClock) -> str:
     await t.tick()
     await t.trigger("rival", "rival-other")
     await t.schedules.pause("rival", "rival-other", reason="rival-reason")
-    await t.audit.note("rival-person", "put", owner="rival", key="rival-key", detail="rival-detail")
-    await t.audit.note("rival-person", "repaired", detail="rival-detail")
+    await t.audit.record("rival-person", "put", owner="rival", key="rival-key", detail="rival-detail")
+    await t.audit.record("rival-person", "repaired", detail="rival-detail")
     (dead,) = (await t.fires.list(state="dead")).items
     return dead.id
 

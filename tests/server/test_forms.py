@@ -114,4 +114,4 @@ async def test_the_log_has_the_fire_and_the_token_of_what_a_button_did(t: Tickle
     assert (await send(by_token, fields, "/schedules/u1/digest/trigger")).status == 303
     (fire,) = (await t.fires.list()).items
     (deed,) = (await t.audit.list()).items
-    assert (deed.did, deed.detail, deed.by, deed.token_id) == ("triggered", fire.id, "ops", token.id)
+    assert (deed.action, deed.detail, deed.by, deed.token_id) == ("triggered", fire.id, "ops", token.id)

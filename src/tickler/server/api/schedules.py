@@ -257,10 +257,10 @@ def _written(request: HttpRequest, written: Written) -> Response[bytes]:
     return answered(msgspec.Raw(encode_stored(written.schedule, more)), 201 if written.is_new else 200, headers)
 
 
-async def _changed(request: HttpRequest, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
+async def _changed(request: HttpRequest, action: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
     QueryParams(request)
     await empty_body(request)
     owner, key = place(request)
     stored = await change(owner, key, version=expected_by(request))
-    await record(request, did, owner=owner, key=key)
+    await record(request, action, owner=owner, key=key)
     return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))
