@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from tickler.fires.fires import Fires
 from tickler.index.index import Index
 from tickler.model.delivery import Deliverer, Listener
 from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
-from tickler.model.schedule import Id, State, StoredSchedule, checked_id
+from tickler.model.schedule import checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.observe.diagnosis import Diagnosis, OnProgress, no_progress
 from tickler.observe.doctor import doctor
@@ -34,7 +34,6 @@ from tickler.observe.forecast_cache import ForecastCache
 from tickler.observe.why import Why, why
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
-from tickler.schedules.contract import Decide, ScheduleStore
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Capabilities, Store
 from tickler.webhooks.encryption import Encryption
@@ -62,22 +61,22 @@ class Tickler:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._kept_ms = settings.keep_history // timedelta(milliseconds=1)
+        self._retention_ms = settings.keep_history // timedelta(milliseconds=1)
         self._workers: set[Worker] = set()
         self._handlers = Handlers()
         self._deliverers: dict[type[Target], Deliverer[Any]] = {PythonTarget: self._handlers}
-        self._listeners: list[OnDispatch] = []
-        self._heard_by: list[Listener] = []
+        self._dispatch_callbacks: list[OnDispatch] = []
+        self._listeners: list[Listener] = []
         self._wraps: list[Wrap] = []
         self._abandoned = Abandoned()  # by any of its workers, and by ticks before
         self._sealer = Encryption.from_environment(settings.environ)
-        self.schedules = Schedules(_Waking(store.schedules, self._wake), clock, sealer=self._sealer, kept_ms=self._kept_ms)
+        self.schedules = Schedules(store.schedules, clock, sealer=self._sealer, kept_ms=self._retention_ms, wake=self._wake)
         self.index = Index(store.index)
-        self.fires = Fires(store.fires, clock, kept_ms=self._kept_ms, wake=self._wake)
+        self.fires = Fires(store.fires, clock, kept_ms=self._retention_ms, wake=self._wake)
         self.records = Records(store.records, clock)
         self.secrets = SigningSecrets(store.records, self._sealer, clock)
         self.tokens = Tokens(store.records, clock)
-        self.audit = AuditLog(store.records, clock, self._kept_ms)
+        self.audit = AuditLog(store.records, clock, self._retention_ms)
         self.forecasts = ForecastCache(store.index, store.records, clock)
 
     @property
@@ -187,14 +186,14 @@ class Tickler:
         """Deliver to a kind of target of your own, or in a way of your own to one of Tickler's."""
         self._deliverers[kind] = deliverer
 
-    def on_dispatch(self, listener: OnDispatch) -> OnDispatch:
+    def on_dispatch(self, callback: OnDispatch) -> OnDispatch:
         """Call this with every attempt and its outcome, and await it if that is what it wants: `@t.on_dispatch`."""
-        self._listeners.append(listener)
-        return listener
+        self._dispatch_callbacks.append(callback)
+        return callback
 
     def listen(self, listener: Listener) -> None:
         """Tell this of every round and of every attempt that workers of this process make, from now on: for metrics."""
-        self._heard_by.append(listener)
+        self._listeners.append(listener)
 
     def deliver_through(self, wrap: Wrap) -> None:
         """Put something around every deliverer of workers that start from now on: for traces."""
@@ -258,7 +257,14 @@ class Tickler:
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
         attempts = Attempts(
-            deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers, self._abandoned
+            deliverers,
+            self._clock,
+            new_name(),
+            self._retention_ms,
+            self._dispatch_callbacks,
+            self._listeners,
+            handlers,
+            self._abandoned,
         )
         shared, reopen = self._store.capabilities.shared, settings.reopen
         if shared and reopen is None:
@@ -286,27 +292,3 @@ class Tickler:
         if re.fullmatch(r"\d{4}[a-z]+", ours) and (ours > known or not re.fullmatch(r"\d{4}[a-z]+", known)):
             value = msgspec.json.encode({"version": ours})
             await self._store.records.put("store", "tzdata", value, now_ms=self._clock.now_ms())
-
-
-class _Waking:
-    """Keeps schedules as another does, and wakes this process's runners after each change."""
-
-    def __init__(self, store: ScheduleStore, wake: Callable[[], None]) -> None:
-        self._store = store
-        self._wake = wake
-
-    async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        await self._store.change(ids, decide, using=using)
-        self._wake()
-
-    async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        await self._store.change_owner(owner, decide, using=using)
-        self._wake()
-
-    async def get(self, id: Id) -> StoredSchedule | None:
-        return await self._store.get(id)
-
-    async def list(
-        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
-    ) -> list[StoredSchedule]:
-        return await self._store.list(owner=owner, state=state, after=after, limit=limit, failing=failing)

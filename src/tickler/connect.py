@@ -21,8 +21,8 @@ from tickler.clock import Clock, SystemClock
 from tickler.database.blocking import Blocking
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
+from tickler.model.duration import Duration, to_duration
 from tickler.model.fire import HISTORY_RETENTION_MS
-from tickler.model.policy import Duration
 from tickler.stores.store import Store
 
 MAX_HISTORY_RETENTION = timedelta(days=3_660)
@@ -68,7 +68,7 @@ def connect(
         create=create is not False,
         environ=os.environ,
         allow_networks=_networks(allow_networks),
-        keep_history=_kept(keep_history),
+        keep_history=_retention(keep_history),
     )
     if url is None:
         return Tickler(_store_for_pool(pool, "public" if schema is None else schema), clock or SystemClock(), settings)
@@ -142,13 +142,11 @@ def _networks(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _kept(given: object) -> timedelta:
-    kept = timedelta(seconds=given) if isinstance(given, int | float) and not isinstance(given, bool) else given
-    if not isinstance(kept, timedelta) or not timedelta(0) < kept <= MAX_HISTORY_RETENTION:
-        raise InvalidInput(
-            f"keep_history: {given!r} is not a duration of up to {MAX_HISTORY_RETENTION.days} days: pass seconds or a timedelta"
-        )
-    return kept
+def _retention(keep_history: object) -> timedelta:
+    retention = to_duration("keep_history", keep_history, MAX_HISTORY_RETENTION)
+    if not retention:
+        raise InvalidInput("keep_history: must be longer than 0: pass seconds or a timedelta")
+    return retention
 
 
 def _wants_tables(url: StoreUrl, by_default: bool) -> bool:

@@ -241,7 +241,7 @@ async def test_a_walk_begins_at_the_beginning_and_says_how_to_go_on(t: Tickler) 
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [({"cursor": 5}, "cursor: 5 is not one"), ({"limit": 0}, "limit"), ({"limit": True}, "limit")]
+    ("given", "why"), [({"cursor": 5}, "cursor: 5 does not come from a `walk` of this store"), ({"limit": 0}, "limit"), ({"limit": True}, "limit")]
 )
 async def test_a_walk_refuses_what_is_no_cursor_and_no_number(t: Tickler, given: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):

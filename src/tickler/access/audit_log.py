@@ -12,7 +12,7 @@ import secrets
 import msgspec
 
 from tickler.clock import Clock
-from tickler.errors import InvalidInput
+from tickler.model.cursor import decode_record_name
 from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.limits import check_limit
 from tickler.model.record import value_of
@@ -81,10 +81,9 @@ class AuditLog:
         check_limit(limit)
         if owner is not None:
             check_name("owner", owner)
-        if after is not None and (len(after) > 40 or not after.replace("-", "").isalnum() or not after.isascii()):
-            raise InvalidInput(f"after: {after[:40]!r} is not a cursor: pass the `next` of an earlier page")
+        start = "" if after is None else decode_record_name(after)
         kind = KIND if owner is None else _kind_of(owner)
-        found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=after or "", limit=limit + 1)
+        found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=start, limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
         return AuditPage([entry for record in items if (entry := value_of(record, AuditEntry)) is not None], following)

@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from tickler.errors import InvalidSchedule
+from tickler.model.duration import Duration, to_duration
 
 Delivery = Literal["at-least-once", "at-most-once"]
 Missed = Literal["latest", "skip", "all"]
 Overlap = Literal["allow", "skip", "wait"]
-Duration = timedelta | float
 
 MAX_DURATION = timedelta(days=366)
 MAX_ATTEMPTS = 1_000
@@ -117,15 +117,7 @@ def _whole(name: str, value: object, most: int) -> None:
 
 
 def _duration(name: str, value: object) -> timedelta:
-    if isinstance(value, timedelta):
-        duration = value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9:
-        duration = timedelta(seconds=value)
-    else:
-        raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a duration: pass seconds or a timedelta")
-    if not timedelta(0) <= duration <= MAX_DURATION:
-        raise InvalidSchedule(f"policy.{name}", f"{value!r} must lie between 0 and {MAX_DURATION.days} days")
-    return duration
+    return to_duration(f"policy.{name}", value, MAX_DURATION, InvalidSchedule)
 
 
 DEFAULT_POLICY = Policy()

@@ -13,7 +13,8 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery
-from tickler.model.policy import MAX_DURATION, Duration
+from tickler.model.duration import Duration, to_duration
+from tickler.model.policy import MAX_DURATION
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
@@ -56,7 +57,7 @@ class SigningSecrets:
         Give it to the receivers within that time. `VersionConflict` when somebody else did the same at this moment.
         """
         check_name("owner", owner)
-        overlap_ms = _overlap_ms(overlap)
+        overlap_ms = to_duration("overlap", overlap, MAX_DURATION) // timedelta(milliseconds=1)
         secret = new_secret()
         sealed = self._sealer.seal_text(secret, _purpose(owner))
         now_ms = self._clock.now_ms()
@@ -195,15 +196,3 @@ def _read(record: Record) -> list[_StoredSecrets]:
         return msgspec.convert(record.value, type=list[_StoredSecrets])
     except msgspec.ValidationError:
         raise InvalidInput(f"{_purpose(record.name)}: was written by a newer Tickler: upgrade, or put it again") from None
-
-
-def _overlap_ms(overlap: object) -> int:
-    if isinstance(overlap, timedelta):
-        seconds = overlap.total_seconds()
-    elif isinstance(overlap, int | float) and not isinstance(overlap, bool):
-        seconds = overlap
-    else:
-        raise InvalidInput(f"overlap: {overlap!r} is not a duration: pass seconds or a timedelta")
-    if not 0 <= seconds <= MAX_DURATION.total_seconds():
-        raise InvalidInput(f"overlap: {overlap!r} must lie between 0 and {MAX_DURATION.days} days")
-    return round(seconds * 1000)
