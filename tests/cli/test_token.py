@@ -80,9 +80,9 @@ def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here,
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--scope", "operate", "--owner", "u1"], 1, "operate concerns all owners"),
+        (["--scope", "operate", "--owner", "u1"], 1, "operate covers all owners"),
         (["--scope", "read", "--expires", "2001-01-01T00:00:00Z"], 1, "has passed"),
-        (["--scope", "read", "--expires", "soon"], 1, "expires of 'soon': is not a date and time"),
+        (["--scope", "read", "--expires", "soon"], 1, "expires 'soon' is not a date and time"),
         (["--scope", "rule"], 2, "'rule' is not one of"),
         ([], 2, "--scope"),
     ],

@@ -191,7 +191,7 @@ async def test_a_patch_may_be_longer_than_a_payload_if_what_comes_of_it_is_not()
     names = {f"name {number}": 7 for number in range(15_000)}
     emptied = await after({"payload": dict.fromkeys(names)}, replace(DECLARED, payload=names))
     assert emptied.payload == {}
-    with pytest.raises(InvalidSchedule, match="bytes as JSON: 262144 are allowed"):
+    with pytest.raises(InvalidSchedule, match="bytes as JSON, more than 262144: store"):
         await after({"payload": {"more": "x" * 10_000}}, replace(DECLARED, payload={"much": "x" * 255_000}))
 
 

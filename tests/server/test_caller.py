@@ -542,7 +542,7 @@ async def test_a_cursor_of_another_leads_nowhere(t: Tickler, api: Api, bound: Ap
 
 
 async def test_a_bound_token_cannot_have_operate(t: Tickler) -> None:
-    with pytest.raises(InvalidInput, match="operate concerns all owners"):
+    with pytest.raises(InvalidInput, match="operate covers all owners"):
         await t.tokens.create(["operate"], owner="u1")
 
 

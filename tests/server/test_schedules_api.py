@@ -409,7 +409,7 @@ async def test_a_schedule_that_was_made_anew_is_not_the_one_that_was_read(api: A
     assert anew.json["version"] == 1
     assert (await api.get(PATH, if_none_match=read)).status == 200
     lost = await api.put(PATH, {**DAILY, "payload": "mine"}, if_match=read)
-    assert (lost.status, "was deleted and made anew" in lost.json["detail"]) == (412, True)
+    assert (lost.status, "was deleted and created again" in lost.json["detail"]) == (412, True)
     assert (await api.delete(PATH, if_match=read)).status == 412
     assert [(await api.post(f"{PATH}/{verb}", if_match=read)).status for verb in ("pause", "resume")] == [412, 412]
     assert (await api.get(PATH)).json["payload"] == "another's"

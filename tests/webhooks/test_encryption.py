@@ -190,16 +190,16 @@ def test_what_was_unsealed_for_one_owner_a_moment_ago_is_still_refused_to_anothe
 
 def test_what_is_put_again_with_plain_values_beside_it_is_refused_and_not_stored_in_plain() -> None:
     for beside in ({"headers": {"authorization": REDACTED, "x-new": "hunter2"}}, {"secret": SECRET}):
-        with pytest.raises(InvalidSchedule, match="beside `sealed`") as refused:
+        with pytest.raises(InvalidSchedule, match="in addition to `sealed`") as refused:
             SEALER.seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
         assert not shows_a_secret(refused.value)
-        with pytest.raises(InvalidSchedule, match="beside `sealed`"):
+        with pytest.raises(InvalidSchedule, match="in addition to `sealed`"):
             Encryption().seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
 
 
 def test_a_header_cannot_be_dropped_or_added_by_its_name_alone() -> None:
     for headers in ({"authorization": REDACTED}, {**(SEALED.headers or {}), "x-new": REDACTED}):
-        with pytest.raises(InvalidSchedule, match="not those in `sealed`"):
+        with pytest.raises(InvalidSchedule, match="not the ones in `sealed`"):
             SEALER.seal_target(replace(SEALED, headers=headers), "u1")
 
 
@@ -223,7 +223,7 @@ def test_the_sealed_text_alone_stands_for_all_that_is_in_it() -> None:
 )
 def test_a_text_that_was_tampered_with_is_refused_when_it_is_put_and_when_it_is_sent(text: str) -> None:
     for use in (SEALER.seal_target, SEALER.unseal_target):
-        with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY opens it") as refused:
+        with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY decrypts it") as refused:
             use(HttpTarget(URL, sealed=text), "u1")
         assert refused.value.field == "target.sealed"
         assert text not in str(refused.value)
@@ -262,9 +262,9 @@ def test_without_a_key_nothing_is_sealed_and_the_error_says_how_to_make_one() ->
 
 def test_without_a_key_what_is_sealed_stays_so_and_may_be_put_again() -> None:
     assert Encryption().seal_target(SEALED, "u1") is SEALED
-    with pytest.raises(InvalidSchedule, match="set TICKLER_KEY to the one it was sealed with"):
+    with pytest.raises(InvalidSchedule, match="set TICKLER_KEY to the one that it was encrypted with"):
         Encryption().unseal_target(SEALED, "u1")
-    with pytest.raises(InvalidInput, match="set TICKLER_KEY to the one it was sealed with"):
+    with pytest.raises(InvalidInput, match="set TICKLER_KEY to the one that it was encrypted with"):
         Encryption().unseal_text(SEALER.seal_text("x", "y"), "y")
 
 
@@ -277,7 +277,7 @@ def test_the_first_key_seals_and_all_unseal() -> None:
     new = both.seal_target(TARGET, "u1")
     assert after.unseal_target(new, "u1") == TARGET
     for sealer, target in ((before, new), (after, old)):
-        with pytest.raises(InvalidSchedule, match="add the one it was sealed with"):
+        with pytest.raises(InvalidSchedule, match="add the key that it was encrypted with"):
             sealer.unseal_target(target, "u1")
 
 
@@ -304,7 +304,7 @@ def test_an_empty_setting_is_no_key(environ: dict[str, str]) -> None:
     ids=["a word", "cut short", "too long", "two without a comma", "not ASCII", "one of two", "a signing secret"],
 )
 def test_a_malformed_key_is_refused_and_never_repeated(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"TICKLER_KEY: key \d of \d is no key: ") as refused:
+    with pytest.raises(InvalidInput, match=r"TICKLER_KEY: key \d of \d is not a key: ") as refused:
         Encryption.from_environment({"TICKLER_KEY": text})
     assert not shows_a_secret(refused.value, repr(refused.value.__context__))
     assert text not in str(refused.value)
@@ -330,7 +330,7 @@ def test_a_text_is_unsealed_for_the_purpose_it_was_sealed_for_only() -> None:
     sealed = SEALER.seal_text(SECRET, "secret of u1")
     assert SEALER.unseal_text(sealed, "secret of u1") == SECRET
     for purpose in ("secret of u2", "", "target"):
-        with pytest.raises(InvalidInput, match="no key in TICKLER_KEY opens it") as refused:
+        with pytest.raises(InvalidInput, match="no key in TICKLER_KEY decrypts it") as refused:
             SEALER.unseal_text(sealed, purpose)
         assert not shows_a_secret(refused.value)
 
@@ -458,7 +458,7 @@ async def test_a_copied_text_is_refused_for_another_owner_or_host(in_memory: Sch
 
 async def test_a_text_that_no_key_opens_is_refused_and_the_position_is_told(in_memory: Schedules) -> None:
     bad = schedule("bad", target=HttpTarget(URL, sealed="gAAAAAhello"))
-    with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY opens it") as refused:
+    with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY decrypts it") as refused:
         await in_memory.put_many([schedule("good"), bad])
     assert (refused.value.field, refused.value.position) == ("target.sealed", 1)
     assert (await in_memory.list()).items == []

@@ -160,7 +160,7 @@ async def test_without_a_default_one_is_made_up_for_this_process_with_one_warnin
         assert await cache.of("u2") == (made_up,)
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
-    assert "receivers cannot verify: set TICKLER_SIGNING_SECRET" in warning.getMessage()
+    assert "receivers cannot verify; set TICKLER_SIGNING_SECRET" in warning.getMessage()
     assert made_up not in caplog.text
     assert await SecretCache(records, SEALER, clock, environ).of("u1") != (made_up,)
 
@@ -384,7 +384,10 @@ async def test_a_worker_without_the_key_fails_rather_than_sign_with_another_secr
     records: CountedRecords, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
-    for sealer, remedy in ((Encryption(), "set TICKLER_KEY"), (Encryption([new_key()]), "add the one it was sealed with")):
+    for sealer, remedy in (
+        (Encryption(), "set TICKLER_KEY"),
+        (Encryption([new_key()]), "add the key that it was encrypted with"),
+    ):
         cache = SecretCache(records, sealer, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
         with pytest.raises(InvalidInput, match=remedy):
             await cache.of("u1")

@@ -99,13 +99,13 @@ class Tokens:
         """Let this machine in without a token again; whether it was closed. Refused while there is a token."""
         record = await self._records.get(*CLOSED, now_ms=self._clock.now_ms())
         if await self._page(1):
-            raise InvalidInput("there are tokens: revoke them first, see `tickler token list`")
+            raise InvalidInput("there are tokens: list them with `tickler token list` and revoke them first")
         if record is None or not record.value:
             return False
         try:
             await self._close(False, expected=record.version)
         except VersionConflict:
-            raise InvalidInput("a token was made just now: revoke it first, see `tickler token list`") from None
+            raise InvalidInput("a token was just created: find it with `tickler token list` and revoke it first") from None
         self._exist_until = 0
         return True
 
@@ -185,17 +185,17 @@ def _hash(secret: str) -> bytes:
 def _checked_scopes(scopes: Collection[Scope], owner: str | None) -> tuple[Scope, ...]:
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes or isinstance(scopes, str):
-        raise InvalidInput(f"scopes: {list(scopes)!r} are not some of {', '.join(SCOPES)}")
+        raise InvalidInput(f"scopes: {list(scopes)!r} is not a list of scopes: use {', '.join(SCOPES)}")
     if owner is not None:
         check_name("owner", owner)
         if "operate" in scopes:
-            raise InvalidInput("scopes: operate concerns all owners: leave it out, or leave the owner out")
+            raise InvalidInput("scopes: operate covers all owners: leave it out, or leave out the owner")
     return tuple(scope for scope in SCOPES if scope in scopes)
 
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or len(name) > MAX_TOKEN_NAME_LENGTH or not name.isprintable():
-        raise InvalidInput(f"name: {str(name)[:40]!r} does not fit: give up to {MAX_TOKEN_NAME_LENGTH} printable characters")
+        raise InvalidInput(f"name: {str(name)[:40]!r} is invalid: use up to {MAX_TOKEN_NAME_LENGTH} printable characters")
     return name
 
 
@@ -204,5 +204,5 @@ def _checked_expiry(expires_at: int | datetime | None, now_ms: int) -> int | Non
         return None
     until = to_ms(expires_at, "expires_at")
     if until <= now_ms:
-        raise InvalidInput("expires_at: has passed: give an instant that lies ahead")
+        raise InvalidInput("expires_at: has passed: pass an instant in the future")
     return until

@@ -40,7 +40,7 @@ class RawPayload:
         try:
             return _decode(self.json)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise InvalidSchedule("payload", f"does not read: {error}: put the schedule again") from None
+            raise InvalidSchedule("payload", f"cannot be read ({error}): put the schedule again") from None
 
     def __eq__(self, other: object) -> bool:
         """Compares without keeping what it decodes."""

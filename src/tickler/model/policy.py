@@ -66,7 +66,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
             raise InvalidSchedule("policy.timeout", "is 0: give it some seconds, such as 30")
         if self.overlap != "allow" and self.delivery != "at-least-once":
             raise InvalidSchedule(
-                "policy.overlap", f"{self.overlap!r} needs delivery='at-least-once': at most once, nobody knows what still runs"
+                "policy.overlap",
+                f"{self.overlap!r} needs delivery='at-least-once': with at-most-once, nothing records what is still running",
             )
 
 
@@ -90,7 +91,7 @@ def policy_from_json(fields: object) -> Policy:
         raise InvalidSchedule("policy", f"is a {type(fields).__name__}: give an object such as {{'missed': 'skip'}}")
     unknown = sorted(str(name) for name in fields if name not in Policy.__struct_fields__)
     if unknown:
-        raise InvalidSchedule(f"policy.{unknown[0]}", f"nobody reads that: use {', '.join(Policy.__struct_fields__)}")
+        raise InvalidSchedule(f"policy.{unknown[0]}", f"unknown field: use {', '.join(Policy.__struct_fields__)}")
     return Policy(**{name: _json_number(value) for name, value in fields.items()}) if fields else DEFAULT_POLICY
 
 

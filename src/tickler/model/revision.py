@@ -48,5 +48,5 @@ def check_expected(name: str, expected: Expected, stored: Revision | None) -> No
 
 def _no_version(expected: object) -> InvalidInput:
     return InvalidInput(
-        f"version: {str(expected)[:80]!r} is no version: pass that of the schedule as you have read it, or 0 for none"
+        f"version: {str(expected)[:80]!r} is not a version: pass the version that you read, or 0 if there must be none"
     )

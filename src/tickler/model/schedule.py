@@ -85,11 +85,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
         if not isinstance(self.policy, Policy):
             raise InvalidSchedule("policy", f"is a {type(self.policy).__name__}: pass a Policy")
         if not isinstance(self.enabled, bool):
-            raise InvalidSchedule("enabled", f"{self.enabled!r} is neither True nor False")
+            raise InvalidSchedule("enabled", f"{self.enabled!r} is not a boolean: pass True or False")
         if not isinstance(self.delete_after, bool):
-            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is neither True nor False")
+            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is not a boolean: pass True or False")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
-            raise InvalidSchedule("ends_at", "lies before starts_at: swap them, or leave one out")
+            raise InvalidSchedule("ends_at", "is before starts_at: swap them, or leave one out")
         if not self.policy.spread:
             return
         shortest_ms = self.when.shortest_interval_ms()
@@ -161,11 +161,11 @@ def check_name(field: str, name: object) -> None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidSchedule(field, "has half a surrogate pair in it, which is no text") from None
+        raise InvalidSchedule(field, "contains an unpaired surrogate: leave it out") from None
     if size > MAX_NAME_BYTES:
-        raise InvalidSchedule(field, f"has {size} bytes: {MAX_NAME_BYTES} are allowed")
+        raise InvalidSchedule(field, f"has {size} bytes, more than {MAX_NAME_BYTES}: shorten it")
     if not name.isprintable() and any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
-        raise InvalidSchedule(field, f"{name!r} has control characters in it: leave them out")
+        raise InvalidSchedule(field, f"{name!r} contains control characters: leave them out")
 
 
 def checked_id(owner: str, key: str) -> Id:

@@ -100,10 +100,10 @@ def schedule_from_json(fields: object, *, suggest: bool = True) -> Schedule:
         raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with owner, key and when")
     unknown = sorted(str(name) for name in fields if name not in _FIELDS)
     if unknown:
-        raise InvalidSchedule(unknown[0], f"nobody reads that: use {', '.join(Schedule.__struct_fields__)}")
+        raise InvalidSchedule(unknown[0], f"unknown field: use {', '.join(Schedule.__struct_fields__)}")
     nulls = [name for name in ("enabled", "delete_after") if name in fields and fields[name] is None]
     if nulls:
-        raise InvalidSchedule(nulls[0], "is null: say true or false, or leave it out")
+        raise InvalidSchedule(nulls[0], "is null: write true or false, or leave it out")
     missing = [name for name in ("owner", "key", "when") if fields.get(name) is None]
     if missing:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
@@ -203,7 +203,7 @@ def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
     version, created_at, updated_at, encoded = stored
     body, policy, newer = _read_body(encoded)
     if policy is None:
-        raise InvalidSchedule("policy", "does not read here: upgrade this worker, or put the schedule again")
+        raise InvalidSchedule("policy", "cannot be read by this version: upgrade this worker, or put the schedule again")
     return ReadBody(version, created_at, updated_at, body, policy, newer)
 
 
@@ -253,7 +253,7 @@ def _read_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
     except (msgspec.ValidationError, InvalidInput):
         return _read_newer_body(encoded)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
+        raise InvalidSchedule("body", f"cannot be read ({error}): put the schedule again") from None
 
 
 def _undecoded(payload: msgspec.Raw) -> RawPayload | None:
@@ -272,7 +272,7 @@ def _read_newer_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
         fields = _decode_fields(encoded)
         known = {name: _read_field(name, fields[name]) for name in _Body.__struct_fields__ if name in fields}
     except msgspec.ValidationError as error:
-        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
+        raise InvalidSchedule("body", f"cannot be read ({error}): put the schedule again") from None
     newer = len(known) < len(fields)
     for name in _READERS.keys() & known.keys():
         try:
@@ -357,11 +357,11 @@ def _encode_payload(payload: object, max_bytes: int = MAX_PAYLOAD_BYTES) -> byte
     try:
         encoded = _encode(payload)
     except RecursionError:
-        raise InvalidSchedule("payload", "is not plain JSON: it is nested too deep, or in itself; flatten it") from None
+        raise InvalidSchedule("payload", "is not plain JSON: it is nested too deeply, or contains itself; flatten it") from None
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
     if len(encoded) > max_bytes:
-        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {max_bytes} are allowed; store a reference")
+        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON, more than {max_bytes}: store a reference")
     openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
     if openings > MAX_LEVELS and _depth(encoded) > MAX_LEVELS:
         raise InvalidSchedule("payload", f"is nested deeper than {MAX_LEVELS} levels: flatten it, or store a reference")

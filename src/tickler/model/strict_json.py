@@ -16,17 +16,17 @@ def read_json(data: bytes) -> Any:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"byte {error.start} is no UTF-8: encode it as UTF-8") from None
+        raise InvalidInput(f"byte {error.start} is not UTF-8: encode the text as UTF-8") from None
     try:
         value = _decoder.decode(text)
     except RecursionError:
-        raise InvalidInput("is nested too deep: flatten it") from None
+        raise InvalidInput("is nested too deeply: flatten it") from None
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"is no JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
+        raise InvalidInput(f"is not JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
     except InvalidInput:
         raise
     except ValueError:  # a number with thousands of digits
-        raise InvalidInput("has a number in it that is too long: write it as text") from None
+        raise InvalidInput("contains a number that is too long: write it as text") from None
     if "\\u" in text or "\\U" in text:
         _refuse_half_characters(value)
     return value
@@ -36,14 +36,14 @@ def _refuse_half_characters(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidInput("has half a surrogate pair in it, which is no text: leave it out") from None
+        raise InvalidInput("contains an unpaired surrogate: leave it out") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = _first_twice(name for name, _ in pairs)
-        raise InvalidInput(f"{twice[:40]!r} comes twice: leave one of them out")
+        raise InvalidInput(f"{twice[:40]!r} occurs twice: leave out one of them")
     return fields
 
 
@@ -58,7 +58,7 @@ def _first_twice(names: Iterable[str]) -> str:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise InvalidInput(f"{text} is no number in JSON: use a finite one, or null")
+    raise InvalidInput(f"{text} is not a number in JSON: use a finite one, or null")
 
 
 def _whole(text: str) -> int:

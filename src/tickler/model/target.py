@@ -77,9 +77,9 @@ class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, om
         if self.secret is not None and (not isinstance(self.secret, str) or not self.secret):
             raise InvalidSchedule("target.secret", "give a signing secret as text, such as tickler.new_secret() makes")
         if self.sealed is not None and not isinstance(self.sealed, str):
-            raise InvalidSchedule("target.sealed", "is no text: pass what was read from a stored schedule, or leave it out")
+            raise InvalidSchedule("target.sealed", "must be text: pass what was read from a stored schedule, or leave it out")
         if self.has_secrets and REDACTED in (self.secret, *(self.headers or {}).values()):
-            raise InvalidSchedule("target.headers", "are redacted: pass their values, or `sealed` as it was read with them")
+            raise InvalidSchedule("target.headers", "are redacted: pass their values, or the `sealed` that was read with them")
 
     @property
     def has_secrets(self) -> bool:
@@ -122,7 +122,7 @@ class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not isinstance(self.arn, str) or not SQS_ARN.fullmatch(self.arn):
-            raise InvalidSchedule("target.arn", "is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'")
+            raise InvalidSchedule("target.arn", "is not the ARN of a queue: write 'arn:aws:sqs:eu-west-1:123456789012:name'")
 
 
 class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True):
@@ -132,7 +132,9 @@ class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         if not isinstance(self.arn, str) or not LAMBDA_ARN.fullmatch(self.arn):
-            raise InvalidSchedule("target.arn", "is no function's: write 'arn:aws:lambda:eu-west-1:123456789012:function:name'")
+            raise InvalidSchedule(
+                "target.arn", "is not the ARN of a function: write 'arn:aws:lambda:eu-west-1:123456789012:function:name'"
+            )
 
 
 _EXAMPLES = {
@@ -194,7 +196,7 @@ def _check_url(url: object) -> None:
         return
     if _UNFIT.search(url):
         raise InvalidSchedule(
-            "target.url", "has spaces, control characters or half characters in it: write them as %20 and the like"
+            "target.url", "contains spaces, control characters or unpaired surrogates: percent-encode them, such as %20"
         )
     try:
         parts = urlsplit(url)
@@ -202,12 +204,14 @@ def _check_url(url: object) -> None:
     except ValueError:
         parts, well_formed = urlsplit(""), None
     if "@" in parts.netloc:  # checked first, so that no message repeats it
-        raise InvalidSchedule("target.url", "has a user name in it, which ends up in logs: send a header instead")
+        raise InvalidSchedule("target.url", "contains a user name, which would end up in logs: send a header instead")
     if parts.scheme in ("http", "https") and parts.hostname and not _has_good_port(parts):
-        raise InvalidSchedule("target.url", "has a port that is none: write a number from 1 to 65535")
+        raise InvalidSchedule("target.url", "has an invalid port: write a number from 1 to 65535")
     if parts.scheme not in ("http", "https") or not well_formed:
         handler = f", or {{'type': 'python', 'handler': {url!r}}} for a handler" if _HANDLER.fullmatch(url) else ""
-        raise InvalidSchedule("target.url", f"is no http or https address: write 'https://host/path'{handler}")
+        raise InvalidSchedule(
+            "target.url", f"must start with http:// or https:// and name a host: write 'https://host/path'{handler}"
+        )
 
 
 def _has_good_port(parts: SplitResult) -> bool:
@@ -223,15 +227,15 @@ def _checked_headers(headers: object) -> dict[str, str]:
     checked: dict[str, str] = {}
     for name, value in headers.items():
         if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
-            raise InvalidSchedule("target.headers", "one has no name of a header: use letters, digits and '-'")
+            raise InvalidSchedule("target.headers", "one has an invalid name: use letters, digits and '-'")
         lower = name.lower()
         if lower.startswith(_OUR_HEADERS) or lower in _CONNECTION_HEADERS:
-            raise InvalidSchedule("target.headers", f"{name}: Tickler or the connection says that itself: leave it out")
+            raise InvalidSchedule("target.headers", f"{name} is set by Tickler or by the connection: leave it out")
         if lower in checked:
-            raise InvalidSchedule("target.headers", f"{name} comes twice: leave one of them out")
+            raise InvalidSchedule("target.headers", f"{name} occurs twice: leave out one of them")
         if not isinstance(value, str) or (value != REDACTED and not all(" " <= each <= "~" or each == "\t" for each in value)):
-            raise InvalidSchedule("target.headers", f"{name}: its value is not plain ASCII text without line breaks")
+            raise InvalidSchedule("target.headers", f"the value of {name} must be ASCII text without line breaks")
         checked[lower] = value
     if sum(len(name) + len(value) for name, value in checked.items()) > MAX_HEADERS_LENGTH:
-        raise InvalidSchedule("target.headers", f"are longer than {MAX_HEADERS_LENGTH} bytes: send it in the payload")
+        raise InvalidSchedule("target.headers", f"are longer than {MAX_HEADERS_LENGTH} bytes: send the data in the payload")
     return checked

@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
 _PORT = re.compile(r":[0-9]*\Z")
 _PORTS = {"http": 80, "https": 443}
 _NEW_KEY = """set TICKLER_KEY to what `python -c "import tickler; print(tickler.new_key())"` prints"""
-_OTHER_KEY = "no key in TICKLER_KEY opens it: add the one it was sealed with, after a comma, or pass"
+_OTHER_KEY = "no key in TICKLER_KEY decrypts it: add the key that it was encrypted with, after a comma, or pass"
 
 
 class _Parts(msgspec.Struct, frozen=True, array_like=True, tag="target"):
@@ -64,7 +64,7 @@ class Encryption:
     def __init__(self, keys: Sequence[str] = ()) -> None:
         for number, key in enumerate(keys, 1):
             if not _is_key(key):
-                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is no key: {_NEW_KEY}")
+                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is not a key: {_NEW_KEY}")
         self._keys = tuple(keys)
         self._made: _Cipher | None = None
         self._remembered = lru_cache(MAX_REMEMBERED)(self._unsealed)
@@ -75,7 +75,7 @@ class Encryption:
         return cls([key.strip() for key in environ.get("TICKLER_KEY", "").split(",") if key.strip()])
 
     def __repr__(self) -> str:
-        return f"<Sealer with {len(self._keys)} keys>"
+        return f"<Encryption with {len(self._keys)} keys>"
 
     def seal_target(self, target: HttpTarget, owner: str, before: HttpTarget | None = None) -> HttpTarget:
         """The target as it may be stored. Where `before`, the stored one, has the same in it, its text is kept; but what was
@@ -87,7 +87,7 @@ class Encryption:
             return target
         if not self._keys:
             field = "target.headers" if target.headers else "target.secret"
-            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
+            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
         _check_secret(target.secret)
         parts = _Parts(owner, origin_of(target.url), dict(target.headers or {}), target.secret)
         return self._stored(target, parts, None if before is None else before.sealed)
@@ -101,13 +101,13 @@ class Encryption:
     def seal_text(self, text: str, purpose: str) -> str:
         """`purpose` says what it is and whose; it is needed to unseal it."""
         if not self._keys:
-            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
+            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
         return self._seal(_Text(purpose, text))
 
     def unseal_text(self, sealed: str, purpose: str) -> str:
         """`InvalidInput` where no key opens it, or it was sealed for another purpose."""
         if not self._keys:
-            raise InvalidInput(f"{purpose}: there is no key here: set TICKLER_KEY to the one it was sealed with")
+            raise InvalidInput(f"{purpose}: there is no key here: set TICKLER_KEY to the one that it was encrypted with")
         opened = self._open(sealed, _Text)
         if opened is None or opened.purpose != purpose:
             raise InvalidInput(f"{purpose}: {_OTHER_KEY} the secret again")
@@ -125,17 +125,18 @@ class Encryption:
         """A target as it was read from a stored schedule, put again: with a key it is looked into, without one it is taken."""
         if not {target.secret, *(target.headers or {}).values()} <= {REDACTED, None}:
             raise InvalidSchedule(
-                "target.headers", "have values beside `sealed`: pass all values without `sealed`, or all as they were read"
+                "target.headers",
+                "have values in addition to `sealed`: pass all values without `sealed`, or all of it as it was read",
             )
         if not _TOKEN.fullmatch(sealed):
-            raise InvalidSchedule("target.sealed", "is not what a schedule was read with: pass the headers and the secret again")
+            raise InvalidSchedule("target.sealed", "was not read from a schedule: pass the headers and the secret again")
         if not self._keys:
             return target
         parts = self._bound(sealed, target.url, owner)
         whole = self._stored(target, parts, sealed, None if before is None else before.sealed)
         if (target.headers or None, target.secret) not in ((None, None), (whole.headers, whole.secret)):
             raise InvalidSchedule(
-                "target.headers", "are not those in `sealed`: pass the values of all that shall be sent, without `sealed`"
+                "target.headers", "are not the ones in `sealed`: pass all headers with their values, without `sealed`"
             )
         return whole
 
@@ -146,12 +147,14 @@ class Encryption:
     def _bound(self, sealed: str, url: str, owner: str) -> _Parts:
         parts = self._parts(sealed)
         if (parts.owner, parts.origin) != (owner, origin_of(url)):
-            raise InvalidSchedule("target.sealed", "was sealed for another owner or host: pass the headers and the secret again")
+            raise InvalidSchedule(
+                "target.sealed", "was encrypted for another owner or host: pass the headers and the secret again"
+            )
         return parts
 
     def _parts(self, sealed: str) -> _Parts:
         if not self._keys:
-            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one it was sealed with")
+            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one that it was encrypted with")
         parts = self._open(sealed, _Parts)
         if parts is None:
             raise InvalidSchedule("target.sealed", f"{_OTHER_KEY} the headers and the secret again")

@@ -27,7 +27,7 @@ _REMEDY = (
 def sign(secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> str:
     """The value of the header `webhook-signature`: one signature a secret, so that receivers can have either while rotating."""
     if not secrets:
-        raise InvalidInput("secrets: there are none, and nothing is sent unsigned: pass at least one")
+        raise InvalidInput("secrets: is empty, and nothing is sent unsigned: pass at least one")
     content = b"%b.%d.%b" % (id.encode(), timestamp_s, body)
     return " ".join([_signature(secret, content) for secret in secrets])
 
@@ -66,7 +66,7 @@ def new_secret() -> str:
 def check_secret(text: object) -> str:
     """The secret as it was given, with or without its prefix; `InvalidInput`, which never repeats it, when it is none."""
     if not isinstance(text, str):
-        raise InvalidInput(f"secret: is a {type(text).__name__}, no text: {_REMEDY}")
+        raise InvalidInput(f"secret: is a {type(text).__name__}, not text: {_REMEDY}")
     key_of(text)
     return text
 
@@ -77,7 +77,7 @@ def key_of(secret: str) -> bytes:
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidInput(f"secret: is no base64: {_REMEDY}") from None
+        raise InvalidInput(f"secret: is not base64: {_REMEDY}") from None
     if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
         raise InvalidInput(f"secret: has {len(key)} bytes: {_REMEDY}")
     return key

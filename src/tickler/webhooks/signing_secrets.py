@@ -170,8 +170,8 @@ class SecretCache:
         if not self._made_up:
             self._made_up = (new_secret(),)
             log.warning(
-                "there is no signing secret: deliveries are signed with one that was made up for this process, "
-                "which receivers cannot verify: set TICKLER_SIGNING_SECRET to one that tickler.new_secret() made"
+                "there is no signing secret: deliveries are signed with one that this process generated, which receivers "
+                "cannot verify; set TICKLER_SIGNING_SECRET to one that tickler.new_secret() made"
             )
         return self._made_up
 
@@ -180,7 +180,7 @@ def configured_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Those of TICKLER_SIGNING_SECRET, newest first."""
     secrets = [text.strip() for text in environ.get("TICKLER_SIGNING_SECRET", "").split(",") if text.strip()]
     if len(secrets) > 2:
-        raise InvalidInput(f"TICKLER_SIGNING_SECRET: has {len(secrets)} secrets: leave the newest and the one before it")
+        raise InvalidInput(f"TICKLER_SIGNING_SECRET: has {len(secrets)} secrets: keep only the newest two")
     try:
         return tuple(check_secret(text) for text in secrets)
     except InvalidInput as error:

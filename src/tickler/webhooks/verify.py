@@ -22,7 +22,7 @@ SecretOf = Callable[[str], Secret | None]  # of an owner; None where there is no
 _ID = re.compile(r"fire_[0-9a-f]{32}")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,12}")
 
-_FORGED = "do nothing: something between Tickler and here has changed it"
+_FORGED = "reject it: something between Tickler and here has changed it"
 _STRIPPED = "was it sent by Tickler, and does every proxy in between pass its headers on?"
 _RAW_BODY = "pass the bytes as they were received: request.get_data() in Flask, request.body in Django, await request.body()"
 
@@ -82,7 +82,7 @@ def verify(
     against the signed id, which is made of them; only `attempt` is taken on trust.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise InvalidInput(f"body: is a {type(body).__name__}, and the signature is over bytes: {_RAW_BODY}")
+        raise InvalidInput(f"body: is a {type(body).__name__}, but the signature covers bytes: {_RAW_BODY}")
     secrets = None if callable(secret) else _checked_secrets(secret)
     if isinstance(tolerance_s, bool) or not isinstance(tolerance_s, int) or tolerance_s < 0:
         raise InvalidInput(f"tolerance_s: {tolerance_s!r} is not a whole number of seconds, such as 300")
@@ -98,10 +98,10 @@ def verify(
     if callable(secret):  # what the body says is not known to be true before this
         _check_signature(signatures, _secrets_of(data.owner, secret), id, timestamp_s, received)
     if data.id != id:
-        raise InvalidSignature("the id in the body is not webhook-id", _FORGED)
+        raise InvalidSignature("the id in the body differs from webhook-id", _FORGED)
     nominal_at = _nominal_at(data.nominal_at)
     if not _is_of(id, data.owner, data.key, nominal_at):
-        raise InvalidSignature("owner, key and instant are not those of webhook-id", _FORGED)
+        raise InvalidSignature("owner, key and nominal time do not match webhook-id", _FORGED)
     _check_headers(data, found)
     return Received(
         id=id,
@@ -135,7 +135,7 @@ class _Headers:
         if value is None:
             raise InvalidSignature(f"the header {name} is missing", _STRIPPED)
         if name in self._doubtful:
-            raise InvalidSignature(f"the header {name} comes twice, with different values", _FORGED)
+            raise InvalidSignature(f"the header {name} occurs twice, with different values", _FORGED)
         if not isinstance(value, str):
             raise InvalidSignature(f"the header {name} is a {type(value).__name__}", "pass headers as a mapping of text to text")
         return value
@@ -150,13 +150,13 @@ class _Headers:
         try:
             return unquote(self.get(name), errors="strict")
         except UnicodeDecodeError:
-            raise InvalidSignature(f"the header {name} is no text", _STRIPPED) from None
+            raise InvalidSignature(f"the header {name} is not text", _STRIPPED) from None
 
 
 def _checked_secrets(secret: object) -> list[str]:
     secrets = list(secret) if isinstance(secret, Sequence) and not isinstance(secret, str | bytes) else [secret]
     if not secrets:
-        raise InvalidInput("secret: there is none: pass the one that this owner's deliveries are signed with")
+        raise InvalidInput("secret: is empty: pass the one that signs this owner's deliveries")
     return [check_secret(each) for each in secrets]
 
 
@@ -165,8 +165,8 @@ def _check_time(timestamp_s: int, tolerance_s: int, clock: Clock) -> None:
     if abs(late_s) > tolerance_s:
         when = f"{late_s:.0f} s ago" if late_s > 0 else f"{-late_s:.0f} s from now"
         raise InvalidSignature(
-            f"it was sent {when}, and {tolerance_s} s are allowed",
-            "check this machine's clock; if that is right, it is an old message sent again",
+            f"it was sent {when}, outside the tolerance of {tolerance_s} s",
+            "check this machine's clock; if that is right, this is a replay of an old message",
         )
 
 
@@ -174,7 +174,7 @@ def _secrets_of(owner: str, secret_of: SecretOf) -> list[str]:
     """Anybody can name any owner: one that has no secret is the sender's mistake, and not the caller's."""
     secret = secret_of(owner)
     if not secret:
-        raise InvalidSignature("there is no secret of that owner", "if the owner is one of yours, give the function its secret")
+        raise InvalidSignature("that owner has no secret", "if the owner is one of yours, give the function its secret")
     return _checked_secrets(secret)
 
 
@@ -203,14 +203,14 @@ def _check_headers(data: _Data, headers: _Headers) -> None:
     """They are not signed, and yet a caller may have looked up the secret by one of them."""
     for name, said in (("tickler-owner", data.owner), ("tickler-key", data.key)):
         if name in headers and headers.unquoted(name) != said:
-            raise InvalidSignature(f"the header {name} is not what the body says", _FORGED)
+            raise InvalidSignature(f"the header {name} differs from the body", _FORGED)
 
 
 def _nominal_at(given: int | str) -> int:
     try:
         return given if isinstance(given, int) else datetime_ms(read_instant(given, "nominal_at"), "nominal_at")
     except (ValueError, OverflowError):
-        raise InvalidSignature("the instant it was due at is no ISO 8601", _STRIPPED) from None
+        raise InvalidSignature("the nominal time is not ISO 8601", _STRIPPED) from None
 
 
 def _is_of(id: str, owner: str, key: str, nominal_at: int) -> bool:

@@ -29,11 +29,11 @@ class At(When):
     def __init__(self, moment: str | datetime, tz: str | None = None) -> None:
         wall = _read(moment, tz)
         if wall.tzinfo is not None and tz not in (None, "UTC"):
-            raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")
+            raise InvalidWhen("tz", str(moment), f"the offset conflicts with tz={tz!r}: leave out one of them", inside=True)
         if FIRST_YEAR <= wall.year <= LAST_YEAR and wall.tzinfo is not None:
             wall = wall.astimezone(UTC).replace(tzinfo=None)
         if not FIRST_YEAR <= wall.year <= LAST_YEAR:
-            raise InvalidWhen("moment", str(moment), f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
+            raise InvalidWhen("moment", str(moment), f"is outside the years {FIRST_YEAR} to {LAST_YEAR}")
         wall = wall.replace(microsecond=wall.microsecond // 1000 * 1000, fold=0)
         zone_name = "UTC" if tz is None else tz
         text = _iso(wall) + ("Z" if zone_name == "UTC" else "")
@@ -81,7 +81,7 @@ def _read(moment: object, tz: str | None) -> datetime:
             raise InvalidWhen("moment", moment.isoformat(), "is a naive datetime: give it a tzinfo, or pass tz= with its zone")
         return moment
     if not isinstance(moment, str):
-        raise InvalidWhen("moment", str(moment), f"pass ISO 8601 text or a datetime, not a {type(moment).__name__}")
+        raise InvalidWhen("moment", str(moment), f"is a {type(moment).__name__}: pass ISO 8601 text or a datetime")
     try:
         if _ISO.fullmatch(moment) is None:
             raise ValueError

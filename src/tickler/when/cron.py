@@ -68,7 +68,7 @@ class Cron(Calendar):
             reason = error.reason
             for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the text as it was given
                 reason = reason.replace(repr(ours), repr(theirs))
-            raise InvalidWhen(error.field, expr, reason) from None
+            raise InvalidWhen(error.field, expr, reason, inside=error.inside) from None
         self._keep(text, zone, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
@@ -87,7 +87,7 @@ def canonical(expr: str) -> str:
     EventBridge's expressions keep their brackets, and are in upper case, as AWS writes them.
     """
     if not isinstance(expr, str):
-        raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
+        raise InvalidWhen("expression", str(expr), f"is a {type(expr).__name__}: write a cron expression as text")
     if len(expr) > MAX_EXPRESSION_LENGTH:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {MAX_EXPRESSION_LENGTH} characters")
     parts = _inside(expr).split()  # at spaces of any kind, as they come along when people paste
@@ -95,7 +95,7 @@ def canonical(expr: str) -> str:
     if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
         field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
-        raise InvalidWhen(field, expr, _is_not(parts[place - 6 + len(parts)], field))
+        raise _invalid_field(field, expr, parts[place - 6 + len(parts)])
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
@@ -111,7 +111,7 @@ def compile_cron(expr: str) -> CronFields:
     """The compiled form of a canonical expression, shared by everyone who uses it."""
     fields = compile_eventbridge(_inside(expr)) if expr.startswith("cron(") else _compile_ours(expr)
     if not fields.has_a_date():
-        raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names")
+        raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names", inside=True)
     return fields
 
 
@@ -146,7 +146,7 @@ def _first_of_one(stepped: re.Match[str]) -> str:
 def _parse(expr: str) -> CronSim:
     stepped = _STEPPED_LAST.search(expr)
     if stepped is not None:
-        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} has nothing to step over: write L or LW alone")
+        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} cannot have a step: write L or LW alone", inside=True)
     try:
         return CronSim(expr, datetime(2000, 1, 1))
     except CronSimError as error:
@@ -155,19 +155,19 @@ def _parse(expr: str) -> CronSim:
             raise InvalidWhen("expression", expr, hint) from None
         field = str(error).removeprefix("Bad ")
         if field not in _FIELDS:
-            reason = f"write five fields, minute hour day month weekday, or six with seconds first; {interval_hint(expr)}"
-            raise InvalidWhen("expression", expr, reason) from None
-        raise InvalidWhen(field, expr, _why_not(expr, field)) from None
+            remedy = f"write five fields, minute hour day month weekday, or six with seconds first; {interval_hint(expr)}"
+            raise InvalidWhen("expression", expr, f"is not a cron expression: {remedy}") from None
+        raise _invalid_part(field, expr) from None
     except (AssertionError, ValueError) as error:
-        raise InvalidWhen("expression", expr, f"does not read as cron: {error}") from None
+        raise InvalidWhen("expression", expr, f"is not a cron expression: {error}") from None
 
 
-def _why_not(expr: str, field: str) -> str:
+def _invalid_part(field: str, expr: str) -> InvalidWhen:
     parts = expr.split()
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
     if field == "day-of-month" and _reads_as_cron(" ".join([*parts[:-2], "*", parts[-1]])):
-        return f"no month named here has a day {text}"
-    return _is_not(text, field)
+        return InvalidWhen(field, expr, f"none of the months has a day {text}", inside=True)
+    return _invalid_field(field, expr, text)
 
 
 def _reads_as_cron(expr: str) -> bool:
@@ -178,7 +178,8 @@ def _reads_as_cron(expr: str) -> bool:
     return True
 
 
-def _is_not(text: str, field: str) -> str:
-    article = "an" if field == "hour" else "a"
+def _invalid_field(field: str, expr: str, text: str) -> InvalidWhen:
     upwards = ", and ranges upwards" if "-" in text else ""
-    return f"{text!r} is not {article} {field}: write {_RANGES.get(field, 'five fields')}{upwards}"
+    return InvalidWhen(
+        field, expr, f"{field} {text!r} is invalid: write {_RANGES.get(field, 'five fields')}{upwards}", inside=True
+    )

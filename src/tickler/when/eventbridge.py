@@ -40,8 +40,8 @@ def compile_eventbridge(body: str) -> CronFields:
     """Six fields in upper case. `InvalidWhen` names the one at fault."""
     parts = body.split()
     if len(parts) != len(FIELDS) or (parts[2] == "?") == (parts[4] == "?"):
-        reason = "EventBridge has six fields, minute hour day month weekday year, with '?' for the day or for the weekday"
-        raise InvalidWhen("expression", body, reason)
+        remedy = "write six fields, minute hour day month weekday year, with '?' for the day or for the weekday"
+        raise InvalidWhen("expression", body, f"is not an EventBridge expression: {remedy}")
     minute, hour, day, month, weekday, year = parts
     days, nearest = (EVERY_DAY, None) if day == "?" else _days(day)
     named = Named(
@@ -119,5 +119,4 @@ def _value(field: str, text: str, part: str) -> int:
 
 
 def _invalid(field: str, part: str) -> InvalidWhen:
-    article = "an" if field == "hour" else "a"
-    return InvalidWhen(field, part, f"{part!r} is not {article} {field} in EventBridge's cron: write {_REMEDIES[field]}")
+    return InvalidWhen(field, part, f"{field} {part!r} is invalid in EventBridge's cron: write {_REMEDIES[field]}", inside=True)

@@ -46,7 +46,7 @@ class Every(When):
         parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         for name, part in parts.items():
             if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < math.inf:
-                raise InvalidWhen(name, repr(part), "is not a number from 0 on")
+                raise InvalidWhen(name, repr(part), "must be a number, 0 or more")
         try:
             interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
         except OverflowError:
@@ -96,14 +96,16 @@ def parse_every(text: str, tz: str | None = None) -> Every:
     load_zone("UTC" if tz is None else tz)
     match = _EVERY.fullmatch(text.strip())
     if match is None:
-        raise InvalidWhen("interval", text, "write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'")
+        raise InvalidWhen(
+            "interval", text, "is not an interval: write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'"
+        )
     amount, start = match.groups()
     parts = _AMOUNT.findall(amount)
     if "".join(number + unit for number, unit in parts) != amount:
-        raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'")
+        raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'", inside=True)
     seconds = sum(float(number) * _UNITS_MS[unit] for number, unit in parts) / 1000
     if seconds * 1000 < MIN_MS:
-        raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'")
+        raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'", inside=True)
     return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
 
 
@@ -112,7 +114,7 @@ def parse_rate(body: str, tz: str | None = None) -> Every:
     load_zone("UTC" if tz is None else tz)
     match = _RATE.fullmatch(body.strip())
     if match is None:
-        raise InvalidWhen("rate", f"rate({body})", "write a number and a unit, such as rate(5 minutes)")
+        raise InvalidWhen("rate", f"rate({body})", "is not a rate: write a number and a unit, such as rate(5 minutes)")
     number, unit = match.groups()
     if len(number) > 15:
         raise InvalidWhen("rate", f"rate({body[:40]}…)", "must be between one second and a hundred years")
@@ -125,9 +127,9 @@ def _start(start: int | datetime) -> int:
     try:
         ms = datetime_ms(start, "start") if isinstance(start, datetime) else to_ms(start, "start")
     except InvalidInput as error:
-        raise InvalidWhen("start", str(start), str(error)) from None
+        raise InvalidWhen("start", str(start), f"is not an instant: {str(error).removeprefix('start: ')}") from None
     if not 0 <= ms < LATEST_PLAUSIBLE_MS:
-        raise InvalidWhen("start", str(start), "lies before 1970 or after 5138: take an instant nearer to now")
+        raise InvalidWhen("start", str(start), "is before 1970 or after 5138: choose an instant nearer to now")
     return ms
 
 

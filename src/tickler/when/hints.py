@@ -34,11 +34,14 @@ def cron_hint(expr: str) -> str | None:
     parts = expr.split()
     if "?" in expr:
         if len(parts) == 6 and "?" in (parts[2], parts[4]):
-            return f"'?' is EventBridge's, and its expressions have brackets: write '{_in_brackets(expr)}'"
-        return "write '*' for '?', and weekdays by name: numbers begin with 0 for Sunday here, and with 1 where '?' comes from"
+            return f"has EventBridge's '?' but not its brackets: write '{_in_brackets(expr)}'"
+        return (
+            "has a '?', which is not cron: write '*' instead, and weekdays by name, "
+            "since numbers begin with 0 for Sunday here, and with 1 in schedulers that have '?'"
+        )
     if len(parts) in (6, 7) and _YEARS.fullmatch(parts[-1]):
         return (
-            "six fields begin with seconds, and none of them is a year: set starts_at and ends_at, "
+            "ends with a year, but six fields begin with seconds, and none of them is a year: set starts_at and ends_at, "
             "or write EventBridge's 'cron(0 9 1 1 ? 2030)'"
         )
     return None
@@ -50,7 +53,7 @@ def _date_hint(day: str, clock: str | None, offset: str | None) -> str:
     try:
         At(moment)
     except InvalidWhen:
-        return "is no date and time that there is: for one instant write it like 'at(2026-03-15T09:00:00)'"
+        return "is not a valid date and time: for one instant write it like 'at(2026-03-15T09:00:00)'"
     return f"is a date: for one instant write 'at({moment})'" + (", without tz" if offset else "")
 
 

@@ -71,7 +71,9 @@ def when_from_json(value: object, tz: str | None = None, *, suggest: bool = True
         if not suggest:
             _check_zones(tz)
         return Weekly(value["weekly"], tz="UTC" if tz is None else tz)
-    raise InvalidWhen("when", str(value)[:200], 'give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}')
+    raise InvalidWhen(
+        "when", str(value)[:200], 'cannot be read: give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}'
+    )
 
 
 def _check_zones(*names: str | None) -> None:

@@ -33,14 +33,17 @@ def zoned(text: str, tz: str | None) -> tuple[str, str]:
         return text, "UTC" if tz is None else tz
     prefix, zone, bare = found
     if _INTERVAL.match(bare):
-        raise InvalidWhen("tz", text, f"an interval has no zone: leave out {prefix + zone!r}")
+        raise InvalidWhen("tz", text, f"an interval has no zone: leave out {prefix + zone!r}", inside=True)
     if not zone:
         raise InvalidWhen(
-            "tz", text, f"names no zone: write '{prefix}Europe/Paris 0 9 * * *', or leave out {prefix!r} and set tz"
+            "tz",
+            text,
+            f"{prefix!r} names no zone: write '{prefix}Europe/Paris 0 9 * * *', or leave out {prefix!r} and set tz",
+            inside=True,
         )
     if (kind := _NO_CRON.match(bare)) is not None:
         remedy = f"leave out {prefix + zone!r}, and set tz to {zone!r}"
-        raise InvalidWhen("tz", text, f"{prefix!r} is for cron expressions, not for {kind[1].lower()}(…): {remedy}")
+        raise InvalidWhen("tz", text, f"{prefix!r} is for cron expressions, not for {kind[1].lower()}(…): {remedy}", inside=True)
     if tz not in (None, zone):
-        raise InvalidWhen("tz", text, f"names the zone {zone!r}, and tz is {tz!r}: leave one of them out")
+        raise InvalidWhen("tz", text, f"{prefix!r} names the zone {zone!r}, and tz is {tz!r}: leave out one of them", inside=True)
     return bare, zone

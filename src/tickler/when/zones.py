@@ -141,9 +141,9 @@ def load_zone(name: str, *, suggest: bool = True) -> Zone:
     if not isinstance(name, str):
         raise UnknownTimezone(str(name)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
     if len(name) > MAX_NAME_LENGTH:
-        raise UnknownTimezone(name[:40] + "…", "is too long for a zone: use an IANA name such as 'Europe/Paris'")
+        raise UnknownTimezone(name[:40] + "…", f"a name has at most {MAX_NAME_LENGTH} characters: {_EXAMPLE}")
     if name in _NOT_A_PLACE or name.startswith("right/"):
-        raise UnknownTimezone(name, "is not the same on every machine: name the zone, such as 'Europe/Paris'")
+        raise UnknownTimezone(name, "it is not the same on every machine: name the zone, such as 'Europe/Paris'")
     try:
         return _load_zone(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -171,7 +171,7 @@ def _known_zones(path: tuple[str, ...]) -> frozenset[str]:
 def _not_here(path: tuple[str, ...], hint: str = _EXAMPLE) -> str:
     if not _known_zones(path):
         return "this machine has no time zone database: install the tzdata package"
-    return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
+    return f"{hint} (time zone database {tzdata_version()})"
 
 
 def _suggestion(name: str, known: frozenset[str]) -> str:
@@ -180,7 +180,7 @@ def _suggestion(name: str, known: frozenset[str]) -> str:
     if name.lower() in by_lower:
         return f"did you mean {by_lower[name.lower()]!r}?"
     if len(name) < 5 or not name.strip("+-:0123456789UTCGM"):
-        return "abbreviations and offsets are no zones: use a place such as 'Europe/Paris', or 'UTC'"
+        return "abbreviations and offsets are not zones: use a place such as 'Europe/Paris', or 'UTC'"
     by_place = {zone.lower().rpartition("/")[2]: zone for zone in sorted(known, reverse=True) if "/" in zone}
     wanted = name.lower().replace(" ", "_")
     near = difflib.get_close_matches(wanted, by_lower, n=1)
