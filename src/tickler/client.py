@@ -66,12 +66,14 @@ class Tickler:
         self._listeners: list[Listener] = []
         self._wraps: list[Wrap] = []
         self._abandoned = Abandoned()  # attempts abandoned by any worker or earlier tick
-        self._sealer = Encryption.from_environment(settings.environ)
-        self.schedules = Schedules(store.schedules, clock, sealer=self._sealer, kept_ms=self._retention_ms, wake=self._wake)
+        self._encryption = Encryption.from_environment(settings.environ)
+        self.schedules = Schedules(
+            store.schedules, clock, encryption=self._encryption, kept_ms=self._retention_ms, wake=self._wake
+        )
         self.index = Index(store.index)
         self.fires = Fires(store.fires, clock, kept_ms=self._retention_ms, wake=self._wake)
         self.records = Records(store.records, clock)
-        self.secrets = SigningSecrets(store.records, self._sealer, clock)
+        self.secrets = SigningSecrets(store.records, self._encryption, clock)
         self.tokens = Tokens(store.records, clock)
         self.audit = AuditLog(store.records, clock, self._retention_ms)
         self.forecasts = ForecastCache(store.index, store.records, clock)
@@ -250,7 +252,7 @@ class Tickler:
 
     def _worker(self, options: RunOptions) -> Worker:
         settings = self._settings
-        own = own_deliverers(self._store.records, self._sealer, self._clock, settings.environ, settings.allow_networks)
+        own = own_deliverers(self._store.records, self._encryption, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
         attempts = Attempts(

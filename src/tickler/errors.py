@@ -232,7 +232,7 @@ def _conflict(expected: int, found: int) -> str:
     again = "read it again and repeat the change"
     if not found:
         return (
-            f"no longer exists, and version {expected} was expected: create it again"
+            f"does not exist, and version {expected} was expected: create it again"
             if expected
             else "does not exist yet: create it first"
         )

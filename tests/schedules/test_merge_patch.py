@@ -38,8 +38,8 @@ DECLARED = Schedule(
 )
 
 
-def made(sealer: Encryption = SEALER, store: MemoryStore | None = None) -> Schedules:
-    return Schedules((store or MemoryStore()).schedules, ManualClock(NOW_MS), sealer=sealer)
+def made(encryption: Encryption = SEALER, store: MemoryStore | None = None) -> Schedules:
+    return Schedules((store or MemoryStore()).schedules, ManualClock(NOW_MS), encryption=encryption)
 
 
 async def after(patch: Any, before: Schedule = DECLARED) -> StoredSchedule:
@@ -52,7 +52,7 @@ async def target_after(patch: Any, before: Any = SEALED_TARGET) -> HttpTarget:
     """As it would be sent."""
     stored = await after({"target": patch}, Schedule(owner="u1", key="k", when="@daily", target=before))
     assert isinstance(stored.target, HttpTarget)
-    return SEALER.unseal_target(stored.target, "u1")
+    return SEALER.decrypt_target(stored.target, "u1")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ async def test_a_service_without_the_key_neither_moves_nor_mixes_what_is_sealed(
             await keyless.patch("u1", "k", {"target": patch})
     same = await keyless.patch("u1", "k", {"target": {"url": f"{URL}/b"}})
     assert isinstance(same.schedule.target, HttpTarget)
-    assert SEALER.unseal_target(same.schedule.target, "u1").headers == HEADERS
+    assert SEALER.decrypt_target(same.schedule.target, "u1").headers == HEADERS
     without = await keyless.patch("u1", "k", {"target": {"headers": None, "secret": None}})
     assert without.schedule.target == HttpTarget(f"{URL}/b")
 

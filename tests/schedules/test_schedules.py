@@ -166,7 +166,7 @@ async def test_pausing_resuming_and_getting_what_is_not_there(t: Tickler) -> Non
 
 
 async def test_a_conflict_says_what_was_expected_and_what_is_there_and_changes_nothing(t: Tickler) -> None:
-    with pytest.raises(VersionConflict, match="u1/digest no longer exists, and version 1 was expected: create it again"):
+    with pytest.raises(VersionConflict, match="u1/digest does not exist, and version 1 was expected: create it again"):
         await t.schedules.update(schedule(), version=1)
     before = await t.schedules.put(schedule())
     with pytest.raises(VersionConflict, match="u1/digest already exists at version 1") as conflict:

@@ -124,8 +124,8 @@ async def test_the_targets_own_secret_wins_over_the_owners_and_that_over_the_def
 
 
 async def test_a_targets_sealed_secret_is_used_once_it_is_unsealed(cache: SecretCache) -> None:
-    stored = SEALER.seal_target(HttpTarget(TARGET.url, secret=OTHER), "u1")
-    assert await cache.secrets_of(delivery(), SEALER.unseal_target(stored, "u1")) == (OTHER,)
+    stored = SEALER.encrypt_target(HttpTarget(TARGET.url, secret=OTHER), "u1")
+    assert await cache.secrets_of(delivery(), SEALER.decrypt_target(stored, "u1")) == (OTHER,)
     with pytest.raises(InvalidInput, match=r"^secret: "):
         sign(await cache.secrets_of(delivery(), stored), "fire_1", 1, b"")
 
@@ -384,11 +384,11 @@ async def test_a_worker_without_the_key_fails_rather_than_sign_with_another_secr
     records: CountedRecords, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
-    for sealer, remedy in (
+    for encryption, remedy in (
         (Encryption(), "set TICKLER_KEY"),
         (Encryption([new_key()]), "add the key that it was encrypted with"),
     ):
-        cache = SecretCache(records, sealer, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
+        cache = SecretCache(records, encryption, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
         with pytest.raises(InvalidInput, match=remedy):
             await cache.of("u1")
         assert await cache.of("u2") == (DEFAULT,)

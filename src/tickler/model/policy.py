@@ -1,4 +1,4 @@
-"""How a schedule's fires are treated: as a value. Nothing here acts on it."""
+"""The delivery policy of a schedule, as a value."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """Durations are timedeltas, or seconds when passed in; kept as timedeltas."""
+    """How fires are delivered, retried and skipped. Durations may be passed as seconds, and are kept as timedeltas."""
 
     delivery: Delivery = "at-least-once"
     missed: Missed = "latest"
     overlap: Overlap = "allow"
-    spread: timedelta = timedelta(0)  # fires are moved by up to this, by a hash of owner and key
-    grace: timedelta = timedelta(seconds=60)  # missed="skip": how late is not missed yet
-    max_catchup: int = 100  # missed="all": how many instants one claim returns
+    spread: timedelta = timedelta(0)  # each schedule is delayed by a fixed offset up to this, a hash of owner and key
+    grace: timedelta = timedelta(seconds=60)  # missed="skip": fires up to this late are not skipped
+    max_catchup: int = 100  # missed="all": the most instants that one claim returns
     attempts: int = 10
     timeout: timedelta = timedelta(seconds=30)
     backoff: tuple[timedelta, ...] = DEFAULT_BACKOFF  # before the second attempt, the third, …; the last repeats
@@ -72,13 +72,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
 
 
 def policy_to_json(policy: Policy) -> dict[str, object]:
-    """What differs from the defaults, durations in seconds."""
+    """Return the fields that differ from the defaults, with durations in seconds."""
     differing = (name for name in policy.__struct_fields__ if getattr(policy, name) != getattr(DEFAULT_POLICY, name))
     return {name: _plain(getattr(policy, name)) for name in differing}
 
 
 def default_fields() -> dict[str, object]:
-    """What a policy is where nothing is said, durations in seconds."""
+    """Return the default of each field, with durations in seconds."""
     return {name: _plain(getattr(DEFAULT_POLICY, name)) for name in DEFAULT_POLICY.__struct_fields__}
 
 
@@ -96,7 +96,7 @@ def policy_from_json(fields: object) -> Policy:
 
 
 def _json_number(value: Any) -> Any:
-    """JSON does not tell 3.0 from 3."""
+    """Read 3.0 as 3: JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,4 +1,4 @@
-"""Reads JSON as strictly as it is meant: UTF-8, each name once, numbers that any reader takes for the same."""
+"""Strict JSON: UTF-8, unique names, and only numbers that all readers understand alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FINITE = 1.7976931348623157e308
 
 
 def read_json(data: bytes) -> Any:
-    """Its value; `InvalidInput` says what is wrong with it, and where."""
+    """Decode JSON. `InvalidInput` says what is wrong, and where."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -25,14 +25,14 @@ def read_json(data: bytes) -> Any:
         raise InvalidInput(f"is not JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
     except InvalidInput:
         raise
-    except ValueError:  # a number with thousands of digits
+    except ValueError:  # an integer with thousands of digits
         raise InvalidInput("contains a number that is too long: write it as text") from None
     if "\\u" in text or "\\U" in text:
-        _refuse_half_characters(value)
+        _refuse_unpaired_surrogates(value)
     return value
 
 
-def _refuse_half_characters(value: object) -> None:
+def _refuse_unpaired_surrogates(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _first_twice(names: Iterable[str]) -> str:
-    """Each is looked at once: there may be a hundred thousand of them."""
+    """Return the first name that recurs, in linear time: there may be a hundred thousand."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -57,7 +57,7 @@ def _first_twice(names: Iterable[str]) -> str:
     raise AssertionError("every name comes once")
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise InvalidInput(f"{text} is not a number in JSON: use a finite one, or null")
 
 
@@ -75,4 +75,4 @@ def _fraction(text: str) -> float:
     return number
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole, parse_float=_fraction)
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_fraction)

@@ -1,7 +1,7 @@
-"""Where a fire goes, as values. Nothing here delivers.
+"""Targets of fires, as values.
 
-Other kinds come by the entry point group `tickler.targets`, named after the `type` they have in JSON. Each names a frozen
-msgspec.Struct with `tag_field="type"` and that tag; what delivers to it is registered with `Tickler.deliver_with`.
+Other packages add kinds by the entry point group `tickler.targets`, named after their `type` in JSON. Each entry point names a
+frozen msgspec.Struct with `tag_field="type"` and that tag. Its deliverer is registered with `Tickler.deliver_with`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MAX_HEADERS = 50
 MAX_HEADERS_LENGTH = 8_192
 REDACTED = "•••"
 
-# What most are like, so that it is not taken apart each time a schedule is read: a plain host, a port, and visible ASCII.
+# A fast check that most URLs pass, since each read of a schedule checks: a plain host, a port, and visible ASCII.
 _PLAIN_URL = re.compile(r"https?://[a-z0-9](?:[a-z0-9.-]{0,252})(?::(?:[1-9]\d{0,3}|[1-5]\d{4}))?(?:/[!-~]*)?")
 _UNFIT = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]")
 _HOST = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:\d*)?")
-_HANDLER = re.compile(r"[A-Za-z_][\w-]{0,63}")  # what a handler may well be called, and no host is
+_HANDLER = re.compile(r"[A-Za-z_][\w-]{0,63}")  # looks like the name of a handler, not like a host
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 SQS_ARN = re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
 LAMBDA_ARN = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,140}(:[A-Za-z0-9$_-]{1,128})?")
-# What Tickler says itself, and what belongs to the connection.
+# Set by Tickler, and by the connection.
 _OUR_HEADERS = ("webhook-", "tickler-")
 _CONNECTION_HEADERS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect", "proxy-authorization"}
@@ -40,15 +40,15 @@ _CONNECTION_HEADERS = frozenset(
 
 
 class Target(msgspec.Struct, frozen=True, tag_field="type", gc=False):
-    """The base of all kinds."""
+    """Base class of all kinds."""
 
 
 class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, omit_defaults=True):
-    """An HTTP endpoint that is sent a POST.
+    """An HTTP endpoint, which receives a POST.
 
-    `body`: "json" wraps the payload with what there is to know of the fire, "raw" sends the payload alone. `headers` are sent
-    along; `secret` signs instead of the owner's. Both are encrypted before they are stored, need a key (TICKLER_KEY), and are
-    never shown again: what is read back has `sealed`, which may be put again as it is, and the headers' names.
+    `body`: "json" sends an envelope with the payload and the fire's id and times, "raw" sends the payload alone. `headers` are
+    sent along; `secret` signs instead of the owner's. Both are encrypted before they are stored, which needs a key
+    (TICKLER_KEY), and are never shown again: a stored target has `sealed`, which can be put again as it is, and header names.
     """
 
     url: str
@@ -83,11 +83,11 @@ class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, om
 
     @property
     def has_secrets(self) -> bool:
-        """Whether there is something in it that must be encrypted before it is stored."""
+        """Whether it has values that must be encrypted before they are stored."""
         return self.sealed is None and bool(self.headers or self.secret)
 
     def redacted(self, sealed: str | None = None) -> HttpTarget:
-        """Without what must not be seen; `sealed` is what is stored in its place."""
+        """Return the target without its secret values; `sealed` is stored in their place."""
         headers = None if not self.headers else dict.fromkeys(self.headers, REDACTED)
         return HttpTarget(self.url, self.body, headers, REDACTED if self.secret else None, sealed or self.sealed)
 
@@ -104,7 +104,7 @@ class HttpTarget(Target, frozen=True, tag="http", forbid_unknown_fields=True, om
 
 
 class PythonTarget(Target, frozen=True, tag="python", forbid_unknown_fields=True):
-    """A handler that the worker registered under this name. Nothing is ever imported from stored text."""
+    """A handler that the worker has registered under this name. Stored text is never imported."""
 
     handler: str
 
@@ -116,7 +116,7 @@ class PythonTarget(Target, frozen=True, tag="python", forbid_unknown_fields=True
 
 
 class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
-    """A queue of Amazon SQS, by its ARN, which must be on the worker's allow-list."""
+    """An Amazon SQS queue, by its ARN, which must be on the worker's allow-list."""
 
     arn: str
 
@@ -126,7 +126,7 @@ class SqsTarget(Target, frozen=True, tag="sqs", forbid_unknown_fields=True):
 
 
 class LambdaTarget(Target, frozen=True, tag="lambda", forbid_unknown_fields=True):
-    """A function of AWS Lambda, by its ARN, which must be on the worker's allow-list."""
+    """An AWS Lambda function, by its ARN, which must be on the worker's allow-list."""
 
     arn: str
 
@@ -147,14 +147,14 @@ OWN_KINDS: tuple[type[Target], ...] = (HttpTarget, PythonTarget, SqsTarget, Lamb
 
 
 def label_of(target: Target | type[Target] | None) -> str:
-    """What a worker needs in order to deliver there: its kind of target, and for a Python target its handler too."""
+    """Return what a worker needs to deliver to the target: its kind, and for a Python target the handler."""
     if isinstance(target, PythonTarget):
         return f"python:{target.handler}"
     return "unknown" if target is None else str(target.__struct_config__.tag)
 
 
 def read_target(value: object) -> Target | None:
-    """A target as people pass it: a value, a URL, or an object as it stands in JSON."""
+    """Read a target as callers pass it: a value, a URL, or an object from JSON."""
     if value is None or isinstance(value, Target):
         return value
     if isinstance(value, str):
@@ -175,14 +175,14 @@ def _from_json(fields: dict[str, Any]) -> Target:
     try:
         return msgspec.convert(fields, type=kind)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, InvalidSchedule):  # which says by itself what is at fault, and what to write
+        if isinstance(error.__cause__, InvalidSchedule):  # it already names the field and the remedy
             raise error.__cause__ from None
         raise InvalidSchedule("target", f"{error}: {_EXAMPLES.get(str(tag), 'see what this kind takes')}") from None
 
 
 @cache
 def _kinds() -> dict[str, type[Target]]:
-    """By the `type` they have in JSON; those of other packages are named by entry points, never by stored text."""
+    """Return the kinds by their `type` in JSON. Only entry points add kinds, never stored text."""
     kinds = {str(kind.__struct_config__.tag): kind for kind in OWN_KINDS}
     for point in entry_points(group="tickler.targets"):
         kinds.setdefault(point.name, point.load())
@@ -203,7 +203,7 @@ def _check_url(url: object) -> None:
         well_formed = parts.hostname and _HOST.fullmatch(parts.netloc.rpartition("@")[2])
     except ValueError:
         parts, well_formed = urlsplit(""), None
-    if "@" in parts.netloc:  # checked first, so that no message repeats it
+    if "@" in parts.netloc:  # checked first, so that no other message repeats it
         raise InvalidSchedule("target.url", "contains a user name, which would end up in logs: send a header instead")
     if parts.scheme in ("http", "https") and parts.hostname and not _has_good_port(parts):
         raise InvalidSchedule("target.url", "has an invalid port: write a number from 1 to 65535")
@@ -226,7 +226,9 @@ def _checked_headers(headers: object) -> dict[str, str]:
         raise InvalidSchedule("target.headers", f"give a mapping of at most {MAX_HEADERS} names to values")
     checked: dict[str, str] = {}
     for name, value in headers.items():
-        if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):  # not repeated: it may have the value in it
+        if not isinstance(name, str) or not HEADER_NAME.fullmatch(
+            name
+        ):  # the message does not repeat it: it may contain the value
             raise InvalidSchedule("target.headers", "one has an invalid name: use letters, digits and '-'")
         lower = name.lower()
         if lower.startswith(_OUR_HEADERS) or lower in _CONNECTION_HEADERS:

@@ -81,13 +81,13 @@ class Schedules:
         store: ScheduleStore,
         clock: Clock,
         *,
-        sealer: Encryption | None = None,
+        encryption: Encryption | None = None,
         kept_ms: int = HISTORY_RETENTION_MS,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._sealer = sealer or Encryption()
+        self._encryption = encryption or Encryption()
         self._kept_ms = kept_ms  # how long the history keeps what was cancelled
         self._wake = wake  # called after each change: something may have become due
 
@@ -143,7 +143,7 @@ class Schedules:
             before, is_ready = current, payload.is_ready(current)
             if not is_ready:
                 return None
-            declared = patched(current, encoded, payload.payload, self._sealer)
+            declared = patched(current, encoded, payload.payload, self._encryption)
             check(declared)
             return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
 
@@ -329,7 +329,7 @@ class Schedules:
         """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
-            sealed = self._sealer.seal_target(declared.target, declared.owner, before)
+            sealed = self._encryption.encrypt_target(declared.target, declared.owner, before)
             declared = declared if sealed is declared.target else replace(declared, target=sealed)
         return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine, reason=reason)
 

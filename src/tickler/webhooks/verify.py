@@ -1,4 +1,4 @@
-"""For those who receive: was this sent by Tickler, just now, and what does it say? Needs nothing but the core."""
+"""Verification of deliveries, for receivers. Needs only the core package."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tickler.model.fire import fire_id
 from tickler.webhooks.signature import check_secret, is_signed
 from tickler.when import read_instant
 
-Secret = str | Sequence[str]  # one, or several while it is rotated
-SecretOf = Callable[[str], Secret | None]  # of an owner; None where there is none
+Secret = str | Sequence[str]  # one, or several during a rotation
+SecretOf = Callable[[str], Secret | None]  # the secret of an owner, or None
 
 _ID = re.compile(r"fire_[0-9a-f]{32}")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,12}")
@@ -28,10 +28,10 @@ _RAW_BODY = "pass the bytes as they were received: request.get_data() in Flask, 
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """A fire as it was received. `id` is the same on every attempt: remember it, and do nothing the second time.
+    """A fire as it was received. `id` is the same on every attempt: store it, and do nothing the second time.
 
-    `body` is what was sent. `payload` is the schedule's, out of a JSON body; it is None where the body is the payload alone
-    (`HttpTarget(…, body="raw")`), and `attempt` then comes from a header, which the signature does not cover.
+    `body` is the request's body. `payload` is the schedule's, taken from a JSON body. If the body is the payload alone
+    (`HttpTarget(…, body="raw")`), `payload` is None and `attempt` comes from a header, which the signature does not cover.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     nominal_at: int  # the instant the schedule named, in milliseconds
     attempt: int  # counted from 1
-    payload: Any  # whatever JSON the schedule has
+    payload: Any  # any JSON value
     body: bytes
 
     @property
@@ -71,15 +71,15 @@ def verify(
     tolerance_s: int = 300,
     clock: Clock | None = None,
 ) -> Received:
-    """What Tickler sent; `InvalidSignature` when it is not proven that it did, within `tolerance_s` of now.
+    """Verify a delivery and return the fire. `InvalidSignature` unless Tickler provably sent it, within `tolerance_s` of now.
 
-    `body` are the bytes as they were received, `headers` those of the request as any framework has them. `secret` is the one
-    that deliveries are signed with, or several while it is rotated. Where owners have secrets of their own, pass a function
-    that gives the secret of an owner, or None: it is asked for the owner that the fire says it is of, so that nobody can sign
-    for anybody else. Any Standard Webhooks library can do the first half.
+    `body` is the received bytes, `headers` the request's headers as any framework has them. `secret` is the one that signs
+    deliveries, or several during a rotation. If owners have their own secrets, pass a function from an owner to its secret or
+    None: it is called with the owner that the fire names, so that no owner can sign for another. Any Standard Webhooks library
+    can verify the signature alone.
 
-    What a JSON body says is signed. Of a raw body, owner, key and instant are read from headers, which are not, but are held
-    against the signed id, which is made of them; only `attempt` is taken on trust.
+    Everything in a JSON body is signed. For a raw body, owner, key and nominal time come from unsigned headers, but must match
+    the signed id, which is derived from them. Only `attempt` is unverified then.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise InvalidInput(f"body: is a {type(body).__name__}, but the signature covers bytes: {_RAW_BODY}")
@@ -95,7 +95,7 @@ def verify(
     if secrets is not None:
         _check_signature(signatures, secrets, id, timestamp_s, received)
     data = _from_body(received) or _from_headers(found, id)
-    if callable(secret):  # what the body says is not known to be true before this
+    if callable(secret):  # the body is not trusted before this
         _check_signature(signatures, _secrets_of(data.owner, secret), id, timestamp_s, received)
     if data.id != id:
         raise InvalidSignature("the id in the body differs from webhook-id", _FORGED)
@@ -116,7 +116,7 @@ def verify(
 
 
 class _Headers:
-    """Headers by name in any case, out of any framework's mapping or a plain dict."""
+    """Case-insensitive headers, from any framework's mapping or a dict."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         if not callable(getattr(headers, "items", None)):
@@ -171,7 +171,7 @@ def _check_time(timestamp_s: int, tolerance_s: int, clock: Clock) -> None:
 
 
 def _secrets_of(owner: str, secret_of: SecretOf) -> list[str]:
-    """Anybody can name any owner: one that has no secret is the sender's mistake, and not the caller's."""
+    """Return an owner's secrets. Requests can name any owner, so a missing secret is `InvalidSignature`, not `InvalidInput`."""
     secret = secret_of(owner)
     if not secret:
         raise InvalidSignature("that owner has no secret", "if the owner is one of yours, give the function its secret")
@@ -200,7 +200,7 @@ def _from_headers(headers: _Headers, id: str) -> _Data:
 
 
 def _check_headers(data: _Data, headers: _Headers) -> None:
-    """They are not signed, and yet a caller may have looked up the secret by one of them."""
+    """Compare the unsigned headers with the body: the caller may have chosen the secret by one of them."""
     for name, said in (("tickler-owner", data.owner), ("tickler-key", data.key)):
         if name in headers and headers.unquoted(name) != said:
             raise InvalidSignature(f"the header {name} differs from the body", _FORGED)

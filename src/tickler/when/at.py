@@ -1,4 +1,4 @@
-"""One instant."""
+"""One-shot: a single instant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from tickler.errors import InvalidWhen
 from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 
-FIRST_YEAR, LAST_YEAR = 2, 9998  # a zone's offset must not lead out of datetime's years
+FIRST_YEAR, LAST_YEAR = 2, 9998  # one year inside datetime's limits, so that adding a zone's offset never overflows
 
-_ISO = re.compile(r"[\d:.,+TWZ -]+", re.ASCII)  # datetime itself lets any character stand between date and time
+_ISO = re.compile(r"[\d:.,+TWZ -]+", re.ASCII)  # datetime itself accepts any character between date and time
 _EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 
 
 class At(When):
-    """One instant: a wall time in a zone, `At("2026-03-15T00:00:00", tz="America/Chicago")`, or one with its own offset.
+    """One instant: a wall time in a zone, `At("2026-03-15T00:00:00", tz="America/Chicago")`, or a time with its own offset.
 
-    A wall time in a gap happens right after it, one in a fold the first time; on a date the zone skipped, never.
+    A wall time in a gap fires right after the gap, one in a fold fires the first time. On a date that the zone skipped it never
+    fires.
     """
 
     __slots__ = ("at_ms",)
@@ -60,12 +61,12 @@ class At(When):
 
 
 def iso_utc(ms: int) -> str:
-    """An instant as ISO 8601 in UTC, with milliseconds only where there are any."""
+    """Format an instant as ISO 8601 in UTC, with milliseconds only if they are not 0."""
     return _iso(to_datetime(ms).replace(tzinfo=None)) + "Z"
 
 
 def read_instant(text: str, name: str) -> datetime:
-    """ISO 8601 with an offset; `name` is the field it was given for."""
+    """Read ISO 8601 text with an offset. `name` is the field that errors mention."""
     try:
         moment = datetime.fromisoformat(text) if _ISO.fullmatch(text) else datetime.min
     except ValueError:

@@ -1,7 +1,7 @@
-"""Cron expressions, in cronsim's dialect: five fields or six with seconds, names, L, LW, #, and @daily and friends.
+"""Cron expressions in cronsim's dialect: five fields, or six with seconds; names, L, LW, #, and macros such as @daily.
 
-cronsim reads the expression; the instants are computed here, on bit masks, since its own iteration errs inside folds, on
-skipped days and in half-hour gaps (docs/decisions/0002). What has a `?` inside `cron(…)` is EventBridge's (docs/decisions/0022).
+cronsim reads the expression. We compute the instants on bit masks, since its own iteration has errors inside folds, on skipped
+days and in half-hour gaps (docs/decisions/0002). `cron(…)` with a `?` is EventBridge's dialect (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cronsim import CronSim, CronSimError
 
 from tickler.errors import InvalidWhen
 from tickler.when.calendar import Calendar
-from tickler.when.cron_fields import CronFields, Named
+from tickler.when.cron_fields import CronFields, FieldValues
 from tickler.when.eventbridge import compile_eventbridge
 from tickler.when.hints import cron_hint, interval_hint
 from tickler.when.zone_prefix import zoned
@@ -53,8 +53,8 @@ _RANGES = {
 class Cron(Calendar):
     """The instants at which a zone's wall clock matches a cron expression.
 
-    Expressions whose minute or hour begins with `*` follow real time, through folds and gaps. All others name wall
-    times: each happens once a day, the first time it is reached, and right after the gap when it falls into one.
+    Expressions whose minute or hour begins with `*` fire whenever the wall clock matches, also twice in a fold. All others
+    fire once for each wall time: the first time that the clock reaches it, or right after the gap that contains it.
     """
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class Cron(Calendar):
             fields = compile_cron(text)
         except InvalidWhen as error:
             reason = error.reason
-            for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the text as it was given
+            for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the caller's spelling
                 reason = reason.replace(repr(ours), repr(theirs))
             raise InvalidWhen(error.field, expr, reason, inside=error.inside) from None
         self._keep(text, zone, fields, running=fields.running)
@@ -82,17 +82,18 @@ class Cron(Calendar):
 
 
 def canonical(expr: str) -> str:
-    """Macros written out, single spaces, names in lower case, L and LW in upper: fewer spellings, so more is shared.
+    """Return the canonical spelling, so that equal expressions share one compiled form.
 
-    EventBridge's expressions keep their brackets, and are in upper case, as AWS writes them.
+    Macros are expanded, spaces are single, names are lower-case, L and LW upper-case. EventBridge's expressions keep their
+    brackets and are upper-case, as AWS writes them.
     """
     if not isinstance(expr, str):
         raise InvalidWhen("expression", str(expr), f"is a {type(expr).__name__}: write a cron expression as text")
     if len(expr) > MAX_EXPRESSION_LENGTH:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {MAX_EXPRESSION_LENGTH} characters")
-    parts = _inside(expr).split()  # at spaces of any kind, as they come along when people paste
+    parts = _inside(expr).split()  # also at non-breaking spaces, which pasted text has
     spaced = " ".join(parts)
-    if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that
+    if not spaced.isascii():  # cronsim would take some other letters for ASCII ones, since it changes their case first
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
         field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
         raise _invalid_field(field, expr, parts[place - 6 + len(parts)])
@@ -108,7 +109,7 @@ def canonical(expr: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def compile_cron(expr: str) -> CronFields:
-    """The compiled form of a canonical expression, shared by everyone who uses it."""
+    """Compile a canonical expression. All users of an expression share the result."""
     fields = compile_eventbridge(_inside(expr)) if expr.startswith("cron(") else _compile_ours(expr)
     if not fields.has_a_date():
         raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names", inside=True)
@@ -120,7 +121,7 @@ def _compile_ours(expr: str) -> CronFields:
     single = _STEPPED_RANGE.sub(_first_of_one, expr)
     if single != expr:
         sim = _parse(single)
-    named = Named(
+    values = FieldValues(
         seconds=frozenset(sim.seconds),
         minutes=frozenset(sim.minutes),
         hours=frozenset(sim.hours),
@@ -129,7 +130,7 @@ def _compile_ours(expr: str) -> CronFields:
         weekdays=frozenset(day % 7 if isinstance(day, int) else (day[0] % 7, day[1]) for day in sim.weekdays),
         both=sim.day_and,
     )
-    return CronFields(named, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
+    return CronFields(values, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
 
 
 def _inside(expr: str) -> str:
@@ -138,7 +139,7 @@ def _inside(expr: str) -> str:
 
 
 def _first_of_one(stepped: re.Match[str]) -> str:
-    """A range of one with a step is that one; cronsim takes it for the first of many."""
+    """Replace a range of one number with a step by the number: cronsim takes it for the first of many."""
     first, last = (_VALUES.get(end.upper(), end).lstrip("0") for end in stepped.groups())
     return stepped[1] if first == last else stepped[0]
 

@@ -23,10 +23,10 @@ _RATE = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.ASCII | re.IGN
 
 
 class Every(When):
-    """Every so often: `Every(minutes=5, start=ms)`. Instants are start, start + interval, and so on: no drift, ever.
+    """A fixed interval: `Every(minutes=5, start=ms)`. Its instants are start, start + interval, and so on, without drift.
 
-    Without `start` it counts from the epoch; the first `schedules.put` stamps it with the instant of the put, and later
-    puts of the same interval keep that. It has no zone of its own: an hour is an hour through every DST change.
+    Without `start` it counts from the epoch. The first `schedules.put` sets `start` to the time of the put, and later puts of
+    the same interval keep it. It has no zone: an hour is an hour through every DST change.
     """
 
     __slots__ = ("interval_ms", "start")
@@ -79,7 +79,7 @@ class Every(When):
         return self.interval_ms
 
     def starting(self, start: int) -> Every:
-        """The same interval, counted from `start`."""
+        """Return the same interval, counted from `start`."""
         return Every(seconds=self.interval_ms / 1000, start=start)
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Every(When):
 
 
 def parse_every(text: str, tz: str | None = None) -> Every:
-    """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored. The zone is not needed, but must be one."""
+    """Read `@every 1h30m`, optionally with `from 2026-01-01T00:00:00Z`. The zone has no effect, but must exist."""
     load_zone("UTC" if tz is None else tz)
     match = _EVERY.fullmatch(text.strip())
     if match is None:
@@ -110,7 +110,7 @@ def parse_every(text: str, tz: str | None = None) -> Every:
 
 
 def parse_rate(body: str, tz: str | None = None) -> Every:
-    """Read what stands between the brackets of `rate(5 minutes)`. The zone is not needed, but must be one."""
+    """Read the part between the brackets of `rate(5 minutes)`. The zone has no effect, but must exist."""
     load_zone("UTC" if tz is None else tz)
     match = _RATE.fullmatch(body.strip())
     if match is None:
@@ -123,7 +123,7 @@ def parse_rate(body: str, tz: str | None = None) -> Every:
 
 def _start(start: int | datetime) -> int:
     if type(start) is int and 0 <= start < MIN_MS:
-        return start  # the epoch itself is a fair anchor
+        return start  # the epoch is a valid anchor, although it looks like another unit
     try:
         ms = datetime_ms(start, "start") if isinstance(start, datetime) else to_ms(start, "start")
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""What somebody may have meant whose text does not read as cron, and how to write that: every suggestion reads."""
+"""Suggestions for text that is not a cron expression. Every suggestion is itself valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _YEARS = re.compile(r"[\d,/-]*\d{4}[\d,/-]*", re.ASCII)
 
 
 def interval_hint(expr: str) -> str:
-    """How to write an interval."""
+    """Say how to write an interval."""
     like = _INTERVAL.fullmatch(expr.strip())
     meant = "@every 5m" if like is None else f"@every {like[1]}{like[2][0].lower()}"
     try:
@@ -27,7 +27,7 @@ def interval_hint(expr: str) -> str:
 
 
 def cron_hint(expr: str) -> str | None:
-    """For what has no place in the fields of cron: a date, a year, EventBridge's question mark. None where there is none."""
+    """Explain a date, a year or a question mark, none of which belongs into cron fields. None if there is none of them."""
     date = _DATE.fullmatch(expr.strip())
     if date is not None:
         return _date_hint(*date.groups())
@@ -58,7 +58,7 @@ def _date_hint(day: str, clock: str | None, offset: str | None) -> str:
 
 
 def _in_brackets(expr: str) -> str:
-    """As EventBridge has it; an example, where that would not read either."""
+    """Return the expression as EventBridge writes it, or an example if that would be invalid too."""
     try:
         reads = compile_eventbridge(expr.upper()).has_a_date()
     except InvalidWhen:

@@ -1,4 +1,4 @@
-"""A weekly plan: times by weekday, as people set them in a form."""
+"""A weekly plan: times by weekday, as in a form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 class Weekly(Calendar):
     """The same times every week: `Weekly({"tue": "09:00", "thu": ["09:00", "17:30"], "mon": None}, tz="Europe/Paris")`.
 
-    A day is on because it has a time. A plan may be empty (every day None), and then has no instants.
+    A day is on when it has a time. If every day is None, the plan has no instants.
     """
 
     __slots__ = ("times",)
@@ -43,7 +43,7 @@ class Weekly(Calendar):
         return min(b - a for a, b in zip(self.times, following, strict=True)) * 1000
 
     def days(self) -> dict[str, list[str]]:
-        """The plan by weekday, days off left out."""
+        """Return the plan by weekday, without the days off."""
         plan: dict[str, list[str]] = {}
         for second in self.times:
             plan.setdefault(WEEKDAYS[second // DAY], []).append(_clock(second % DAY))
@@ -57,7 +57,7 @@ class Weekly(Calendar):
 
 
 class _WeeklyTimes:
-    """The wall times of a plan."""
+    """The wall times of a plan. Implements `WallTimes`."""
 
     __slots__ = ("_times",)
 
@@ -84,7 +84,7 @@ class _WeeklyTimes:
 
 
 def parse_weekly(body: str, tz: str | None = None) -> Weekly:
-    """Read what stands between the brackets of `weekly(tue 09:00, thu 09:00)`; a day may be named again or have more times."""
+    """Read the part between the brackets of `weekly(tue 09:00, thu 09:00)`. Days may recur and have several times."""
     plan: dict[str, list[object]] = {}
     for entry in filter(None, (entry.split() for entry in body.split(","))):
         day, *times = entry
