@@ -221,7 +221,7 @@ def test_what_its_spread_adds_is_shown(here: Here, file_url: str) -> None:
         (["@daily", "--policy", "[]"], "policy: is a list"),
         (["@daily", "--policy", '{"retries": 3}'], "policy.retries: unknown field"),
         (["@daily", "--attempts", "0"], "policy.attempts: 0 is not a whole number from 1"),
-        (["@daily", "--target", "example.org"], "target.url: is no http or https address"),
+        (["@daily", "--target", "example.org"], "target.url: must start with http:// or https://"),
         (["@daily", "--starts-at", "tomorrow"], "starts_at 'tomorrow' is not a date and time"),
         (
             ["@daily", "--ends-at", "2011-12-30T09:00", "--tz", "Pacific/Apia"],

@@ -66,7 +66,7 @@ async def test_bad_lines_among_good_ones_are_refused_and_stop_nothing(t: Tickler
     assert [number for number, error in results.items() if error is None] == [1, 5, 11, 13]
     assert answer.lines[1]["owner"] == "u1"
     assert "minute of 'no'" in results[3] or "no" in results[3]
-    assert "no UTF-8" in results[9]
+    assert "is not UTF-8" in results[9]
     assert "'owner' occurs twice" in results[8]
     assert "would never fire" in results[10]
     stored = await t.schedules.get("u1", "a")

@@ -233,7 +233,7 @@ async def test_a_token_that_is_made_while_the_service_is_opened_closes_it(t: Tic
         return found
 
     monkeypatch.setattr(t.store.records, "list", meanwhile)
-    with pytest.raises(InvalidInput, match="just now"):
+    with pytest.raises(InvalidInput, match="a token was just created"):
         await t.tokens.open()
     assert await t.tokens.exist()
 
