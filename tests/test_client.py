@@ -93,7 +93,7 @@ async def test_a_schedule_that_is_not_there_or_has_no_target_cannot_be_triggered
         with pytest.raises(ScheduleNotFound, match="no schedule u1/digest"):
             await t.trigger("u1", "digest")
         await t.schedules.put(Schedule(owner="u1", key="digest", when=MINUTELY))
-        with pytest.raises(InvalidSchedule, match=r"^target: u1/digest has none to deliver to"):
+        with pytest.raises(InvalidSchedule, match=r"^target: u1/digest has no target"):
             await t.trigger("u1", "digest")
         for owner, key, field in (("", "digest", "owner"), ("u1", "", "key"), (None, "digest", "owner")):
             with pytest.raises(InvalidSchedule, match=f"^{field}: "):

@@ -22,15 +22,15 @@ from tickler.database.blocking import Blocking
 from tickler.database.store_url import StoreUrl
 from tickler.distribution import install_command
 from tickler.errors import InvalidInput
+from tickler.model.duration import Duration, to_duration
 from tickler.model.fire import HISTORY_RETENTION_MS
-from tickler.model.policy import Duration
 from tickler.stores.store import Store
 
 MAX_HISTORY_RETENTION = timedelta(days=3_660)
 
 OpenStore = Callable[[StoreUrl], Store]
 
-# Where a scheme's `open_store` lives. Others come by the entry point group `tickler.stores`, named after their scheme.
+# The module with the `open_store` of each scheme. Other packages add theirs by the entry point group `tickler.stores`.
 BACKENDS = {
     "memory": "tickler.stores.memory",
     "sqlite": "tickler.stores.sqlite",
@@ -51,30 +51,30 @@ def connect(
     allow_networks: Sequence[str] = (),
     keep_history: Duration = timedelta(milliseconds=HISTORY_RETENTION_MS),
 ) -> Tickler:
-    """A Tickler on the store that `url` names; nothing is opened before `async with`.
+    """Return a Tickler on the store that `url` names. Nothing is opened before `async with`.
 
-    `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…`, `dynamodb://TABLE?region=…`; or `pool=`, an
-    asyncpg pool of yours, with `schema=`. `create` (in a URL `?create=0`) says whether to make the tables where there are
-    none: by default yes, on DynamoDB no. Nothing is ever migrated here (`tickler migrate` does that).
+    URLs are `sqlite:///file.db`, `sqlite://` (in memory), `postgresql://…?schema=…` and `dynamodb://TABLE?region=…`. Instead of a
+    URL, pass your own asyncpg pool as `pool=`, with `schema=`. `create` (in a URL `?create=0`) decides whether missing tables are
+    created: by default yes, on DynamoDB no. Tables are never migrated here; `tickler migrate` does that.
 
-    A worker on a pool cannot open a second connection to extend its leases while a handler keeps the event loop. So they last
-    60 s by default, instead of 10 s: what a killed worker had waits that long.
+    A worker on a pool cannot open a second connection to extend its leases while a handler blocks the event loop. Its leases
+    therefore last 60 s by default instead of 10 s, and the fires of a killed worker wait that long.
 
     Deliveries go to public addresses, and to those of `allow_networks` (or TICKLER_ALLOW_NETWORKS), such as ("10.0.0.0/8",).
-    `keep_history` is for how long what happened is kept.
+    The history is kept for `keep_history`.
     """
     if (url is None) == (pool is None):
-        raise InvalidInput("connect: pass a store's URL, such as 'sqlite:///tickler.db', or pool=, and not both")
+        raise InvalidInput("connect: pass either a store's URL, such as 'sqlite:///tickler.db', or pool=")
     settings = Settings(
         create=create is not False,
         environ=os.environ,
         allow_networks=_networks(allow_networks),
-        keep_history=_kept(keep_history),
+        keep_history=_retention(keep_history),
     )
     if url is None:
         return Tickler(_store_for_pool(pool, "public" if schema is None else schema), clock or SystemClock(), settings)
     if schema is not None:
-        raise InvalidInput("connect: schema= goes with pool=: in a URL, write ?schema=…")
+        raise InvalidInput("connect: schema= needs pool=: in a URL, write ?schema=…")
     parsed = parse_url(url)
     store = _store(parsed)
     wants_tables = _wants_tables(parsed, store.capabilities.makes_tables) if create is None else create
@@ -90,18 +90,18 @@ def connect_sync(
     allow_networks: Sequence[str] = (),
     keep_history: Duration = timedelta(milliseconds=HISTORY_RETENTION_MS),
 ) -> Blocking:
-    """The same object without `await`, for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
+    """Return the same object without `await` for Django, Flask and scripts: `with connect_sync(url) as t: t.schedules.put(…)`."""
     return Blocking(connect(url, create=create, clock=clock, allow_networks=allow_networks, keep_history=keep_history))
 
 
 def store_for_url(url: str) -> Store:
-    """The store of a URL, not yet open. `InvalidInput` says which schemes there are."""
+    """Return the store of a URL, not yet open. `InvalidInput` lists the known schemes."""
     return _store(parse_url(url))
 
 
 @asynccontextmanager
 async def opened_store(url: str, *, create: bool | None = None) -> AsyncIterator[Store]:
-    """The store of a URL alone, open: for those who look after stores. `create` is as in `connect`."""
+    """Open the store of a URL without a Tickler, for maintenance. `create` is as in `connect`."""
     parsed = parse_url(url)
     store = _store(parsed)
     await store.open(create=_wants_tables(parsed, store.capabilities.makes_tables) if create is None else create)
@@ -119,14 +119,12 @@ def _store(parsed: StoreUrl) -> Store:
     if parsed.scheme in others:
         return cast(OpenStore, others[parsed.scheme].load())(parsed)
     schemes = ", ".join(f"{name}://" for name in [*BACKENDS, *others])
-    raise InvalidInput(f"{parsed.text!r} is no store: use one of {schemes}")
+    raise InvalidInput(f"{parsed.text!r} has an unknown scheme: use one of {schemes}")
 
 
 def parse_url(url: str) -> StoreUrl:
     if not isinstance(url, str) or "://" not in url:
-        raise InvalidInput(
-            "that is no store's URL, which begins as 'sqlite:///tickler.db' or 'postgresql://user@host/database' do"
-        )
+        raise InvalidInput("not a store's URL: write one such as 'sqlite:///tickler.db' or 'postgresql://user@host/database'")
     scheme, _, rest = url.partition("://")
     location, _, query = rest.partition("?")
     return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
@@ -134,7 +132,7 @@ def parse_url(url: str) -> StoreUrl:
 
 def _networks(given: Sequence[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(network, str) for network in given):
-        raise InvalidInput(f"allow_networks: {given!r} is no list of networks: pass ('10.0.0.0/8',)")
+        raise InvalidInput(f"allow_networks: {given!r} is not a list of networks: pass ('10.0.0.0/8',)")
     for network in given:
         try:
             ip_network(network)
@@ -143,24 +141,22 @@ def _networks(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _kept(given: object) -> timedelta:
-    kept = timedelta(seconds=given) if isinstance(given, int | float) and not isinstance(given, bool) else given
-    if not isinstance(kept, timedelta) or not timedelta(0) < kept <= MAX_HISTORY_RETENTION:
-        raise InvalidInput(
-            f"keep_history: {given!r} is not a duration of up to {MAX_HISTORY_RETENTION.days} days: pass seconds or a timedelta"
-        )
-    return kept
+def _retention(keep_history: object) -> timedelta:
+    retention = to_duration("keep_history", keep_history, MAX_HISTORY_RETENTION)
+    if not retention:
+        raise InvalidInput("keep_history: must be longer than 0: pass seconds or a timedelta")
+    return retention
 
 
 def _wants_tables(url: StoreUrl, by_default: bool) -> bool:
     text = url.parameters.get("create", "1" if by_default else "0")
     if text not in ("0", "1"):
-        raise InvalidInput(f"{url.text}: create={text!r} is neither 1 nor 0")
+        raise InvalidInput(f"{url.text}: create={text!r} is invalid: write create=1 or create=0")
     return text == "1"
 
 
 def _without_password(url: str) -> str:
-    url = re.sub(r"(://[^:/?#@]*):.*@", r"\1:…@", url, flags=re.DOTALL)  # to the last @: a password may have anything in it
+    url = re.sub(r"(://[^:/?#@]*):.*@", r"\1:…@", url, flags=re.DOTALL)  # to the last @: a password may contain any character
     return re.sub(r"(password=)[^&]*", r"\1…", url, flags=re.IGNORECASE)
 
 
@@ -169,7 +165,7 @@ def _backend(scheme: str) -> OpenStore:
 
 
 def needing_extra(module: str, what: str) -> ModuleType:
-    """Import a module of ours. `InvalidInput` names the extra to install, where a package of another's is missing."""
+    """Import one of our modules. If a third-party package is missing, `InvalidInput` names the extra to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,25 +1,25 @@
 """Every error Tickler raises, in one tree.
 
 TicklerError
-├── InvalidInput                what was passed cannot be used (also a ValueError)
-│   ├── InvalidWhen             a time expression does not read
-│   │   └── UnknownTimezone     … because this machine knows no such zone
-│   ├── InvalidSchedule         owner, key, payload, policy or bounds do not fit
-│   ├── NeverFires              it reads, but no instant is left at which it would fire
-│   └── ManagedRow              the index row belongs to a schedule; change the schedule
+├── InvalidInput                an argument cannot be used (also a ValueError)
+│   ├── InvalidWhen             a time expression cannot be read
+│   │   └── UnknownTimezone     this machine's time zone database lacks the zone
+│   ├── InvalidSchedule         a field of a schedule is invalid
+│   ├── NeverFires              the schedule is valid, but no instant is left at which it would fire
+│   └── ManagedRow              the index row mirrors a schedule: change the schedule instead
 ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
-├── FireNotFound                no fire has that id, or it is not in the state that was asked for (also a LookupError)
-├── VersionConflict             somebody else wrote in between
-├── InvalidSignature            what was received is not proven to come from Tickler, or not just now
-├── StoreUnavailable            the store did not answer or is locked; nothing was half done
-│   └── PartlyWritten           … after some of many schedules were written
-├── SchemaError                 the store's tables do not fit this version
-│   ├── SchemaMissing           … there are none
-│   ├── SchemaMismatch          … they are keyed differently
-│   ├── SchemaOutdated          … they are older: migrate
-│   └── SchemaTooNew            … they are newer: upgrade this worker
-├── WorkerUnfit                 this worker lacks what others have; it must not claim
-└── GiveUp                      raised by a handler: this fire will never work, do not try again
+├── FireNotFound                no fire has that id, or it is in another state than the call needs (also a LookupError)
+├── VersionConflict             another caller wrote in between
+├── InvalidSignature            a request is not proven to come from Tickler, or is too old
+├── StoreUnavailable            the store did not answer, or is locked; nothing changed
+│   └── PartlyWritten           some of many schedules were written before that
+├── SchemaError                 the store's tables do not fit this version of Tickler
+│   ├── SchemaMissing           there are none
+│   ├── SchemaMismatch          their keys differ
+│   ├── SchemaOutdated          they are older: migrate
+│   └── SchemaTooNew            they are newer: upgrade this worker
+├── WorkerUnfit                 this worker lacks time zones that others have, and must not claim
+└── GiveUp                      raised by a handler: this fire is dead, do not retry it
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from collections.abc import Callable, Iterable
 
 
 class TicklerError(Exception):
-    """The base of all of them."""
+    """Base class of all errors."""
 
     def __reduce__(self) -> tuple[Callable[..., TicklerError], tuple[type[TicklerError], tuple[object, ...], dict[str, object]]]:
-        """Survive the way between processes, whatever the constructor takes."""
+        """Make errors picklable, whatever arguments their constructors take."""
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
@@ -44,29 +44,35 @@ def _rebuild(kind: type[TicklerError], args: tuple[object, ...], fields: dict[st
 
 
 class InvalidInput(TicklerError, ValueError):
-    """What was passed cannot be used; the message says what it looks like and what would do."""
+    """An argument cannot be used. The message says what is wrong with it and what to pass instead."""
 
 
 class InvalidWhen(InvalidInput):
-    """A time expression does not read. `field` is the part at fault, `text` what was given."""
+    """A time expression cannot be read. `field` names the part at fault, `text` is what was given.
 
-    def __init__(self, field: str, text: str, reason: str) -> None:
-        super().__init__(f"{field} of {text!r}: {reason}")
+    `reason` says what is wrong with `text`: a predicate such as "is not a date and time", or with `inside`, a sentence about a
+    part of it such as "hour '25' is invalid".
+    """
+
+    def __init__(self, field: str, text: str, reason: str, *, inside: bool = False) -> None:
+        super().__init__(f"in {text!r}, {reason}" if inside else f"{field} {text!r} {reason}")
         self.field = field
         self.text = text
         self.reason = reason
+        self.inside = inside
 
 
 class UnknownTimezone(InvalidWhen):
-    """This machine's time zone database has no such zone. `name` is the zone."""
+    """The time zone database of this machine does not have the zone `name`. `reason` says what to use instead."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__("tz", name, reason)
+        self.args = (f"unknown time zone {name!r}: {reason}",)
         self.name = name
 
 
 class InvalidSchedule(InvalidInput):
-    """A field of a schedule does not fit. `position` is its place in a `put_many`, if it came in one."""
+    """A field of a schedule is invalid. `position` is the place of the schedule in a `put_many`."""
 
     def __init__(self, field: str, reason: str, position: int | None = None) -> None:
         super().__init__(f"{field}: {reason}" if position is None else f"schedule {position}: {field}: {reason}")
@@ -75,34 +81,32 @@ class InvalidSchedule(InvalidInput):
         self.position = position
 
     def at(self, position: int) -> InvalidSchedule:
-        """The same, of the schedule at that place."""
+        """Return the same error for the schedule at `position`."""
         return InvalidSchedule(self.field, self.reason, position)
 
 
 class NeverFires(InvalidInput):
-    """The schedule would sleep for ever. `reason` says why no instant is left; `sentence` is all but the remedy."""
+    """The schedule would never fire. `reason` says why no instant is left; `sentence` is the message without the remedy."""
 
     def __init__(self, owner: str, key: str, reason: str, position: int | None = None) -> None:
         place = "" if position is None else f"schedule {position}: "
         self.sentence = f"{place}{owner}/{key} would never fire: {reason}"
-        super().__init__(f"{self.sentence}; set enabled to false to keep it asleep")
+        super().__init__(f"{self.sentence}; set enabled to false to store it paused")
         self.owner = owner
         self.key = key
         self.reason = reason
         self.position = position
 
     def at(self, position: int) -> NeverFires:
-        """The same, of the schedule at that place."""
+        """Return the same error for the schedule at `position`."""
         return NeverFires(self.owner, self.key, self.reason, position)
 
 
 class ManagedRow(InvalidInput):
-    """The index row mirrors a schedule, so only the schedule may change it."""
+    """The index row mirrors a schedule, so it changes only with that schedule."""
 
     def __init__(self, owner: str, key: str) -> None:
-        super().__init__(
-            f"{owner}/{key} is kept by `schedules`, which mirrors it here: use schedules.put, pause or delete, or another key"
-        )
+        super().__init__(f"{owner}/{key} mirrors a schedule: change it with schedules.put, pause or delete, or use another key")
         self.owner = owner
         self.key = key
 
@@ -111,13 +115,13 @@ class ScheduleNotFound(TicklerError, LookupError):
     """No schedule has that owner and key."""
 
     def __init__(self, owner: str, key: str) -> None:
-        super().__init__(f"no schedule {owner}/{key}: it may have been deleted, or has another name")
+        super().__init__(f"there is no schedule {owner}/{key}: it may have been deleted, or have another name")
         self.owner = owner
         self.key = key
 
 
 class FireNotFound(TicklerError, LookupError):
-    """No fire has that id, or it is in no state in which that can be done."""
+    """No fire has that id, or it is in another state than the call needs."""
 
     def __init__(self, fire_id: str, reason: str) -> None:
         super().__init__(f"{fire_id[:80]}: {reason}")
@@ -126,9 +130,9 @@ class FireNotFound(TicklerError, LookupError):
 
 
 class VersionConflict(TicklerError):
-    """Somebody else wrote in between. `expected` is what the caller had seen, `found` what is there (0: nothing).
+    """Another caller wrote in between. `expected` is the version that the caller had read, `found` the stored one (0: none).
 
-    Where they are the same, it was deleted meanwhile, and made anew.
+    If they are equal, the schedule was deleted and created again meanwhile.
     """
 
     def __init__(self, name: str, expected: int, found: int) -> None:
@@ -139,7 +143,7 @@ class VersionConflict(TicklerError):
 
 
 class InvalidSignature(TicklerError):
-    """What was received is not proven to come from Tickler, or not just now: answer 401 and do nothing. `reason` says why."""
+    """A request is not proven to come from Tickler, or is too old. Answer 401 and do nothing. `reason` says why."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}: {remedy}")
@@ -148,15 +152,15 @@ class InvalidSignature(TicklerError):
 
 
 class StoreUnavailable(TicklerError):
-    """The store did not answer, or is locked. Nothing was half done; the call can be repeated."""
+    """The store did not answer, or is locked. Nothing changed, and the call can be repeated."""
 
 
 class PartlyWritten(StoreUnavailable):
-    """Some of many schedules were written when the store failed, each of them whole. Repeating the call is safe."""
+    """Some of many schedules were completely written before the store failed. Repeating the call is safe."""
 
     def __init__(self, store: str, done: int, total: int, cause: Exception) -> None:
         super().__init__(
-            f"{store}: {done} of {total} schedules were written, then: {cause}; repeat the call, it goes on from there"
+            f"{store}: {done} of {total} schedules were written before an error ({cause}): repeat the call to write the rest"
         )
         self.done = done
         self.total = total
@@ -180,7 +184,7 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaMismatch(SchemaError):
-    """The table is there, and is not keyed as it has to be. `attribute` is the one at fault, if it is one."""
+    """The table exists, but its keys are not the ones that Tickler needs. `attribute` names the one at fault, if it is one."""
 
     def __init__(self, store: str, reason: str, attribute: str | None = None) -> None:
         super().__init__(f"{store}: {reason}")
@@ -192,13 +196,13 @@ class SchemaOutdated(SchemaError):
     """The tables are of an earlier version."""
 
     def __init__(self, store: str, found: int, needed: int) -> None:
-        super().__init__(f"{store} has schema version {found} and this Tickler needs {needed}: {_migrate(store)}")
+        super().__init__(f"{store} has schema version {found}, and this Tickler needs {needed}: {_migrate(store)}")
         self.found = found
         self.needed = needed
 
 
 class SchemaTooNew(SchemaError):
-    """The tables are of a version this Tickler cannot work with."""
+    """The tables are of a later version than this Tickler can work with."""
 
     def __init__(self, store: str, found: int, supported: int) -> None:
         super().__init__(
@@ -210,26 +214,30 @@ class SchemaTooNew(SchemaError):
 
 
 class WorkerUnfit(TicklerError):
-    """This worker lacks zones that other workers have, so it claims nothing rather than set good rows aside."""
+    """This worker lacks time zones that other workers have. It claims nothing, since it would set valid rows aside."""
 
     def __init__(self, zones: Iterable[str]) -> None:
         self.zones = sorted(zones)
         super().__init__(
-            f"this machine lacks the time zones {', '.join(self.zones)}, which schedules here were written with; nothing was "
+            f"this machine lacks the time zones {', '.join(self.zones)}, which schedules in this store use; nothing was "
             "claimed: upgrade the tzdata package or the system's time zone database, then start this worker again"
         )
 
 
 class GiveUp(TicklerError):
-    """For handlers to raise: this fire will never work, so it is dead at once instead of being tried again."""
+    """For handlers to raise when a fire can never succeed: it becomes dead at once instead of being retried."""
 
 
 def _conflict(expected: int, found: int) -> str:
     again = "read it again and repeat the change"
     if not found:
-        return f"does not exist, not at version {expected}: make it anew" if expected else "does not exist yet: make it first"
+        return (
+            f"does not exist, and version {expected} was expected: create it again"
+            if expected
+            else "does not exist yet: create it first"
+        )
     if not expected:
-        return f"is there already, at version {found}: choose another name, or change that one"
+        return f"already exists at version {found}: choose another name, or change that one"
     if found == expected:
-        return f"was deleted and made anew, and is not the version {expected} that was read: {again}"
+        return f"was deleted and created again, so it is not the version {expected} that was read: {again}"
     return f"is at version {found}, not at version {expected}: {again}"

@@ -1,4 +1,4 @@
-"""How many file descriptors this process may have: every connection takes one, and shells allow 1,024."""
+"""The limit of file descriptors: every connection needs one, and shells allow 1,024 by default."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import logging
 try:
     import resource
 except ImportError:
-    resource = None  # type: ignore[assignment]  # on Windows, which has no such limit
+    resource = None  # type: ignore[assignment]  # Windows has no such limit
 
 log = logging.getLogger("tickler")
 
 
 def file_limit() -> int | None:
-    """How many files this process may have open; None without a limit."""
+    """Return how many files this process may have open, or None without a limit."""
     if resource is None:
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -21,7 +21,7 @@ def file_limit() -> int | None:
 
 
 def raise_file_limit() -> None:
-    """The soft limit becomes the hard one. Where that is forbidden, as by a filter of system calls, it stays as it is."""
+    """Raise the soft limit to the hard one. Where that is forbidden, as by a system call filter, the limit stays."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -30,4 +30,4 @@ def raise_file_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError) as error:
-        log.info("the limit of file descriptors stays at %d: %s", soft, error)
+        log.info("cannot raise the limit of file descriptors, which stays at %d: %s", soft, error)

@@ -138,7 +138,7 @@ async def _fill(t: Tickler, clock: ManualClock) -> None:
     clock.advance(timedelta(days=1))
     await t.tick()
     for number in range(FAILED):
-        await t.audit.note("ada", "put", owner="ada", key=f"job-{number}")
+        await t.audit.record("ada", "put", owner="ada", key=f"job-{number}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -72,7 +72,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     visitor: Visitor, service: Service, owner: str
 ) -> None:
     await service.put(owner, "digest")
-    before = [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"]
+    before = [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["action"] == "repaired"]
     await visitor.open("/doctor")
     passed = visitor.page.locator(".checks li")
     quick = await passed.count()
@@ -81,7 +81,7 @@ async def test_the_doctor_names_what_passed_and_a_repair_of_nothing_leaves_no_tr
     await visitor.sees("Nothing to repair.")
     await visitor.sees("every enabled schedule is in the index", passed)
     assert await passed.count() == quick + len(DEEP), "and the checks that read everything"
-    assert [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["did"] == "repaired"] == before
+    assert [entry for entry in (await service.call("GET", "/audit"))["items"] if entry["action"] == "repaired"] == before
 
 
 async def test_now_shows_no_next_instant_that_has_passed_and_fires_by_when_they_began(visitor: Visitor, service: Service) -> None:

@@ -106,7 +106,7 @@ async def test_the_log_tells_who_did_what(visitor: Visitor, service: Service, ow
     await visitor.go("Audit")
     rows = await visitor.row(owner).all()
     shown = [(await row.locator("td").all_inner_texts())[1:3] for row in rows]
-    assert shown == [["local", did] for did in ("deleted", "triggered", "resumed", "paused", "put")]
+    assert shown == [["local", action] for action in ("deleted", "triggered", "resumed", "paused", "put")]
 
 
 async def test_a_long_log_comes_in_pages(visitor: Visitor, service: Service, owner: str) -> None:

@@ -236,4 +236,4 @@ def test_an_instant_that_is_none_is_refused(here: Here, file_url: str) -> None:
     here("add", "u1", "k", NEW_YEAR)
     done = here("why", "u1", "k", "--at", "nine")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "tickler: at of 'nine': is not a date and time: write '2026-03-15T00:00:00'\n"
+    assert done.err == "tickler: at 'nine' is not a date and time: write '2026-03-15T00:00:00'\n"

@@ -114,8 +114,8 @@ def test_without_a_store_the_error_names_both_ways_to_give_one(tmp_path: Path, e
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "is no store's URL"),
-        ("nonsense://here", "is no store: use one of"),
+        ("nonsense", "not a store's URL: write one such as"),
+        ("nonsense://here", "has an unknown scheme: use one of"),
         ("sqlite:///no/such/folder/t.db", "there is no folder"),
         ("sqlite:///t.db?colour=blue", "nobody reads the parameter 'colour'"),
     ],

@@ -83,9 +83,9 @@ def test_what_never_fires_again_says_so(here: Here, when: str, lines: list[str])
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["every tuesday"], "tickler: expression of 'every tuesday': write five fields"),
-        (["@daily", "--tz", "Mars/Base"], "tickler: tz of 'Mars/Base': no such zone"),
-        (["@daily", "--after", "yesterday"], "tickler: after of 'yesterday': is not a date and time"),
+        (["every tuesday"], "tickler: expression 'every tuesday' is not a cron expression: write five fields"),
+        (["@daily", "--tz", "Mars/Base"], "tickler: unknown time zone 'Mars/Base': "),
+        (["@daily", "--after", "yesterday"], "tickler: after 'yesterday' is not a date and time"),
     ],
 )
 def test_what_does_not_read_is_one_line(here: Here, arguments: list[str], said: str) -> None:

@@ -28,7 +28,7 @@ def stored(url: str, owner: str = "u1", key: str = "k") -> StoredSchedule:
 def deeds(url: str) -> list[tuple[object, ...]]:
     with connect_sync(url, create=False) as t:
         found: list[AuditEntry] = t.audit.list().items
-    return [(deed.by, deed.did, deed.owner, deed.key, deed.detail) for deed in reversed(found)]
+    return [(deed.by, deed.action, deed.owner, deed.key, deed.detail) for deed in reversed(found)]
 
 
 # add
@@ -213,17 +213,20 @@ def test_what_its_spread_adds_is_shown(here: Here, file_url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["0 25 * * *"], "hour of '0 25 * * *': '25' is not an hour: write 0 to 23"),
+        (["0 25 * * *"], "in '0 25 * * *', hour '25' is invalid: write 0 to 23"),
         (["@daily", "--tz", "Europe/Pariss"], "did you mean 'Europe/Paris'?"),
-        (["@daily", "--payload", "{n: 1}"], "payload: is no JSON: "),
-        (["@daily", "--payload", '{"n": 1, "n": 2}'], "payload: 'n' comes twice"),
-        (["@daily", "--payload", "\udcff"], "payload: byte 0 is no UTF-8"),
+        (["@daily", "--payload", "{n: 1}"], "payload: is not JSON: "),
+        (["@daily", "--payload", '{"n": 1, "n": 2}'], "payload: 'n' occurs twice"),
+        (["@daily", "--payload", "\udcff"], "payload: byte 0 is not UTF-8"),
         (["@daily", "--policy", "[]"], "policy: is a list"),
-        (["@daily", "--policy", '{"retries": 3}'], "policy.retries: nobody reads that"),
+        (["@daily", "--policy", '{"retries": 3}'], "policy.retries: unknown field"),
         (["@daily", "--attempts", "0"], "policy.attempts: 0 is not a whole number from 1"),
-        (["@daily", "--target", "example.org"], "target.url: is no http or https address"),
-        (["@daily", "--starts-at", "tomorrow"], "starts_at of 'tomorrow': is not a date and time"),
-        (["@daily", "--ends-at", "2011-12-30T09:00", "--tz", "Pacific/Apia"], "there is no such date in Pacific/Apia"),
+        (["@daily", "--target", "example.org"], "target.url: must start with http:// or https://"),
+        (["@daily", "--starts-at", "tomorrow"], "starts_at 'tomorrow' is not a date and time"),
+        (
+            ["@daily", "--ends-at", "2011-12-30T09:00", "--tz", "Pacific/Apia"],
+            "ends_at '2011-12-30T09:00' is on a date that Pacific/Apia skipped",
+        ),
         (["at(2001-01-01T00:00:00)"], "has passed or lies before its start; to keep it asleep, add it with --paused"),
         (["2035-01-01 09:00"], "is a date: for one instant write 'at(2035-01-01T09:00)'"),
         (["TZ=Asia/Tokyo @daily", "--tz", "UTC"], "names the zone 'Asia/Tokyo', and tz is 'UTC'"),
@@ -446,7 +449,7 @@ def test_what_has_no_target_cannot_be_triggered(here: Here, file_url: str) -> No
     here("add", "u1", "k", NEW_YEAR)
     done = here("trigger", "u1", "k")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("tickler: target: u1/k has none to deliver to")
+    assert done.err.startswith("tickler: target: u1/k has no target")
 
 
 def test_in_a_script_a_schedule_is_deleted_without_a_question(here: Here, url: str) -> None:

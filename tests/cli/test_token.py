@@ -67,7 +67,7 @@ def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here,
     here("token", "revoke", made["id"])
     unsure = here("token", "open")
     assert (unsure.code, "say --yes" in unsure.err) == (2, True)
-    assert [did for _, did, *_ in deeds(url)] == ["made a token", "revoked a token"]
+    assert [action for _, action, *_ in deeds(url)] == ["made a token", "revoked a token"]
     assert here("token", "open", "--yes").out == "no token is needed any more\n"
     assert deeds(url)[-1] == ("ada", "opened the service", None, None, None)
     assert here("token", "list").err == (
@@ -80,9 +80,9 @@ def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here,
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--scope", "operate", "--owner", "u1"], 1, "operate concerns all owners"),
+        (["--scope", "operate", "--owner", "u1"], 1, "operate covers all owners"),
         (["--scope", "read", "--expires", "2001-01-01T00:00:00Z"], 1, "has passed"),
-        (["--scope", "read", "--expires", "soon"], 1, "expires of 'soon': is not a date and time"),
+        (["--scope", "read", "--expires", "soon"], 1, "expires 'soon' is not a date and time"),
         (["--scope", "rule"], 2, "'rule' is not one of"),
         ([], 2, "--scope"),
     ],

@@ -90,7 +90,7 @@ def test_a_setup_that_does_not_import_is_one_line_and_nothing_is_touched(tmp_pat
         ("TICKLER_ALLOW_NETWORKS", "10.0.0.0/8,localhost", "'localhost' is no network: write "),
         ("TICKLER_ALLOW_PORTS", "70000", "'70000' is no port: write "),
         ("TICKLER_ALLOW_ARNS", "queue", "'queue' is neither an ARN nor "),
-        ("TICKLER_SIGNING_SECRET", "hello", "is no base64: pass one that tickler.new_secret() made"),
+        ("TICKLER_SIGNING_SECRET", "hello", "is not base64: pass one that tickler.new_secret() made"),
     ],
 )
 def test_a_variable_that_does_not_read_is_named_once_and_nothing_is_touched(

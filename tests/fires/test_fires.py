@@ -27,7 +27,7 @@ NO_LIMITS: list[object] = [0, -1, True, 1.0, "10", None, MAX_LIMIT + 1]
 NO_INSTANTS: list[tuple[object, str]] = [
     (NOW_MS // 1000, "looks like seconds"),
     (NOW_MS * 1000, "micro- or nanoseconds"),
-    (0, "no time at all"),
+    (0, "a missing value"),
     (float(NOW_MS), "is a float"),
     (None, "is a NoneType"),
     (NOW.replace(tzinfo=None), "naive datetime"),

@@ -27,8 +27,8 @@ NO_INSTANTS: list[tuple[object, str]] = [
     (NOW_MS // 1000, "looks like seconds"),
     (NOW_MS * 1000, "micro- or nanoseconds"),
     (NOW_MS * 1_000_000, "micro- or nanoseconds"),
-    (0, "no time at all"),
-    (-NOW_MS, "no time at all"),
+    (0, "a missing value"),
+    (-NOW_MS, "a missing value"),
     (True, "is a bool"),
     (float(NOW_MS), "is a float"),
     ("2030-11-20T12:00:00Z", "is a str"),
@@ -241,7 +241,8 @@ async def test_a_walk_begins_at_the_beginning_and_says_how_to_go_on(t: Tickler) 
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [({"cursor": 5}, "cursor: 5 is not one"), ({"limit": 0}, "limit"), ({"limit": True}, "limit")]
+    ("given", "why"),
+    [({"cursor": 5}, "cursor: 5 does not come from a `walk` of this store"), ({"limit": 0}, "limit"), ({"limit": True}, "limit")],
 )
 async def test_a_walk_refuses_what_is_no_cursor_and_no_number(t: Tickler, given: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):

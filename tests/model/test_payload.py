@@ -80,7 +80,7 @@ def test_copies_keep_what_was_changed() -> None:
 
 def test_one_that_does_not_read_says_so_to_whoever_looks() -> None:
     schedule = stored("1e999")  # which only a foreign hand can have written
-    with pytest.raises(InvalidSchedule, match=r"^payload: does not read: .*put the schedule again"):
+    with pytest.raises(InvalidSchedule, match=r"^payload: cannot be read \(.*\): put the schedule again"):
         _ = schedule.payload
 
 

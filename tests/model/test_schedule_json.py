@@ -221,14 +221,14 @@ async def test_a_bound_that_is_taken_does_not_make_a_schedule_that_nobody_can_li
 
 @pytest.mark.parametrize("name", ["cron", "timezone", "version", "state", "next_fire_at", "reason", "Owner", "", "payload "])
 def test_a_field_nobody_reads_is_refused_by_name(name: str) -> None:
-    with pytest.raises(InvalidSchedule, match="nobody reads that: use owner, key, when, tz, target, payload") as refused:
+    with pytest.raises(InvalidSchedule, match="unknown field: use owner, key, when, tz, target, payload") as refused:
         schedule_from_json({**REQUIRED, name: None})
     assert refused.value.field == name
 
 
 def test_a_field_whose_name_is_no_text_is_refused_too() -> None:
     fields: dict[object, object] = {1: 2, "x": 3}
-    with pytest.raises(InvalidSchedule, match="nobody reads that"):
+    with pytest.raises(InvalidSchedule, match="unknown field: use "):
         schedule_from_json(fields | dict(REQUIRED))
 
 
@@ -286,39 +286,39 @@ NO_BOUNDS: list[object] = ["", "soon", "2030-11-20", "2030-11-20T12:00:00", NOW_
         ({"owner": 5}, InvalidSchedule, "^owner: is a int"),
         ({"key": ["digest"]}, InvalidSchedule, "^key: is a list"),
         ({"when": "61 * * * *"}, InvalidWhen, "minute"),
-        ({"when": 300}, InvalidWhen, "when of '300'"),
-        ({"when": True}, InvalidWhen, "when of 'True'"),
+        ({"when": 300}, InvalidWhen, "when '300'"),
+        ({"when": True}, InvalidWhen, "when 'True'"),
         ({"when": ["0 9 * * tue"]}, InvalidWhen, "give text such as"),
         ({"when": {}}, InvalidWhen, "give text such as"),
         ({"when": {"cron": "0 9 * * tue"}}, InvalidWhen, "give text such as"),
         ({"when": {"weekly": {}, "tz": "UTC"}}, InvalidWhen, "give text such as"),
-        ({"when": {"weekly": None}}, InvalidWhen, "^plan of"),
-        ({"when": {"weekly": ["tue"]}}, InvalidWhen, "^plan of"),
-        ({"when": {"weekly": {"someday": {"time": "09:00"}}}}, InvalidWhen, "^someday of .* is not a weekday"),
-        ({"when": {"weekly": {"mon": {"enabled": True}}}}, InvalidWhen, r"^mon\.enabled of .* nobody reads that"),
-        ({"when": {"weekly": {"mon": {}}}}, InvalidWhen, "^mon of .* has no 'time'"),
+        ({"when": {"weekly": None}}, InvalidWhen, "^plan .* is not a weekly plan: "),
+        ({"when": {"weekly": ["tue"]}}, InvalidWhen, "^plan .* is not a weekly plan: "),
+        ({"when": {"weekly": {"someday": {"time": "09:00"}}}}, InvalidWhen, "^in .*, 'someday' is not a weekday"),
+        ({"when": {"weekly": {"mon": {"enabled": True}}}}, InvalidWhen, r"^in .*, mon\.enabled is an unknown field"),
+        ({"when": {"weekly": {"mon": {}}}}, InvalidWhen, "^in .*, mon has no 'time'"),
         ({"when": {"weekly": {"mon": {"time": "9 am"}}}}, InvalidWhen, "is not a time of day"),
         ({"when": {"weekly": {"mon": {"time": 900}}}}, InvalidWhen, "is not a time of day"),
         ({"tz": "Europe/Pariss"}, UnknownTimezone, "did you mean 'Europe/Paris'"),
-        ({"tz": ""}, InvalidInput, "tz"),
-        ({"tz": 5}, InvalidInput, "tz"),
-        ({"tz": True}, InvalidInput, "tz"),
-        ({"tz": []}, InvalidInput, "tz"),
-        ({"tz": {}}, InvalidInput, "tz"),
-        ({"tz": [], "when": {"weekly": {"tue": "09:00"}}}, InvalidInput, "tz"),
+        ({"tz": ""}, InvalidInput, "^unknown time zone "),
+        ({"tz": 5}, InvalidInput, "^unknown time zone "),
+        ({"tz": True}, InvalidInput, "^unknown time zone "),
+        ({"tz": []}, InvalidInput, "^unknown time zone "),
+        ({"tz": {}}, InvalidInput, "^unknown time zone "),
+        ({"tz": [], "when": {"weekly": {"tue": "09:00"}}}, InvalidInput, "^unknown time zone "),
         ({"target": 5}, InvalidSchedule, "^target: is a int"),
         ({"target": {"type": "http"}}, InvalidSchedule, "^target: .*url"),
         ({"target": "javascript:alert(1)"}, InvalidSchedule, r"^target\.url: "),
         ({"policy": "skip"}, InvalidSchedule, "^policy: is a str"),
-        ({"policy": {"retries": 3}}, InvalidSchedule, r"^policy\.retries: nobody reads that"),
+        ({"policy": {"retries": 3}}, InvalidSchedule, r"^policy\.retries: unknown field"),
         ({"policy": {"attempts": 0}}, InvalidSchedule, r"^policy\.attempts: "),
         ({"policy": {"spread": 10**400}}, InvalidSchedule, r"^policy\.spread: "),
         ({"policy": {"spread": 7 * 86_400}, "when": "@daily"}, InvalidSchedule, r"^policy\.spread: "),
         ({"enabled": "yes"}, InvalidSchedule, "^enabled: "),
         ({"enabled": 0}, InvalidSchedule, "^enabled: "),
         ({"delete_after": 1}, InvalidSchedule, "^delete_after: "),
-        *(({bound: value}, InvalidInput, f"^{bound}( of|:)") for bound in ("starts_at", "ends_at") for value in NO_BOUNDS),
-        ({"starts_at": "2030-01-02T00:00:00Z", "ends_at": "2030-01-01T00:00:00Z"}, InvalidSchedule, "^ends_at: lies before"),
+        *(({bound: value}, InvalidInput, f"^{bound}( '.*'|:) ") for bound in ("starts_at", "ends_at") for value in NO_BOUNDS),
+        ({"starts_at": "2030-01-02T00:00:00Z", "ends_at": "2030-01-01T00:00:00Z"}, InvalidSchedule, "^ends_at: is before"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -496,7 +496,7 @@ def test_a_payload_that_is_too_large_is_refused_before_it_is_compared(monkeypatc
 
     monkeypatch.setattr(schedule_json, "_decode", never)
     monkeypatch.setattr(schedule_json, "_depth", never)
-    with pytest.raises(InvalidSchedule, match="has 300001 bytes as JSON: 262144 are allowed"):
+    with pytest.raises(InvalidSchedule, match="has 300001 bytes as JSON, more than 262144: store"):
         encode_body(schedule(payload=[[]] * 100_000))
 
 
@@ -547,7 +547,7 @@ def test_a_payload_has_up_to_256_kilobytes_as_json(character: str) -> None:
     fits = character * ((MAX_PAYLOAD_BYTES - 2) // size) + "x" * ((MAX_PAYLOAD_BYTES - 2) % size)
     assert MAX_PAYLOAD_BYTES == 256 * 1024
     assert kept(schedule(payload=fits)).payload == fits
-    with pytest.raises(InvalidSchedule, match=r"^payload: has 262145 bytes as JSON: 262144 are allowed"):
+    with pytest.raises(InvalidSchedule, match=r"^payload: has 262145 bytes as JSON, more than 262144: store"):
         encode_body(schedule(payload=fits + "x"))
 
 
@@ -597,4 +597,4 @@ async def test_what_the_caller_does_to_a_payload_later_does_not_reach_the_store(
 def test_a_number_out_of_range_makes_one_body_unreadable_and_raises_nothing_else() -> None:
     for body in ('{"starts_at":1e999}', '{"unknown":1,"ends_at":1e999}', "[]"):
         read = stored_schedule("u1", "digest", "0 9 * * *", "UTC", True, 1, 0, 0, body, None, None, None)
-        assert (read.state, read.reason is not None and "does not read" in read.reason) == ("unreadable", True)
+        assert (read.state, read.reason is not None and "cannot be read" in read.reason) == ("unreadable", True)

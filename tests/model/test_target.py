@@ -134,7 +134,7 @@ def test_a_url_that_is_no_plain_http_address_is_refused(url: str) -> None:
 @pytest.mark.parametrize("port", ["99999", "65536", "0", "http", "-1"])
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
 def test_a_port_that_is_none_is_what_is_named(host: str, port: str) -> None:
-    with pytest.raises(InvalidSchedule, match=r"^target\.url: has a port that is none: write a number from 1 to 65535$"):
+    with pytest.raises(InvalidSchedule, match=r"^target\.url: has an invalid port: write a number from 1 to 65535$"):
         http(f"http://{host}:{port}/h")
 
 
@@ -142,7 +142,9 @@ def test_a_port_that_is_none_is_what_is_named(host: str, port: str) -> None:
     ("given", "offered"), [("digest", True), ("send_digest-2", True), ("example.org", False), ("/hook", False), ("", False)]
 )
 def test_what_may_be_a_handlers_name_is_offered_as_a_python_target(given: str, offered: bool) -> None:
-    with pytest.raises(InvalidSchedule, match=r"^target\.url: is no http or https address: write 'https://host/path'") as refused:
+    with pytest.raises(
+        InvalidSchedule, match=r"^target\.url: must start with http:// or https:// and name a host: write 'https://host/path'"
+    ) as refused:
         read_target(given)
     assert (", or {'type': 'python', 'handler': " in str(refused.value)) is offered
 
@@ -441,4 +443,4 @@ def test_an_arn_that_is_none_is_the_field_at_fault_with_one_remedy() -> None:
     with pytest.raises(InvalidSchedule) as refused:
         read_target({"type": "sqs", "arn": "queue"})
     assert refused.value.field == "target.arn"
-    assert str(refused.value) == "target.arn: is no queue's: write 'arn:aws:sqs:eu-west-1:123456789012:name'"
+    assert str(refused.value) == "target.arn: is not the ARN of a queue: write 'arn:aws:sqs:eu-west-1:123456789012:name'"

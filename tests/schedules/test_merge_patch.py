@@ -38,8 +38,8 @@ DECLARED = Schedule(
 )
 
 
-def made(sealer: Encryption = SEALER, store: MemoryStore | None = None) -> Schedules:
-    return Schedules((store or MemoryStore()).schedules, ManualClock(NOW_MS), sealer=sealer)
+def made(encryption: Encryption = SEALER, store: MemoryStore | None = None) -> Schedules:
+    return Schedules((store or MemoryStore()).schedules, ManualClock(NOW_MS), encryption=encryption)
 
 
 async def after(patch: Any, before: Schedule = DECLARED) -> StoredSchedule:
@@ -52,7 +52,7 @@ async def target_after(patch: Any, before: Any = SEALED_TARGET) -> HttpTarget:
     """As it would be sent."""
     stored = await after({"target": patch}, Schedule(owner="u1", key="k", when="@daily", target=before))
     assert isinstance(stored.target, HttpTarget)
-    return SEALER.unseal_target(stored.target, "u1")
+    return SEALER.decrypt_target(stored.target, "u1")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_a_patch_may_be_longer_than_a_payload_if_what_comes_of_it_is_not()
     names = {f"name {number}": 7 for number in range(15_000)}
     emptied = await after({"payload": dict.fromkeys(names)}, replace(DECLARED, payload=names))
     assert emptied.payload == {}
-    with pytest.raises(InvalidSchedule, match="bytes as JSON: 262144 are allowed"):
+    with pytest.raises(InvalidSchedule, match="bytes as JSON, more than 262144: store"):
         await after({"payload": {"more": "x" * 10_000}}, replace(DECLARED, payload={"much": "x" * 255_000}))
 
 
@@ -291,7 +291,7 @@ async def test_a_service_without_the_key_neither_moves_nor_mixes_what_is_sealed(
             await keyless.patch("u1", "k", {"target": patch})
     same = await keyless.patch("u1", "k", {"target": {"url": f"{URL}/b"}})
     assert isinstance(same.schedule.target, HttpTarget)
-    assert SEALER.unseal_target(same.schedule.target, "u1").headers == HEADERS
+    assert SEALER.decrypt_target(same.schedule.target, "u1").headers == HEADERS
     without = await keyless.patch("u1", "k", {"target": {"headers": None, "secret": None}})
     assert without.schedule.target == HttpTarget(f"{URL}/b")
 

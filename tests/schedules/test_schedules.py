@@ -166,10 +166,10 @@ async def test_pausing_resuming_and_getting_what_is_not_there(t: Tickler) -> Non
 
 
 async def test_a_conflict_says_what_was_expected_and_what_is_there_and_changes_nothing(t: Tickler) -> None:
-    with pytest.raises(VersionConflict, match="u1/digest does not exist, not at version 1"):
+    with pytest.raises(VersionConflict, match="u1/digest does not exist, and version 1 was expected: create it again"):
         await t.schedules.update(schedule(), version=1)
     before = await t.schedules.put(schedule())
-    with pytest.raises(VersionConflict, match="u1/digest is there already, at version 1") as conflict:
+    with pytest.raises(VersionConflict, match="u1/digest already exists at version 1") as conflict:
         await t.schedules.update(schedule(payload=1), version=0)
     assert (conflict.value.name, conflict.value.expected, conflict.value.found) == ("u1/digest", 0, 1)
     assert await t.schedules.get("u1", "digest") == before
@@ -187,7 +187,7 @@ async def test_what_was_deleted_and_made_anew_is_not_what_was_read(t: Tickler, c
         lambda: t.schedules.delete("u1", "digest", version=before.revision),
     ]
     for call in calls:
-        with pytest.raises(VersionConflict, match="u1/digest was deleted and made anew"):
+        with pytest.raises(VersionConflict, match="u1/digest was deleted and created again"):
             await call()
     assert await t.schedules.get("u1", "digest") == anew
     assert (await t.schedules.pause("u1", "digest", version=anew.revision)).version == 2
@@ -205,7 +205,7 @@ async def test_what_is_no_version_is_refused(in_memory: Tickler, version: Any) -
         lambda: in_memory.schedules.delete("u1", "digest", version=version),
     ]
     for call in calls:
-        with pytest.raises(InvalidInput, match="is no version"):
+        with pytest.raises(InvalidInput, match="is not a version"):
             await call()
 
 

@@ -66,14 +66,14 @@ async def test_bad_lines_among_good_ones_are_refused_and_stop_nothing(t: Tickler
     assert [number for number, error in results.items() if error is None] == [1, 5, 11, 13]
     assert answer.lines[1]["owner"] == "u1"
     assert "minute of 'no'" in results[3] or "no" in results[3]
-    assert "no UTF-8" in results[9]
-    assert "'owner' comes twice" in results[8]
+    assert "is not UTF-8" in results[9]
+    assert "'owner' occurs twice" in results[8]
     assert "would never fire" in results[10]
     stored = await t.schedules.get("u1", "a")
     assert stored is not None
     assert stored.payload == 2
     (deed,) = (await api.get("/v1/audit")).json["items"]
-    assert (deed["did"], deed["detail"]) == ("imported", "4 put, 7 refused")
+    assert (deed["action"], deed["detail"]) == ("imported", "4 put, 7 refused")
 
 
 async def test_what_is_exported_can_be_imported_as_it_is(t: Tickler, api: Api) -> None:
@@ -269,7 +269,7 @@ async def test_every_owner_is_told_of_an_import_for_all(t: Tickler, api: Api, mo
     await api.bearing(text).post(IMPORT, body)
     for owner, detail in (("u1", "2 of theirs"), ("u2", "1 of theirs")):
         (deed,) = (await t.audit.list(owner=owner)).items
-        assert (deed.by, deed.token_id, deed.did, deed.detail) == ("ops", token.id, "imported", detail)
+        assert (deed.by, deed.token_id, deed.action, deed.detail) == ("ops", token.id, "imported", detail)
     assert {deed.detail for deed in (await t.audit.list()).items if deed.owner is None} == {"3 put, 1 refused, of 2 owners"}
     await api.bearing(text).post(IMPORT, b"".join(line("z", owner=f"v{n}") for n in range(5)))
     deeds = [deed for deed in (await t.audit.list()).items if deed.owner is None or deed.owner.startswith("v")]

@@ -233,7 +233,7 @@ async def test_a_token_that_is_made_while_the_service_is_opened_closes_it(t: Tic
         return found
 
     monkeypatch.setattr(t.store.records, "list", meanwhile)
-    with pytest.raises(InvalidInput, match="just now"):
+    with pytest.raises(InvalidInput, match="a token was just created"):
         await t.tokens.open()
     assert await t.tokens.exist()
 
@@ -320,8 +320,8 @@ async def rivals(t: Tickler, clock: ManualClock) -> str:
     await t.tick()
     await t.trigger("rival", "rival-other")
     await t.schedules.pause("rival", "rival-other", reason="rival-reason")
-    await t.audit.note("rival-person", "put", owner="rival", key="rival-key", detail="rival-detail")
-    await t.audit.note("rival-person", "repaired", detail="rival-detail")
+    await t.audit.record("rival-person", "put", owner="rival", key="rival-key", detail="rival-detail")
+    await t.audit.record("rival-person", "repaired", detail="rival-detail")
     (dead,) = (await t.fires.list(state="dead")).items
     return dead.id
 
@@ -542,7 +542,7 @@ async def test_a_cursor_of_another_leads_nowhere(t: Tickler, api: Api, bound: Ap
 
 
 async def test_a_bound_token_cannot_have_operate(t: Tickler) -> None:
-    with pytest.raises(InvalidInput, match="operate concerns all owners"):
+    with pytest.raises(InvalidInput, match="operate covers all owners"):
         await t.tokens.create(["operate"], owner="u1")
 
 

@@ -208,7 +208,7 @@ async def test_who_sent_what_again_is_remembered(t: Tickler, api: Api) -> None:
     await api.post("/v1/fires:retry", {"owner": "u1"})
     await api.post(f"/v1/fires/{first}/cancel")
     deeds = (await api.get("/v1/audit?owner=u1")).json["items"]
-    assert {(deed["did"], deed["by"], deed.get("detail")) for deed in deeds} == {
+    assert {(deed["action"], deed["by"], deed.get("detail")) for deed in deeds} == {
         ("retried", "local", first),
         ("retried all", "local", "1 fires"),
         ("cancelled", "local", first),

@@ -116,4 +116,4 @@ async def test_the_audit_log_has_the_fire_and_the_token_of_a_button(t: Tickler, 
     assert (await send(by_token, fields, "/schedules/u1/digest/trigger")).status == 303
     (fire,) = (await t.fires.list()).items
     (entry,) = (await t.audit.list()).items
-    assert (entry.did, entry.detail, entry.by, entry.token_id) == ("triggered", fire.id, "ops", token.id)
+    assert (entry.action, entry.detail, entry.by, entry.token_id) == ("triggered", fire.id, "ops", token.id)

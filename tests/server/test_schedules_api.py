@@ -305,7 +305,7 @@ async def test_a_patch_that_changes_nothing_is_answered_and_not_remembered(api: 
     for patch in ({}, {"when": DAILY["when"]}, {"payload": None}):
         patched = await api.patch(PATH, patch)
         assert (patched.status, patched.json, patched.headers["etag"]) == (200, put.json, put.headers["etag"])
-    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
+    assert [deed["action"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
     assert (await api.patch("/v1/schedules/u1/other", {})).status == 404
 
 
@@ -409,7 +409,7 @@ async def test_a_schedule_that_was_made_anew_is_not_the_one_that_was_read(api: A
     assert anew.json["version"] == 1
     assert (await api.get(PATH, if_none_match=read)).status == 200
     lost = await api.put(PATH, {**DAILY, "payload": "mine"}, if_match=read)
-    assert (lost.status, "was deleted and made anew" in lost.json["detail"]) == (412, True)
+    assert (lost.status, "was deleted and created again" in lost.json["detail"]) == (412, True)
     assert (await api.delete(PATH, if_match=read)).status == 412
     assert [(await api.post(f"{PATH}/{verb}", if_match=read)).status for verb in ("pause", "resume")] == [412, 412]
     assert (await api.get(PATH)).json["payload"] == "another's"
@@ -646,8 +646,8 @@ async def test_every_change_is_remembered_with_who_made_it(t: Tickler, api: Api)
     await api.delete(PATH)
     await api.delete(PATH)
     deeds = (await api.get("/v1/audit?owner=u1")).json["items"]
-    assert sorted(deed["did"] for deed in deeds) == ["deleted", "patched", "paused", "put", "resumed", "triggered"]
-    assert [deed["detail"] for deed in deeds if deed["did"] == "patched"] == ["payload, tz: version 2"]
+    assert sorted(deed["action"] for deed in deeds) == ["deleted", "patched", "paused", "put", "resumed", "triggered"]
+    assert [deed["detail"] for deed in deeds if deed["action"] == "patched"] == ["payload, tz: version 2"]
     assert {(deed["by"], deed["owner"], deed["key"]) for deed in deeds} == {("local", "u1", "digest")}
     assert (await t.audit.list()).items == (await t.audit.list(owner="u1")).items
 

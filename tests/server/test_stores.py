@@ -75,7 +75,7 @@ async def test_a_schedule_lives_its_life_over_http(t: Tickler, api: Api, clock: 
     # gone
     assert (await api.delete(PATH)).status == 204
     assert (await api.get(f"{PATH}/fires")).json["items"]
-    deeds = [deed["did"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]]
+    deeds = [deed["action"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]]
     assert sorted(deeds) == ["deleted", "paused", "put", "put", "resumed", "retried", "triggered"]
 
 

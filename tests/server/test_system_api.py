@@ -123,7 +123,7 @@ async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClo
     t.store._tables.index.clear()  # type: ignore[attr-defined]
     assert (await api.post("/v1/doctor:repair")).json["findings"][0]["repaired"] == 2
     (deed,) = (await api.get("/v1/audit")).json["items"]
-    assert (deed["did"], deed["detail"]) == ("repaired", "unindexed: 2")
+    assert (deed["action"], deed["detail"]) == ("repaired", "unindexed: 2")
 
 
 # Who did what.
@@ -153,24 +153,24 @@ async def test_everything_is_looked_at_by_one_at_a_time(t: Tickler, api: Api, mo
 async def test_deeds_come_in_pages_the_latest_first(t: Tickler, api: Api, clock: ManualClock) -> None:
     for number in range(7):
         clock.advance(1)
-        await t.audit.note("ada", f"did {number}", owner=f"u{number % 2}")
+        await t.audit.record("ada", f"did {number}", owner=f"u{number % 2}")
     found: list[str] = []
     after = ""
     while True:
         page = (await api.get(f"/v1/audit?limit=3{after}")).json
-        found += [deed["did"] for deed in page["items"]]
+        found += [deed["action"] for deed in page["items"]]
         if page["next"] is None:
             break
         after = f"&after={page['next']}"
     assert found == [f"did {number}" for number in range(6, -1, -1)]
-    assert [deed["did"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]] == ["did 5", "did 3", "did 1"]
+    assert [deed["action"] for deed in (await api.get("/v1/audit?owner=u1")).json["items"]] == ["did 5", "did 3", "did 1"]
 
 
 async def test_what_a_newer_version_wrote_down_hides_nothing_else(t: Tickler, api: Api) -> None:
     await api.put(PATH, ECHO)
     for kind in ("audit", "worker"):
         await t.store.records.put(kind, "000-newer", b'{"at": "noon", "by": ["two"]}', now_ms=t.now_ms())
-    assert [deed["did"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
+    assert [deed["action"] for deed in (await api.get("/v1/audit")).json["items"]] == ["put"]
     assert (await api("GET", "/audit", headers={"accept": "text/html"})).status == 200
     assert (await api.get("/v1/stats")).json["workers"] == []
 

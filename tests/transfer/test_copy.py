@@ -490,7 +490,7 @@ async def test_a_target_that_was_used_since_it_differed_is_not_set_back_unasked(
         stopped = WorkerReport(name="host:1", doing="stopped", started_at=1, seen_at=clock.now_ms())
         await report(target.store.records, stopped)
     else:
-        await target.audit.note("ada", "deleted", owner="u1", key="hourly")
+        await target.audit.record("ada", "deleted", owner="u1", key="hourly")
     with pytest.raises(InvalidInput, match=rf"was used since .*: {said}; name an empty store, or pass --into-existing"):
         await copy_of(source, target).begin()
     again = copy_of(source, target)
@@ -506,7 +506,7 @@ async def test_what_came_from_the_source_since_does_not_count_as_a_change(connec
     await copy.begin()
     clock.advance(60)
     await source.schedules.pause("u1", "hourly")
-    await source.audit.note("ada", "paused", owner="u1", key="hourly")
+    await source.audit.record("ada", "paused", owner="u1", key="hourly")
     await copy.run()
     await target.index.remove("u2", "row0")
     assert differing(await copy.compare()) == ["rows"]

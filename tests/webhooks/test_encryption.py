@@ -32,7 +32,7 @@ SECRET = new_secret()
 KEY, OLD_KEY = new_key(), new_key()
 SEALER = Encryption([KEY])
 TARGET = HttpTarget(URL, headers={"Authorization": TOKEN, "x-team": "blue-hunter2"}, secret=SECRET)
-SEALED = SEALER.seal_target(TARGET, "u1")
+SEALED = SEALER.encrypt_target(TARGET, "u1")
 
 
 def shows_a_secret(*shown: object) -> bool:
@@ -44,7 +44,7 @@ def shows_a_secret(*shown: object) -> bool:
 
 
 def test_a_target_is_unsealed_to_what_was_sealed() -> None:
-    assert SEALER.unseal_target(SEALED, "u1") == TARGET
+    assert SEALER.decrypt_target(SEALED, "u1") == TARGET
     assert SEALED.headers == {"authorization": REDACTED, "x-team": REDACTED}
     assert SEALED.secret == REDACTED
     assert not SEALED.has_secrets
@@ -61,22 +61,22 @@ def test_a_target_is_unsealed_to_what_was_sealed() -> None:
     ids=str,
 )
 def test_headers_or_a_secret_or_both_survive(target: HttpTarget) -> None:
-    sealed = SEALER.seal_target(target, "ü/日本")
-    assert SEALER.unseal_target(sealed, "ü/日本") == target
-    assert SEALER.seal_target(sealed, "ü/日本") == sealed
+    sealed = SEALER.encrypt_target(target, "ü/日本")
+    assert SEALER.decrypt_target(sealed, "ü/日本") == target
+    assert SEALER.encrypt_target(sealed, "ü/日本") == sealed
 
 
 @pytest.mark.parametrize("target", [HttpTarget(URL), HttpTarget(URL, body="raw"), HttpTarget(URL, headers={})], ids=str)
 def test_a_target_without_anything_to_hide_stays_as_it_is_and_needs_no_key(target: HttpTarget) -> None:
-    assert Encryption().seal_target(target, "u1") is target
-    assert Encryption().unseal_target(target, "u1") is target
+    assert Encryption().encrypt_target(target, "u1") is target
+    assert Encryption().decrypt_target(target, "u1") is target
 
 
 def test_the_same_is_sealed_differently_each_time_but_kept_where_it_was_stored_already() -> None:
-    assert SEALER.seal_target(TARGET, "u1") != SEALED
-    assert SEALER.seal_target(TARGET, "u1", SEALED) == SEALED
+    assert SEALER.encrypt_target(TARGET, "u1") != SEALED
+    assert SEALER.encrypt_target(TARGET, "u1", SEALED) == SEALED
     turned = HttpTarget(URL, headers=dict(reversed([*(TARGET.headers or {}).items()])), secret=SECRET)
-    again = SEALER.seal_target(turned, "u1", SEALED)
+    again = SEALER.encrypt_target(turned, "u1", SEALED)
     assert list(again.headers or {}) == list(SEALED.headers or {}), "another order is no change"
     assert again == SEALED
 
@@ -94,20 +94,20 @@ def test_the_same_is_sealed_differently_each_time_but_kept_where_it_was_stored_a
     ids=["fewer headers", "another value", "another secret", "no secret", "another host", "another owner"],
 )
 def test_what_differs_from_the_stored_is_sealed_anew(target: HttpTarget, owner: str) -> None:
-    sealed = SEALER.seal_target(target, owner, SEALED)
+    sealed = SEALER.encrypt_target(target, owner, SEALED)
     assert sealed.sealed != SEALED.sealed
-    assert SEALER.unseal_target(sealed, owner) == target
+    assert SEALER.decrypt_target(sealed, owner) == target
 
 
 def test_a_stored_text_that_no_key_opens_any_more_is_replaced() -> None:
-    lost = Encryption([new_key()]).seal_target(TARGET, "u1")
-    sealed = SEALER.seal_target(TARGET, "u1", lost)
-    assert SEALER.unseal_target(sealed, "u1") == TARGET
+    lost = Encryption([new_key()]).encrypt_target(TARGET, "u1")
+    sealed = SEALER.encrypt_target(TARGET, "u1", lost)
+    assert SEALER.decrypt_target(sealed, "u1") == TARGET
 
 
 def test_a_bad_signing_secret_is_refused_when_it_is_sealed_and_not_at_each_delivery() -> None:
     with pytest.raises(InvalidSchedule, match=r"tickler\.new_secret\(\)") as refused:
-        SEALER.seal_target(HttpTarget(URL, secret="hunter2"), "u1")
+        SEALER.encrypt_target(HttpTarget(URL, secret="hunter2"), "u1")
     assert refused.value.field == "target.secret"
     assert not shows_a_secret(refused.value)
 
@@ -121,7 +121,7 @@ def test_a_bad_signing_secret_is_refused_when_it_is_sealed_and_not_at_each_deliv
 )
 def test_another_path_on_the_same_host_gets_the_same_headers(url: str) -> None:
     moved = HttpTarget(url, sealed=SEALED.sealed)
-    assert SEALER.unseal_target(SEALER.seal_target(moved, "u1"), "u1") == replace(TARGET, url=url)
+    assert SEALER.decrypt_target(SEALER.encrypt_target(moved, "u1"), "u1") == replace(TARGET, url=url)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_another_path_on_the_same_host_gets_the_same_headers(url: str) -> None:
 )
 def test_headers_do_not_go_to_another_host_scheme_or_port(url: str) -> None:
     for moved in (replace(SEALED, url=url), HttpTarget(url, sealed=SEALED.sealed)):
-        for use in (SEALER.seal_target, SEALER.unseal_target):
+        for use in (SEALER.encrypt_target, SEALER.decrypt_target):
             with pytest.raises(InvalidSchedule, match="another owner or host: pass the headers") as refused:
                 use(moved, "u1")
             assert refused.value.field == "target.sealed"
@@ -154,35 +154,35 @@ def test_headers_do_not_go_to_another_host_scheme_or_port(url: str) -> None:
     ],
 )
 def test_names_that_only_look_the_same_in_lower_case_are_not_the_same_host(given_for: str, asked_for: str) -> None:
-    sealed = SEALER.seal_target(HttpTarget(given_for, headers={"x": TOKEN}), "u1")
-    assert SEALER.unseal_target(replace(sealed, url=f"{given_for}other"), "u1").headers == {"x": TOKEN}
-    for use in (SEALER.seal_target, SEALER.unseal_target):
+    sealed = SEALER.encrypt_target(HttpTarget(given_for, headers={"x": TOKEN}), "u1")
+    assert SEALER.decrypt_target(replace(sealed, url=f"{given_for}other"), "u1").headers == {"x": TOKEN}
+    for use in (SEALER.encrypt_target, SEALER.decrypt_target):
         with pytest.raises(InvalidSchedule, match="another owner or host"):
             use(replace(sealed, url=asked_for), "u1")
 
 
 def test_the_port_of_a_scheme_may_be_written_or_not_beside_a_name_that_is_not_ascii() -> None:
-    sealed = SEALER.seal_target(HttpTarget("https://bücher.example/", headers={"x": TOKEN}), "u1")
+    sealed = SEALER.encrypt_target(HttpTarget("https://bücher.example/", headers={"x": TOKEN}), "u1")
     for url in ("https://bücher.example:443/", "HTTPS://bücher.example"):
-        assert SEALER.unseal_target(replace(sealed, url=url), "u1").headers == {"x": TOKEN}
+        assert SEALER.decrypt_target(replace(sealed, url=url), "u1").headers == {"x": TOKEN}
     for url in ("https://bücher.example:444/", "http://bücher.example/"):
         with pytest.raises(InvalidSchedule, match="another owner or host"):
-            SEALER.unseal_target(replace(sealed, url=url), "u1")
+            SEALER.decrypt_target(replace(sealed, url=url), "u1")
 
 
 @pytest.mark.parametrize("owner", ["u2", "U1", "u1 ", "", "u1/digest"])
 def test_headers_of_one_owner_are_not_unsealed_for_another(owner: str) -> None:
-    for use in (SEALER.seal_target, SEALER.unseal_target):
+    for use in (SEALER.encrypt_target, SEALER.decrypt_target):
         with pytest.raises(InvalidSchedule, match="another owner or host: pass the headers"):
             use(SEALED, owner)
 
 
 def test_what_was_unsealed_for_one_owner_a_moment_ago_is_still_refused_to_another() -> None:
-    assert SEALER.unseal_target(SEALED, "u1") == TARGET
+    assert SEALER.decrypt_target(SEALED, "u1") == TARGET
     with pytest.raises(InvalidSchedule, match="another owner"):
-        SEALER.unseal_target(SEALED, "u2")
+        SEALER.decrypt_target(SEALED, "u2")
     with pytest.raises(InvalidSchedule, match="another owner or host"):
-        SEALER.unseal_target(replace(SEALED, url="https://evil.example/"), "u1")
+        SEALER.decrypt_target(replace(SEALED, url="https://evil.example/"), "u1")
 
 
 # Put again, as read.
@@ -190,21 +190,21 @@ def test_what_was_unsealed_for_one_owner_a_moment_ago_is_still_refused_to_anothe
 
 def test_what_is_put_again_with_plain_values_beside_it_is_refused_and_not_stored_in_plain() -> None:
     for beside in ({"headers": {"authorization": REDACTED, "x-new": "hunter2"}}, {"secret": SECRET}):
-        with pytest.raises(InvalidSchedule, match="beside `sealed`") as refused:
-            SEALER.seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
+        with pytest.raises(InvalidSchedule, match="in addition to `sealed`") as refused:
+            SEALER.encrypt_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
         assert not shows_a_secret(refused.value)
-        with pytest.raises(InvalidSchedule, match="beside `sealed`"):
-            Encryption().seal_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
+        with pytest.raises(InvalidSchedule, match="in addition to `sealed`"):
+            Encryption().encrypt_target(HttpTarget(URL, sealed=SEALED.sealed, **beside), "u1")
 
 
 def test_a_header_cannot_be_dropped_or_added_by_its_name_alone() -> None:
     for headers in ({"authorization": REDACTED}, {**(SEALED.headers or {}), "x-new": REDACTED}):
-        with pytest.raises(InvalidSchedule, match="not those in `sealed`"):
-            SEALER.seal_target(replace(SEALED, headers=headers), "u1")
+        with pytest.raises(InvalidSchedule, match="not the ones in `sealed`"):
+            SEALER.encrypt_target(replace(SEALED, headers=headers), "u1")
 
 
 def test_the_sealed_text_alone_stands_for_all_that_is_in_it() -> None:
-    assert SEALER.seal_target(HttpTarget(URL, sealed=SEALED.sealed), "u1") == SEALED
+    assert SEALER.encrypt_target(HttpTarget(URL, sealed=SEALED.sealed), "u1") == SEALED
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_sealed_text_alone_stands_for_all_that_is_in_it() -> None:
         "x" * 200,
         str(SEALED.sealed)[:-1],
         str(SEALED.sealed)[:40] + ("A" if str(SEALED.sealed)[40] != "A" else "B") + str(SEALED.sealed)[41:],
-        SEALER.seal_text("u1", "target"),
+        SEALER.encrypt_text("u1", "target"),
         Fernet(KEY).encrypt(b'["target","u1","https://example.org:443",{"x":1},null]').decode(),
         Fernet(KEY).encrypt(b"\xff").decode(),
         Fernet(new_key()).encrypt(b"{}").decode(),
@@ -222,8 +222,8 @@ def test_the_sealed_text_alone_stands_for_all_that_is_in_it() -> None:
     ids=["cut short", "no token", "a character less", "a character changed", "a text", "not its shape", "no JSON", "another key"],
 )
 def test_a_text_that_was_tampered_with_is_refused_when_it_is_put_and_when_it_is_sent(text: str) -> None:
-    for use in (SEALER.seal_target, SEALER.unseal_target):
-        with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY opens it") as refused:
+    for use in (SEALER.encrypt_target, SEALER.decrypt_target):
+        with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY decrypts it") as refused:
             use(HttpTarget(URL, sealed=text), "u1")
         assert refused.value.field == "target.sealed"
         assert text not in str(refused.value)
@@ -231,20 +231,20 @@ def test_a_text_that_was_tampered_with_is_refused_when_it_is_put_and_when_it_is_
 
 @pytest.mark.parametrize("text", ["", "a b", "ä", "\ud800", "gAAAA\n", "x" * 65_537], ids=lambda text: repr(text[:9]))
 def test_a_text_that_can_be_none_is_refused_with_and_without_a_key(text: str) -> None:
-    for sealer in (SEALER, Encryption()):
+    for encryption in (SEALER, Encryption()):
         with pytest.raises(InvalidSchedule, match=r"^target\.sealed: "):
-            sealer.seal_target(HttpTarget(URL, sealed=text), "u1")
+            encryption.encrypt_target(HttpTarget(URL, sealed=text), "u1")
         with pytest.raises(InvalidSchedule, match=r"^target\.sealed: "):
-            sealer.unseal_target(HttpTarget(URL, sealed=text), "u1")
+            encryption.decrypt_target(HttpTarget(URL, sealed=text), "u1")
 
 
 @given(text=st.text(st.characters(), max_size=100))
 def test_whatever_the_text_nothing_worse_than_a_refusal_comes_of_it(text: str) -> None:
-    for use in (SEALER.seal_target, SEALER.unseal_target):
+    for use in (SEALER.encrypt_target, SEALER.decrypt_target):
         with pytest.raises(InvalidSchedule):
             use(HttpTarget(URL, sealed=text), "u1")
     with pytest.raises(InvalidInput):
-        SEALER.unseal_text(text, "x")
+        SEALER.decrypt_text(text, "x")
 
 
 # Keys.
@@ -253,49 +253,49 @@ def test_whatever_the_text_nothing_worse_than_a_refusal_comes_of_it(text: str) -
 def test_without_a_key_nothing_is_sealed_and_the_error_says_how_to_make_one() -> None:
     for target, field in ((TARGET, "target.headers"), (HttpTarget(URL, secret=SECRET), "target.secret")):
         with pytest.raises(InvalidSchedule, match=r"set TICKLER_KEY to what .*tickler\.new_key\(\)") as refused:
-            Encryption().seal_target(target, "u1")
+            Encryption().encrypt_target(target, "u1")
         assert refused.value.field == field
         assert not shows_a_secret(refused.value)
     with pytest.raises(InvalidInput, match=r"set TICKLER_KEY to what .*tickler\.new_key\(\)"):
-        Encryption().seal_text(SECRET, "secret")
+        Encryption().encrypt_text(SECRET, "secret")
 
 
 def test_without_a_key_what_is_sealed_stays_so_and_may_be_put_again() -> None:
-    assert Encryption().seal_target(SEALED, "u1") is SEALED
-    with pytest.raises(InvalidSchedule, match="set TICKLER_KEY to the one it was sealed with"):
-        Encryption().unseal_target(SEALED, "u1")
-    with pytest.raises(InvalidInput, match="set TICKLER_KEY to the one it was sealed with"):
-        Encryption().unseal_text(SEALER.seal_text("x", "y"), "y")
+    assert Encryption().encrypt_target(SEALED, "u1") is SEALED
+    with pytest.raises(InvalidSchedule, match="set TICKLER_KEY to the one that it was encrypted with"):
+        Encryption().decrypt_target(SEALED, "u1")
+    with pytest.raises(InvalidInput, match="set TICKLER_KEY to the one that it was encrypted with"):
+        Encryption().decrypt_text(SEALER.encrypt_text("x", "y"), "y")
 
 
 def test_the_first_key_seals_and_all_unseal() -> None:
     before = Encryption.from_environment({"TICKLER_KEY": OLD_KEY})
     both = Encryption.from_environment({"TICKLER_KEY": f" {KEY}, {OLD_KEY} ,"})
     after = Encryption.from_environment({"TICKLER_KEY": KEY})
-    old = before.seal_target(TARGET, "u1")
-    assert both.unseal_target(old, "u1") == TARGET
-    new = both.seal_target(TARGET, "u1")
-    assert after.unseal_target(new, "u1") == TARGET
-    for sealer, target in ((before, new), (after, old)):
-        with pytest.raises(InvalidSchedule, match="add the one it was sealed with"):
-            sealer.unseal_target(target, "u1")
+    old = before.encrypt_target(TARGET, "u1")
+    assert both.decrypt_target(old, "u1") == TARGET
+    new = both.encrypt_target(TARGET, "u1")
+    assert after.decrypt_target(new, "u1") == TARGET
+    for encryption, target in ((before, new), (after, old)):
+        with pytest.raises(InvalidSchedule, match="add the key that it was encrypted with"):
+            encryption.decrypt_target(target, "u1")
 
 
 def test_what_an_old_key_sealed_is_sealed_anew_when_it_is_put_again_and_then_stays() -> None:
     """Otherwise a key could never be dropped."""
     both, after = Encryption([KEY, OLD_KEY]), Encryption([KEY])
-    old = Encryption([OLD_KEY]).seal_target(TARGET, "u1")
+    old = Encryption([OLD_KEY]).encrypt_target(TARGET, "u1")
     for again in (TARGET, old, HttpTarget(URL, sealed=old.sealed)):
-        new = both.seal_target(again, "u1", old)
-        assert after.unseal_target(new, "u1") == TARGET
-        assert both.seal_target(again, "u1", new) == new, "a put of the same changes nothing"
-        assert after.seal_target(new, "u1", new) == new
+        new = both.encrypt_target(again, "u1", old)
+        assert after.decrypt_target(new, "u1") == TARGET
+        assert both.encrypt_target(again, "u1", new) == new, "a put of the same changes nothing"
+        assert after.encrypt_target(new, "u1", new) == new
 
 
 @pytest.mark.parametrize("environ", [{}, {"TICKLER_KEY": ""}, {"TICKLER_KEY": " , "}], ids=str)
 def test_an_empty_setting_is_no_key(environ: dict[str, str]) -> None:
     with pytest.raises(InvalidSchedule, match="TICKLER_KEY"):
-        Encryption.from_environment(environ).seal_target(TARGET, "u1")
+        Encryption.from_environment(environ).encrypt_target(TARGET, "u1")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_an_empty_setting_is_no_key(environ: dict[str, str]) -> None:
     ids=["a word", "cut short", "too long", "two without a comma", "not ASCII", "one of two", "a signing secret"],
 )
 def test_a_malformed_key_is_refused_and_never_repeated(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"TICKLER_KEY: key \d of \d is no key: ") as refused:
+    with pytest.raises(InvalidInput, match=r"TICKLER_KEY: key \d of \d is not a key: ") as refused:
         Encryption.from_environment({"TICKLER_KEY": text})
     assert not shows_a_secret(refused.value, repr(refused.value.__context__))
     assert text not in str(refused.value)
@@ -317,29 +317,29 @@ def test_a_new_key_is_one_that_fernet_takes() -> None:
 
 def test_where_the_package_is_missing_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
-    sealer = Encryption([KEY])
+    encryption = Encryption([KEY])
     with pytest.raises(InvalidInput, match=r"pip install 'ticklerfile\[http\]'"):
-        sealer.seal_target(TARGET, "u1")
-    assert sealer.seal_target(HttpTarget(URL), "u1") == HttpTarget(URL)
+        encryption.encrypt_target(TARGET, "u1")
+    assert encryption.encrypt_target(HttpTarget(URL), "u1") == HttpTarget(URL)
 
 
 # Texts.
 
 
 def test_a_text_is_unsealed_for_the_purpose_it_was_sealed_for_only() -> None:
-    sealed = SEALER.seal_text(SECRET, "secret of u1")
-    assert SEALER.unseal_text(sealed, "secret of u1") == SECRET
+    sealed = SEALER.encrypt_text(SECRET, "secret of u1")
+    assert SEALER.decrypt_text(sealed, "secret of u1") == SECRET
     for purpose in ("secret of u2", "", "target"):
-        with pytest.raises(InvalidInput, match="no key in TICKLER_KEY opens it") as refused:
-            SEALER.unseal_text(sealed, purpose)
+        with pytest.raises(InvalidInput, match="no key in TICKLER_KEY decrypts it") as refused:
+            SEALER.decrypt_text(sealed, purpose)
         assert not shows_a_secret(refused.value)
 
 
 def test_a_targets_text_is_no_secrets_and_the_other_way_round() -> None:
     with pytest.raises(InvalidInput):
-        SEALER.unseal_text(str(SEALED.sealed), "u1")
+        SEALER.decrypt_text(str(SEALED.sealed), "u1")
     with pytest.raises(InvalidSchedule):
-        SEALER.unseal_target(HttpTarget(URL, sealed=SEALER.seal_text(TOKEN, "u1")), "u1")
+        SEALER.decrypt_target(HttpTarget(URL, sealed=SEALER.encrypt_text(TOKEN, "u1")), "u1")
 
 
 # Nothing is shown, and not all is kept.
@@ -352,13 +352,13 @@ def test_nothing_that_can_be_printed_shows_a_secret() -> None:
 
 
 def test_what_is_unsealed_for_each_delivery_is_remembered_and_that_is_bounded() -> None:
-    sealer = Encryption([KEY])
-    first = sealer.unseal_target(SEALED, "u1")
-    assert sealer.unseal_target(replace(SEALED), "u1") is first
+    encryption = Encryption([KEY])
+    first = encryption.decrypt_target(SEALED, "u1")
+    assert encryption.decrypt_target(replace(SEALED), "u1") is first
     for number in range(MAX_REMEMBERED):
-        sealer.unseal_target(replace(SEALED, url=f"{URL}/{number}"), "u1")
-    assert sealer._remembered.cache_info().currsize == MAX_REMEMBERED
-    assert sealer.unseal_target(SEALED, "u1") == first
+        encryption.decrypt_target(replace(SEALED, url=f"{URL}/{number}"), "u1")
+    assert encryption._remembered.cache_info().currsize == MAX_REMEMBERED
+    assert encryption.decrypt_target(SEALED, "u1") == first
 
 
 # In a store.
@@ -384,7 +384,7 @@ async def store(any_url: str) -> AsyncIterator[Store]:
 @pytest.fixture
 def schedules(store: Store, clock: ManualClock) -> Schedules:
     """On each of the stores."""
-    return Schedules(store.schedules, clock, sealer=SEALER)
+    return Schedules(store.schedules, clock, encryption=SEALER)
 
 
 @pytest.fixture
@@ -392,14 +392,14 @@ async def in_memory(clock: ManualClock) -> AsyncIterator[Schedules]:
     """Where the store does not matter."""
     store = store_for_url("memory://")
     await store.open(create=True)
-    yield Schedules(store.schedules, clock, sealer=SEALER)
+    yield Schedules(store.schedules, clock, encryption=SEALER)
     await store.close()
 
 
 def unsealed(stored: StoredSchedule | None) -> HttpTarget:
     assert stored is not None
     assert isinstance(stored.target, HttpTarget)
-    return SEALER.unseal_target(stored.target, stored.owner)
+    return SEALER.decrypt_target(stored.target, stored.owner)
 
 
 async def test_put_get_and_put_again_changes_nothing(schedules: Schedules, clock: ManualClock) -> None:
@@ -458,7 +458,7 @@ async def test_a_copied_text_is_refused_for_another_owner_or_host(in_memory: Sch
 
 async def test_a_text_that_no_key_opens_is_refused_and_the_position_is_told(in_memory: Schedules) -> None:
     bad = schedule("bad", target=HttpTarget(URL, sealed="gAAAAAhello"))
-    with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY opens it") as refused:
+    with pytest.raises(InvalidSchedule, match="no key in TICKLER_KEY decrypts it") as refused:
         await in_memory.put_many([schedule("good"), bad])
     assert (refused.value.field, refused.value.position) == ("target.sealed", 1)
     assert (await in_memory.list()).items == []
@@ -472,7 +472,7 @@ async def test_without_a_key_headers_are_refused_and_nothing_is_stored(clock: Ma
         with pytest.raises(InvalidSchedule, match=r"tickler\.new_key\(\)"):
             await put
     assert (await keyless.list()).items == []
-    stored = await Schedules(store.schedules, clock, sealer=SEALER).put(schedule())
+    stored = await Schedules(store.schedules, clock, encryption=SEALER).put(schedule())
     assert await keyless.put(stored) == stored, "what is sealed may be put again"
     assert (await keyless.put(replace(stored, payload=1))).version == 2
     await store.close()
@@ -484,7 +484,7 @@ async def test_the_file_of_a_sqlite_store_has_nothing_readable_in_it(
     caplog.set_level(logging.DEBUG)
     store = store_for_url(sqlite_url)
     await store.open(create=True)
-    schedules = Schedules(store.schedules, clock, sealer=SEALER)
+    schedules = Schedules(store.schedules, clock, encryption=SEALER)
     await schedules.put(schedule())
     await schedules.put(
         schedule(payload="can be seen", target=replace(TARGET, headers={"authorization": "Bearer another hunter2"}))

@@ -124,8 +124,8 @@ async def test_the_targets_own_secret_wins_over_the_owners_and_that_over_the_def
 
 
 async def test_a_targets_sealed_secret_is_used_once_it_is_unsealed(cache: SecretCache) -> None:
-    stored = SEALER.seal_target(HttpTarget(TARGET.url, secret=OTHER), "u1")
-    assert await cache.secrets_of(delivery(), SEALER.unseal_target(stored, "u1")) == (OTHER,)
+    stored = SEALER.encrypt_target(HttpTarget(TARGET.url, secret=OTHER), "u1")
+    assert await cache.secrets_of(delivery(), SEALER.decrypt_target(stored, "u1")) == (OTHER,)
     with pytest.raises(InvalidInput, match=r"^secret: "):
         sign(await cache.secrets_of(delivery(), stored), "fire_1", 1, b"")
 
@@ -160,7 +160,7 @@ async def test_without_a_default_one_is_made_up_for_this_process_with_one_warnin
         assert await cache.of("u2") == (made_up,)
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
-    assert "receivers cannot verify: set TICKLER_SIGNING_SECRET" in warning.getMessage()
+    assert "receivers cannot verify; set TICKLER_SIGNING_SECRET" in warning.getMessage()
     assert made_up not in caplog.text
     assert await SecretCache(records, SEALER, clock, environ).of("u1") != (made_up,)
 
@@ -384,8 +384,11 @@ async def test_a_worker_without_the_key_fails_rather_than_sign_with_another_secr
     records: CountedRecords, secrets: SigningSecrets, clock: ManualClock
 ) -> None:
     await secrets.put("u1", OWN)
-    for sealer, remedy in ((Encryption(), "set TICKLER_KEY"), (Encryption([new_key()]), "add the one it was sealed with")):
-        cache = SecretCache(records, sealer, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
+    for encryption, remedy in (
+        (Encryption(), "set TICKLER_KEY"),
+        (Encryption([new_key()]), "add the key that it was encrypted with"),
+    ):
+        cache = SecretCache(records, encryption, clock, {"TICKLER_SIGNING_SECRET": DEFAULT})
         with pytest.raises(InvalidInput, match=remedy):
             await cache.of("u1")
         assert await cache.of("u2") == (DEFAULT,)

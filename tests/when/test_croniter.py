@@ -206,7 +206,7 @@ def is_read(expr: str) -> bool:
     try:
         Cron(expr)
     except InvalidWhen as error:
-        return error.reason.startswith(("no month named here", "there is no such date"))
+        return error.reason.startswith(("none of the months has a day", "there is no such date"))
     return True
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tickler.errors import InvalidWhen
 from tickler.when import Cron, Unreadable, When, in_words, parse_when
 from tickler.when.cron import compile_cron
-from tickler.when.cron_fields import Named
+from tickler.when.cron_fields import FieldValues
 
 from .effort import examples
 from .strategies import calendars, expressions, field, times, whens
@@ -120,7 +120,7 @@ def test_every_when_has_words(when: When) -> None:
     assert words.isprintable()
 
 
-def meaning(named: Named) -> tuple[object, ...]:
+def meaning(named: FieldValues) -> tuple[object, ...]:
     """What of the fields decides when it fires."""
     weekdays = frozenset(day for day in named.weekdays if isinstance(day, int) or day[0] not in named.weekdays)
     any_day, any_weekday = named.days >= frozenset(range(1, 32)), weekdays >= frozenset(range(7))
@@ -143,7 +143,7 @@ def test_an_expression_that_differs_in_one_field_is_said_differently(text: str, 
     except InvalidWhen:
         assume(False)
     one = Cron(text)
-    named, others = (compile_cron(str(cron)).named for cron in (one, other))
+    named, others = (compile_cron(str(cron)).values for cron in (one, other))
     assert (in_words(one) == in_words(other)) == (meaning(named) == meaning(others))
 
 
@@ -168,5 +168,5 @@ WEEKDAYS = ("*", "1", "0", "1-5", "0,6", "1-4", "*/2", "mon#2", "5L", "mon,5L")
 def test_no_two_that_differ_are_said_alike(expressions: list[str]) -> None:
     said: dict[str, tuple[object, ...]] = {}
     for text in expressions:
-        named = compile_cron(str(Cron(text))).named
+        named = compile_cron(str(Cron(text))).values
         assert said.setdefault(in_words(Cron(text)), meaning(named)) == meaning(named), text

@@ -89,7 +89,8 @@ def test_what_was_meant_is_suggested(text: str, suggested: str) -> None:
          "'TZ=' is for cron expressions, not for at(…): leave out 'TZ=Asia/Tokyo', and set tz to 'Asia/Tokyo'"),
         ("TZ=Asia/Tokyo rate(5 minutes)", "an interval has no zone: leave out 'TZ=Asia/Tokyo'"),
         ("TZ=Asia/Tokyo @every 5m", "an interval has no zone: leave out 'TZ=Asia/Tokyo'"),
-        ("CRON_TZ= 0 9 * * *", "names no zone: write 'CRON_TZ=Europe/Paris 0 9 * * *', or leave out 'CRON_TZ=' and set tz"),
+        ("CRON_TZ= 0 9 * * *",
+         "'CRON_TZ=' names no zone: write 'CRON_TZ=Europe/Paris 0 9 * * *', or leave out 'CRON_TZ=' and set tz"),
     ],
 )  # fmt: skip
 def test_a_zone_in_front_of_what_takes_none_is_refused_with_the_field_that_takes_it(text: str, says: str) -> None:

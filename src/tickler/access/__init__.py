@@ -1,1 +1,1 @@
-"""Who may do what, and who did what."""
+"""Access tokens, and the audit log."""

@@ -1,6 +1,6 @@
-"""Who did what: every change that a person or a program made through the API, the page or the command line, the latest first.
+"""The audit log: every change that a person or a program made through the API, the page or the command line.
 
-What happened to fires by itself is in the history; here is what somebody wanted.
+The history of fires records what the engine did; this log records what callers asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import msgspec
 
 from tickler.clock import Clock
-from tickler.errors import InvalidInput
+from tickler.model.cursor import decode_record_name
 from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.limits import check_limit
 from tickler.model.record import value_of
@@ -22,18 +22,18 @@ from tickler.records.contract import RecordStore
 KIND = "audit"
 MAX_DETAIL_CHARACTERS = 500
 
-_END = 10**15  # names count down, so that the latest comes first
+_END = 10**15  # record names count down from here, so that the latest comes first
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody did something. `did` is a verb such as "put" or "retried".
+    """One change. `action` is a verb such as "put" or "retried".
 
-    Names are given freely, and several tokens may have one: `token_id` says which it was, where it was one.
+    `by` is a display name, which several tokens may share. `token_id` is unique, and None for changes made without a token.
     """
 
     at: int
     by: str
-    did: str
+    action: str
     token_id: str | None = None
     owner: str | None = None
     key: str | None = None
@@ -41,56 +41,56 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Some deeds, and the cursor with which those before them are asked for; None at the end."""
+    """Entries, latest first. `next` is the cursor of the page with earlier ones, None at the end."""
 
     items: list[AuditEntry]
     next: str | None
 
 
 class AuditLog:
-    """Keeps deeds as records: once for all, and once for the owner they concern, who may see no others."""
+    """Keeps each entry as a record: in the log of all, and in the log of the owner it concerns."""
 
-    def __init__(self, records: RecordStore, clock: Clock, kept_ms: int = HISTORY_RETENTION_MS) -> None:
+    def __init__(self, records: RecordStore, clock: Clock, retention_ms: int = HISTORY_RETENTION_MS) -> None:
         self._records = records
         self._clock = clock
-        self._kept_ms = kept_ms
+        self._retention_ms = retention_ms
 
-    async def note(
+    async def record(
         self,
         by: str,
-        did: str,
+        action: str,
         *,
         owner: str | None = None,
         key: str | None = None,
         detail: str | None = None,
         token_id: str | None = None,
     ) -> None:
+        """Write an entry with the present time. `detail` is cut to `MAX_DETAIL_CHARACTERS`."""
         now_ms = self._clock.now_ms()
         value = msgspec.json.encode(
-            AuditEntry(at=now_ms, by=by, did=did, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
+            AuditEntry(at=now_ms, by=by, action=action, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
         )
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
         kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
         await asyncio.gather(
-            *(self._records.put(kind, name, value, now_ms=now_ms, expires_at=now_ms + self._kept_ms) for kind in kinds)
+            *(self._records.put(kind, name, value, now_ms=now_ms, expires_at=now_ms + self._retention_ms) for kind in kinds)
         )
 
     async def list(self, *, owner: str | None = None, limit: int = 100, after: str | None = None) -> AuditPage:
-        """The latest first; of one owner or all. `after` is a page's `next`."""
+        """Return entries latest first, of one owner or of all. `after` is the `next` of an earlier page."""
         check_limit(limit)
         if owner is not None:
             check_name("owner", owner)
-        if after is not None and (len(after) > 40 or not after.replace("-", "").isalnum() or not after.isascii()):
-            raise InvalidInput(f"after: {after[:40]!r} is not a cursor: pass the `next` of an earlier page")
+        start = "" if after is None else decode_record_name(after)
         kind = KIND if owner is None else _kind_of(owner)
-        found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=after or "", limit=limit + 1)
+        found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=start, limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
-        return AuditPage([deed for record in items if (deed := value_of(record, AuditEntry)) is not None], following)
+        return AuditPage([entry for record in items if (entry := value_of(record, AuditEntry)) is not None], following)
 
 
 def _kind_of(owner: str) -> str:
-    """Short, however long the owner's name is."""
+    """Hash the owner, so that the kind stays short however long the owner's name is."""
     return f"{KIND}-{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"
 
 

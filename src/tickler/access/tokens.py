@@ -1,6 +1,6 @@
-"""Who may do what: bearer tokens with scopes, kept as records. The store has a hash of each; its text is shown once.
+"""Bearer tokens with scopes, kept as records. The store has only a hash of each; its text is shown once.
 
-The first token closes the service, and it stays closed when the last one is revoked or expires: only `open` opens it again.
+After the first token is created, the service requires one. It still does after the last one is revoked or expires, until `open`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tickler.model.record import Record, value_of
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
 
-Scope = Literal["read", "write", "operate"]  # look; change schedules and fires; tick, repair and what concerns all owners
+Scope = Literal["read", "write", "operate"]  # see; change schedules and fires; tick, repair, and act on all owners
 
 KIND = "token"
-CLOSED = ("server", "closed")  # the record that outlives all tokens: whether one is needed
+CLOSED = ("server", "closed")  # the record of whether a token is required, which outlives all tokens
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 MAX_LISTED = 1_000
 MAX_TOKEN_NAME_LENGTH = 100
-REMEMBERED_MS = 2_500  # so long a token that was revoked elsewhere may still be taken; a stream looks every two seconds
-NONE_REMEMBERED_MS = 1_000  # so long the first token of a store, made elsewhere, may not be asked for yet
+REMEMBERED_MS = 2_500  # how long a token revoked by another process may still be accepted; event streams check every two seconds
+NONE_REMEMBERED_MS = 1_000  # how long the first token, created by another process, may not be required yet
 MAX_REMEMBERED = 10_000
 
 _TEXT = re.compile(r"tk_([0-9a-f]{16})_([0-9a-f]{64})")
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token lets its bearer do. With an `owner` it is for that owner's data alone."""
+    """The permissions of a token. With an `owner` it is limited to that owner's data."""
 
     id: str
     scopes: tuple[Scope, ...]
@@ -48,14 +48,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tokens:
-    """Makes, lists, checks and revokes tokens. What was checked is remembered for a few seconds."""
+    """Creates, lists, checks and revokes tokens. Checked tokens are cached for a few seconds."""
 
     def __init__(self, records: RecordStore, clock: Clock) -> None:
         self._records = records
         self._clock = clock
-        self._known: dict[str, tuple[int, bytes, Token]] = {}  # by id: until when, the hash, the token
+        self._known: dict[str, tuple[int, bytes, Token]] = {}  # by id: the end of caching, the hash, the token
         self._exist = False
-        self._exist_until = 0  # whether a token is needed is known until then
+        self._exist_until = 0  # `_exist` is valid until then
 
     async def create(
         self,
@@ -65,7 +65,7 @@ class Tokens:
         name: str = "",
         expires_at: int | datetime | None = None,
     ) -> tuple[Token, str]:
-        """A new token, and its text, which nobody can be shown again."""
+        """Create a token. Return it with its text, which cannot be shown again."""
         now_ms = self._clock.now_ms()
         token = Token(
             id=secrets.token_hex(8),
@@ -78,17 +78,17 @@ class Tokens:
         secret = secrets.token_hex(32)
         kept = {**msgspec.to_builtins(token), "hash": _hash(secret).hex()}
         await self._records.put(KIND, token.id, msgspec.json.encode(kept), now_ms=now_ms, expires_at=token.expires_at, expected=0)
-        await self._close()  # after the token: an `open` at this moment sees one of the two
+        await self._close()  # after the token, so that a concurrent `open` sees one of the two
         self._exist_until = 0
         return token, f"tk_{token.id}_{secret}"
 
     async def list(self) -> list[Token]:
-        """All that are valid, up to a thousand, by id."""
+        """Return the valid tokens, up to a thousand, ordered by id."""
         found = [_read(record) for record in await self._page(MAX_LISTED)]
         return [read[1] for read in found if read is not None]
 
     async def exist(self) -> bool:
-        """Whether there was ever any since the service was last open: until then, nobody needs one."""
+        """Return whether a token was created since the service was last open, so that callers need one."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._exist_until:
             self._exist = await self._is_closed()
@@ -96,28 +96,28 @@ class Tokens:
         return self._exist
 
     async def open(self) -> bool:
-        """Let this machine in without a token again; whether it was closed. Refused while there is a token."""
+        """Stop requiring a token on this machine. Return whether one was required. Refused while there are tokens."""
         record = await self._records.get(*CLOSED, now_ms=self._clock.now_ms())
         if await self._page(1):
-            raise InvalidInput("there are tokens: revoke them first, see `tickler token list`")
+            raise InvalidInput("there are tokens: list them with `tickler token list` and revoke them first")
         if record is None or not record.value:
             return False
         try:
             await self._close(False, expected=record.version)
         except VersionConflict:
-            raise InvalidInput("a token was made just now: revoke it first, see `tickler token list`") from None
+            raise InvalidInput("a token was just created: find it with `tickler token list` and revoke it first") from None
         self._exist_until = 0
         return True
 
     async def revoke(self, id: str) -> bool:
-        """Whether there was one. Processes that have just seen it may take it for five seconds more."""
-        await self._is_closed()  # noted while there is a token, also in a store of an earlier version
+        """Delete a token, and return whether it existed. Other processes may accept it for five more seconds."""
+        await self._is_closed()  # records that a token is required while there still is one
         self._known.pop(id, None)
         self._exist_until = 0
         return bool(_TEXT.fullmatch(f"tk_{id}_{'0' * 64}")) and await self._records.delete(KIND, id)
 
     async def check(self, text: str) -> Token | None:
-        """The token of that text, if it is one and valid. Takes as long for a wrong secret as for the right one."""
+        """Return the token with that text, if it is valid. A wrong secret takes as long as the right one."""
         parts = _TEXT.fullmatch(text)
         if parts is None:
             return None
@@ -126,7 +126,7 @@ class Tokens:
         return token if hmac.compare_digest(right, _hash(parts[2])) else None
 
     async def get(self, id: str) -> Token | None:
-        """By its id alone, for who has proved before that it is theirs."""
+        """Return a token by its id, for callers that have proved possession before."""
         found = await self._find(id)
         return None if found is None else found[1]
 
@@ -146,7 +146,7 @@ class Tokens:
         return read
 
     async def _is_closed(self) -> bool:
-        """A store of an earlier version has tokens and no record: it gets one now, or at the next look."""
+        """Return whether a token is required. A store of an earlier version has tokens but no such record: write it."""
         record = await self._records.get(*CLOSED, now_ms=self._clock.now_ms())
         if record is not None and record.value:
             return True
@@ -170,7 +170,7 @@ class _StoredToken(Token, frozen=True, kw_only=True):
 
 
 def _read(record: Record) -> tuple[bytes, Token] | None:
-    """Its hash, and what it lets do. None for what a newer version wrote: nobody knows here what that lets do."""
+    """Return the hash and the token. None if a newer version wrote it: its permissions are unknown here."""
     kept = value_of(record, _StoredToken)
     if kept is None:
         return None
@@ -178,24 +178,24 @@ def _read(record: Record) -> tuple[bytes, Token] | None:
 
 
 def _hash(secret: str) -> bytes:
-    """Of 256 random bits: nothing slower is needed to keep them secret."""
+    """Hash a secret. A fast hash is enough for 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def _checked_scopes(scopes: Collection[Scope], owner: str | None) -> tuple[Scope, ...]:
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes or isinstance(scopes, str):
-        raise InvalidInput(f"scopes: {list(scopes)!r} are not some of {', '.join(SCOPES)}")
+        raise InvalidInput(f"scopes: {list(scopes)!r} is not a list of scopes: use {', '.join(SCOPES)}")
     if owner is not None:
         check_name("owner", owner)
         if "operate" in scopes:
-            raise InvalidInput("scopes: operate concerns all owners: leave it out, or leave the owner out")
+            raise InvalidInput("scopes: operate covers all owners: leave it out, or leave out the owner")
     return tuple(scope for scope in SCOPES if scope in scopes)
 
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or len(name) > MAX_TOKEN_NAME_LENGTH or not name.isprintable():
-        raise InvalidInput(f"name: {str(name)[:40]!r} does not fit: give up to {MAX_TOKEN_NAME_LENGTH} printable characters")
+        raise InvalidInput(f"name: {str(name)[:40]!r} is invalid: use up to {MAX_TOKEN_NAME_LENGTH} printable characters")
     return name
 
 
@@ -204,5 +204,5 @@ def _checked_expiry(expires_at: int | datetime | None, now_ms: int) -> int | Non
         return None
     until = to_ms(expires_at, "expires_at")
     if until <= now_ms:
-        raise InvalidInput("expires_at: has passed: give an instant that lies ahead")
+        raise InvalidInput("expires_at: has passed: pass an instant in the future")
     return until

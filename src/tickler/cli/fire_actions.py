@@ -46,5 +46,5 @@ async def _done_and_refused(tickler: Tickler, ids: Sequence[str], deed: FireActi
             refused.append(id)
             continue
         done.append(id)
-        await tickler.audit.note(by, deed.did, owner=fire.owner, key=fire.key, detail=id)
+        await tickler.audit.record(by, deed.did, owner=fire.owner, key=fire.key, detail=id)
     return done, refused

@@ -24,7 +24,7 @@ def read_moment(text: str, tz: str, name: str) -> int:
     except InvalidWhen as error:
         raise error if error.field == "tz" else InvalidWhen(name, text, error.reason) from None
     if at_ms is None:
-        raise InvalidWhen(name, text, f"there is no such date in {tz}")
+        raise InvalidWhen(name, text, f"is on a date that {tz} skipped")
     return at_ms
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from tickler.deliver.fair_queue import SlotLimit
 from tickler.errors import InvalidInput
-from tickler.model.policy import Duration
+from tickler.model.duration import Duration, to_duration
 
 MIN_LEASE = timedelta(seconds=5)
 DEFAULT_LEASE = timedelta(seconds=10)
@@ -74,7 +74,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
                 raise InvalidInput(f"{name}: {value!r} is not a whole number from 1 to 100000")
         for name in ("lease", "drain", "ahead", "longest"):
-            force_setattr(self, name, _duration(name, getattr(self, name)))
+            force_setattr(self, name, to_duration(name, getattr(self, name), timedelta(days=1)))
         if self.lease < MIN_LEASE:
             raise InvalidInput(
                 f"lease: {self.lease} is shorter than {MIN_LEASE.seconds} s: others would take over from the living"
@@ -83,11 +83,3 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput("longest: is 0: no attempt could be made; give it some seconds")
         if self.ahead > MAX_AHEAD:
             raise InvalidInput(f"ahead: {self.ahead} is longer than {MAX_AHEAD.seconds} s: claim later")
-
-
-def _duration(name: str, value: object) -> timedelta:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400:
-        return timedelta(seconds=value)
-    if isinstance(value, timedelta) and timedelta(0) <= value <= timedelta(days=1):
-        return value
-    raise InvalidInput(f"{name}: {value!r} is not a duration from 0 to a day: pass seconds or a timedelta")

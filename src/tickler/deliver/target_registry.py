@@ -43,15 +43,15 @@ def check_environment(environ: Mapping[str, str]) -> None:
 
 
 def own_deliverers(
-    records: RecordStore, sealer: Encryption, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
+    records: RecordStore, encryption: Encryption, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
 ) -> dict[type[Target], Deliverer[Any]]:
     """Those whose packages are missing are left out: fires that go there are given back, for workers that have them."""
 
     def http() -> Deliverer[Any]:
         guard = import_module("tickler.deliver.address_guard").AddressGuard.from_environment(environ, allow_networks)
-        cache = SecretCache(records, sealer, clock, environ)
+        cache = SecretCache(records, encryption, clock, environ)
         deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.http").HttpDeliverer(
-            guard, cache.secrets_of, sealer.unseal_target, clock
+            guard, cache.secrets_of, encryption.decrypt_target, clock
         )
         return deliverer
 

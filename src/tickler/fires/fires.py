@@ -26,7 +26,7 @@ import msgspec
 from tickler.clock import Clock, to_ms
 from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.fires.contract import FireStore
-from tickler.model.cursor import _place, _read_place
+from tickler.model.cursor import decode_instant, encode_instant
 from tickler.model.fire import (
     HISTORY_RETENTION_MS,
     MANUALLY,
@@ -170,10 +170,10 @@ class Fires:
 
     async def history(self, owner: str, key: str, *, limit: int = 100, after: str | None = None) -> HistoryPage:
         """What happened to a schedule's fires, the latest first; it outlives the schedule. `after` is a page's `next`."""
-        id, before = checked_id(owner, key), None if after is None else _read_place(after)
+        id, before = checked_id(owner, key), None if after is None else decode_instant(after)
         found = await self._store.history(id=id, before=before, limit=check_limit(limit) + 1)
         items = found[:limit]
-        following = _place(items[-1][1].at, items[-1][0]) if len(found) > limit else None
+        following = encode_instant(items[-1][1].at, items[-1][0]) if len(found) > limit else None
         return HistoryPage([entry for _, entry in items], following)
 
     async def health(self, ids: Iterable[Id]) -> dict[Id, Health]:
@@ -197,12 +197,12 @@ class Fires:
         id = None if owner is None or key is None else checked_id(owner, key)
         if owner is not None and id is None:
             check_name("owner", owner)
-        place = None if after is None else _read_place(after)
+        place = None if after is None else decode_instant(after)
         found = await self._store.list(
             state=state, id=id, owner=owner if id is None else None, after=place, limit=check_limit(limit) + 1
         )
         items = found[:limit]
-        return FirePage(items, _place(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
+        return FirePage(items, encode_instant(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
 
     async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, by: str | None, refused: str) -> Fire:
         """The fire as it was."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickler.clock import to_any_ms, to_ms
 from tickler.errors import InvalidInput
 from tickler.index.contract import ScheduleIndex
-from tickler.model.cursor import not_a_cursor
+from tickler.model.cursor import invalid_walk_cursor
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.limits import check_limit
 from tickler.model.schedule import check_name
@@ -74,7 +74,7 @@ class Index:
         A row that moves while it is looked for may, on DynamoDB, be met twice.
         """
         if cursor is not None and not isinstance(cursor, str):
-            raise not_a_cursor(cursor)
+            raise invalid_walk_cursor(cursor)
         return await self._store.walk(cursor, check_limit(limit))
 
 

@@ -15,21 +15,21 @@ from tickler.clock import to_datetime
 from tickler.model.schedule import Id, StoredSchedule
 
 FireState = Literal["open", "waiting", "dead"]
-# delivered; failed, and tried again or not; expired: the worker that had it went away; what a policy skipped; what a person, or
-# the end of its schedule, cancelled; what a person sent again
+# delivered; failed: with or without another attempt to come; expired: the worker's lease ran out; skipped by a policy;
+# cancelled by a person, or with its schedule; retried by a person
 Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled", "retried"]
-# The rule that skipped: too late, more than may be caught up with, or the one before was still open.
+# The rule that skipped: too late, more instants than `max_catchup`, or the previous fire was still open.
 Rule = Literal["missed", "max_catchup", "overlap"]
 MAX_ANSWER_BYTES = 2_048
 MANUALLY = "by hand"
-MAX_CLAIM_BYTES = 4_000_000  # of schedules, as they are stored, that one claim hands out
-HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept, unless its user says otherwise
-GIVEN_BACK = "given back: "  # how the reason of a fire begins whose attempt did not begin
-_SEPARATOR = "\t"  # in no worker's name
+MAX_CLAIM_BYTES = 4_000_000  # the most stored bytes of schedules that one claim returns
+HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept by default
+GIVEN_BACK = "given back: "  # prefix of a fire's reason when its attempt did not begin
+_SEPARATOR = "\t"  # never part of a worker's name
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """An occurrence that is not settled yet. `attempt` counts leases from 1; 0 before the first."""
+    """An occurrence that is not settled yet. `attempt` counts leases from 1, and is 0 before the first."""
 
     id: str
     owner: str
@@ -38,19 +38,19 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     opened_at: int
     attempt: int = 0
     state: FireState = "open"
-    deliver_after: int | None = None  # not before this instant; while it is leased, the end of the lease
-    worker: str | None = None  # who has it leased
-    reason: str | None = None  # why it is dead, or was not delivered the last time
-    lease_token: int | None = None  # set by every lease after its claim: tells leases of the same worker and attempt apart
+    deliver_after: int | None = None  # the earliest instant of the next attempt; while it is leased, the end of the lease
+    worker: str | None = None  # the worker that leases it
+    reason: str | None = None  # why it is dead, or why the last attempt failed
+    lease_token: int | None = None  # set by every lease after the claim, to distinguish leases of the same worker and attempt
 
     @property
     def holder(self) -> str | None:
-        """The worker and the token of its lease, as stores keep and compare them."""
+        """The worker and its lease token, as stores keep and compare them."""
         return self.worker if self.lease_token is None else f"{self.worker}{_SEPARATOR}{self.lease_token}"
 
     @property
     def is_given_back(self) -> bool:
-        """Whether the worker that had it last could not begin its attempt."""
+        """Whether the last worker could not begin the attempt."""
         return self.reason is not None and self.reason.startswith(GIVEN_BACK)
 
     @property
@@ -70,7 +70,7 @@ fire_columns = attrgetter(
 
 
 def fire_of(columns: Iterable[Any]) -> Fire:
-    """From its `fire_columns`."""
+    """Return the fire with these `fire_columns`."""
     id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, holder, reason = columns
     worker, lease_token = (None, None) if holder is None else read_holder(holder)
     return Fire(
@@ -89,13 +89,13 @@ def fire_of(columns: Iterable[Any]) -> Fire:
 
 
 def read_holder(holder: str) -> tuple[str, int | None]:
-    """The worker and the lease token of a `Fire.holder`."""
+    """Split a `Fire.holder` into the worker and its lease token."""
     worker, _, token = holder.partition(_SEPARATOR)
     return (worker, int(token)) if token.isdecimal() else (holder, None)
 
 
 class Claim(NamedTuple):
-    """Something to deliver now. `fire` is None where the schedule is delivered at most once."""
+    """An occurrence to deliver now. `fire` is None if the schedule is delivered at most once."""
 
     schedule: StoredSchedule
     nominal_at: int
@@ -104,23 +104,23 @@ class Claim(NamedTuple):
 
 
 def is_at_most_once(claim: Claim) -> bool:
-    """Whether it is lost with its worker. One that was given back, or that a person triggered, has a fire all the same."""
+    """Return whether the claim is lost if its worker dies. It may have a fire: after a release, or if a person triggered it."""
     return claim.fire is None or claim.schedule.policy.delivery == "at-most-once"
 
 
 class DueItem(NamedTuple):
-    """Something that waits to be taken: a row of the index that is due, or an open fire."""
+    """A due index row or an open fire that waits for a worker."""
 
     owner: str
     key: str
-    at: int  # since when
-    fire_id: str | None  # None where no fire was opened yet
+    at: int  # since when it is due
+    fire_id: str | None  # None if no fire is open yet
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True):
-    """One thing that happened, as the history keeps it. `at` is when it began, `nominal_at` when it should have.
+    """One event of the history. `at` is when it began, `nominal_at` when it was due.
 
-    A skip has the first nominal instant, the last one in `until_at`, and how many there were: at least, if it is 1,000.
+    A skip has the first nominal instant, the last one in `until_at`, and their `count`, where 1,000 means at least 1,000.
     """
 
     owner: str
@@ -130,12 +130,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     happened: Happened
     fire_id: str | None = None
     attempt: int = 0
-    status: int | None = None  # of the target's answer; 0 when there was none
+    status: int | None = None  # of the target's response; 0 if there was none
     duration_ms: int | None = None
     detail: str | None = None  # what went wrong
-    answer: str | None = None  # its first 2 KB
+    answer: str | None = None  # the first 2 KB of the response
     worker: str | None = None
-    gave_up: bool = False  # it was not tried again by itself after this
+    gave_up: bool = False  # the fire became dead: there was no further automatic attempt
     rule: Rule | None = None
     until_at: int | None = None
     count: int | None = None
@@ -151,18 +151,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class Health(msgspec.Struct, frozen=True, gc=False):
-    """How the fires of a schedule fare: what happened last, and whether one of them is dead, which makes it *failing*."""
+    """The health of a schedule: its last event, and whether it is *failing*, which means that it has a dead fire."""
 
     last: Entry | None = None
     failing: bool = False
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """What became of an attempt: what to remember of it, and what to do with the fire.
+    """The result of an attempt: the entry for the history, and what happens to the fire.
 
-    `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" gives it up; "release" gives the lease
-    back, from `deliver_after` or else from now on, as if it had never been taken, and leaves no entry; the fire keeps its reason
-    unless there is a new one. `fire` is None where delivery is at most once.
+    `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" makes it dead; "release" ends the lease
+    as if it had never been taken, without an entry, and makes the fire available from `deliver_after` or else from now on. A
+    released fire keeps its reason unless there is a new one. `fire` is None if delivery is at most once.
     """
 
     id: Id
@@ -170,7 +170,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True)
     then: Literal["done", "retry", "dead", "release"]
     entry: Entry | None
     deliver_after: int | None = None
-    delete_schedule: bool = False  # if it is finished, and owes nothing more
+    delete_schedule: bool = False  # if the schedule is finished and has no other fires
     reason: str | None = None  # of a release: why the attempt did not begin
 
 
@@ -178,23 +178,23 @@ class Extension(NamedTuple):
     """The leases that an extension did not extend."""
 
     lost: list[Fire]  # another worker has the fire, or it is settled
-    skipped: Sequence[Fire] = ()  # still the caller's; a transaction that is under way has the fire locked: ask again soon
+    skipped: Sequence[Fire] = ()  # still the caller's, but locked by another transaction: try again soon
 
 
 def fire_id(owner: str, key: str, nominal_at: int, *, triggered: bool = False) -> str:
-    """The same for every attempt, and for every worker that meets the occurrence."""
+    """Return the id of an occurrence, the same for every attempt and every worker."""
     identity = f"{owner}\0{key}\0{nominal_at}{chr(0) if triggered else ''}".encode()
     return f"fire_{hashlib.blake2b(identity, digest_size=16, person=b'tickler-fire').hexdigest()}"
 
 
 def health_to_json(health: Health) -> dict[str, object]:
-    """As it stands beside a schedule in JSON."""
+    """Return the health as it is shown with a schedule in JSON."""
     last = health.last
     return {"failing": health.failing, "last": None if last is None else {"result": last.happened, "at": last.at}}
 
 
 def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | None = None) -> Fire:
-    """The fire to open for a claim that has none and whose attempt did not begin: no attempt is counted."""
+    """Return the fire to open for a claim without one whose attempt did not begin. No attempt is counted."""
     owner, key = claim.schedule.id
     return Fire(
         id=fire_id(owner, key, claim.nominal_at),
@@ -208,7 +208,7 @@ def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | No
 
 
 def sent_again(fire: Fire, now_ms: int) -> Fire:
-    """A dead fire that a person retries: what counts from its opening, such as for how long it may be given back, counts anew."""
+    """Return a dead fire as a person retries it: all attempts and time limits start again."""
     return replace(fire, state="open", opened_at=now_ms, attempt=0, deliver_after=now_ms, reason=None)
 
 
@@ -217,12 +217,12 @@ def cancelled(fire: Fire, at: int, why: str) -> Entry:
 
 
 def retried(fire: Fire, at: int, why: str) -> Entry:
-    """Of a dead fire, as it was."""
+    """Return the entry for a dead fire that a person retried. `fire` is as it was before."""
     return _entry(fire, at, "retried", why)
 
 
 def expired(fire: Fire, at: int, *, gave_up: bool) -> Entry:
-    """Of a fire whose lease ran out, as it was: the worker that had it did not say what became of it."""
+    """Return the entry for a fire whose lease ran out without a settlement. `fire` is as it was before."""
     return _entry(fire, at, "expired", f"{fire.worker} was not heard of before its lease ended", gave_up=gave_up)
 
 

@@ -8,7 +8,7 @@ from tickler.when import When
 
 
 class IndexRow(msgspec.Struct, frozen=True, gc=False):
-    """One active schedule. `next_fire_at` is when it is due: the nominal instant, plus the offset of its spread."""
+    """One active schedule. It is due at `next_fire_at`: the nominal instant plus the offset of its spread."""
 
     owner: str
     key: str
@@ -16,7 +16,7 @@ class IndexRow(msgspec.Struct, frozen=True, gc=False):
     next_fire_at: int
     ends_at: int | None = None  # no nominal instant after this one
     offset_ms: int = 0
-    managed: bool = False  # a schedule of `schedules` stands behind it
+    managed: bool = False  # it mirrors a schedule of `schedules`
 
     @property
     def timezone(self) -> str:
@@ -28,7 +28,7 @@ class IndexRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SetAside(msgspec.Struct, frozen=True):
-    """A row that was moved out of the index because its `when` does not read, with all it had."""
+    """A row that was removed from the index because its `when` cannot be read, with all its values."""
 
     owner: str
     key: str

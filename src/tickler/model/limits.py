@@ -1,4 +1,4 @@
-"""Checks the limits that callers pass."""
+"""Checks of the limits that callers pass."""
 
 from __future__ import annotations
 

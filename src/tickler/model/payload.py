@@ -1,6 +1,6 @@
-"""A payload as the JSON that a store keeps: decoded only when somebody looks at it.
+"""Payloads that stay JSON, as a store keeps them, until they are accessed.
 
-A few bytes of JSON can become fifty times as many in Python, so a payload that is only passed on is never decoded.
+Decoded, a payload can take fifty times the memory, so a payload that is only passed on is never decoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOT_DECODED = object()
 
 
 class RawPayload:
-    """JSON in the place of a value. It equals what it decodes to, and decodes once."""
+    """JSON in place of a value. It compares equal to its decoded value, and is decoded only once."""
 
     __slots__ = ("_value", "json")
 
@@ -26,24 +26,24 @@ class RawPayload:
         self._value: object = _NOT_DECODED
 
     def decoded(self) -> object:
-        """The same object each time, so that a change to it is seen by whoever looks again."""
+        """Return the value: the same object each time, so that changes to it stay visible."""
         if self._value is _NOT_DECODED:
             self._value = self.read()
         return self._value
 
     def encodable(self) -> object:
-        """What an encoder writes: the JSON as it is, unless somebody has looked at the value and may have changed it."""
+        """Return what an encoder takes: the JSON itself, or the value if it was decoded and may have changed."""
         return self.json if self._value is _NOT_DECODED else self._value
 
     def read(self) -> object:
-        """A value of the caller's own: decoded anew, and not kept."""
+        """Decode a fresh value, which is not kept."""
         try:
             return _decode(self.json)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise InvalidSchedule("payload", f"does not read: {error}: put the schedule again") from None
+            raise InvalidSchedule("payload", f"cannot be read ({error}): put the schedule again") from None
 
     def __eq__(self, other: object) -> bool:
-        """Compares without keeping what it decodes."""
+        """Compare without keeping the decoded values."""
         if isinstance(other, RawPayload):
             if _NOT_DECODED is self._value is other._value and bytes(self.json) == bytes(other.json):
                 return True
@@ -64,7 +64,7 @@ class RawPayload:
 
 
 def decode_on_access(kind: type[msgspec.Struct]) -> None:
-    """Make `payload` of this struct, and of those derived from it, show the value of a `RawPayload` that it holds."""
+    """Make `payload` of this struct and its subclasses return the value of the `RawPayload` that it holds."""
     kind.held_payload = kind.__dict__["payload"]  # type: ignore[attr-defined]  # the field itself, under another name
 
     def payload(struct: msgspec.Struct) -> object:
@@ -74,29 +74,29 @@ def decode_on_access(kind: type[msgspec.Struct]) -> None:
     kind.payload = property(payload)  # type: ignore[attr-defined]  # every struct that is given here has that field
 
 
-# What the field holds: a `RawPayload`, or the value itself.
+# Returns what the field holds: a `RawPayload` or the value itself.
 held_payload: Callable[[msgspec.Struct], object] = attrgetter("held_payload")
 
 
 def encodable_payload(struct: msgspec.Struct) -> object:
-    """What an encoder takes for the payload, without decoding it."""
+    """Return what an encoder takes for the payload, without decoding it."""
     held = held_payload(struct)
     return held.encodable() if type(held) is RawPayload else held
 
 
 def is_untouched(struct: msgspec.Struct) -> bool:
-    """Whether the payload is still the JSON that a store gave, which was checked when it was put."""
+    """Return whether the payload is still the JSON from a store, which was checked when it was put."""
     held = held_payload(struct)
     return type(held) is RawPayload and held.encodable() is held.json
 
 
 def fresh_payload(struct: msgspec.Struct) -> object:
-    """What another struct may hold, whose value is its own."""
+    """Return the payload for another struct, which does not share its decoded value with this one."""
     held = held_payload(struct)
     return RawPayload(held.json) if type(held) is RawPayload else held
 
 
 def payload_bytes(struct: msgspec.Struct) -> int:
-    """How much memory a payload takes that came from a store, as long as nobody looks at it; 0 for any other."""
+    """Return the size of an undecoded payload in bytes; 0 for any other."""
     held = held_payload(struct)
     return len(held.json) if type(held) is RawPayload else 0

@@ -1,4 +1,4 @@
-"""How a schedule's fires are treated: as a value. Nothing here acts on it."""
+"""The delivery policy of a schedule, as a value."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from tickler.errors import InvalidSchedule
+from tickler.model.duration import Duration, to_duration
 
 Delivery = Literal["at-least-once", "at-most-once"]
 Missed = Literal["latest", "skip", "all"]
 Overlap = Literal["allow", "skip", "wait"]
-Duration = timedelta | float
 
 MAX_DURATION = timedelta(days=366)
 MAX_ATTEMPTS = 1_000
@@ -23,14 +23,14 @@ DEFAULT_BACKOFF = tuple(timedelta(seconds=s) for s in (5, 300, 1_800, 7_200, 18_
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """Durations are timedeltas, or seconds when passed in; kept as timedeltas."""
+    """How fires are delivered, retried and skipped. Durations may be passed as seconds, and are kept as timedeltas."""
 
     delivery: Delivery = "at-least-once"
     missed: Missed = "latest"
     overlap: Overlap = "allow"
-    spread: timedelta = timedelta(0)  # fires are moved by up to this, by a hash of owner and key
-    grace: timedelta = timedelta(seconds=60)  # missed="skip": how late is not missed yet
-    max_catchup: int = 100  # missed="all": how many instants one claim returns
+    spread: timedelta = timedelta(0)  # each schedule is delayed by a fixed offset up to this, a hash of owner and key
+    grace: timedelta = timedelta(seconds=60)  # missed="skip": fires up to this late are not skipped
+    max_catchup: int = 100  # missed="all": the most instants that one claim returns
     attempts: int = 10
     timeout: timedelta = timedelta(seconds=30)
     backoff: tuple[timedelta, ...] = DEFAULT_BACKOFF  # before the second attempt, the third, …; the last repeats
@@ -66,18 +66,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
             raise InvalidSchedule("policy.timeout", "is 0: give it some seconds, such as 30")
         if self.overlap != "allow" and self.delivery != "at-least-once":
             raise InvalidSchedule(
-                "policy.overlap", f"{self.overlap!r} needs delivery='at-least-once': at most once, nobody knows what still runs"
+                "policy.overlap",
+                f"{self.overlap!r} needs delivery='at-least-once': with at-most-once, nothing records what is still running",
             )
 
 
 def policy_to_json(policy: Policy) -> dict[str, object]:
-    """What differs from the defaults, durations in seconds."""
+    """Return the fields that differ from the defaults, with durations in seconds."""
     differing = (name for name in policy.__struct_fields__ if getattr(policy, name) != getattr(DEFAULT_POLICY, name))
     return {name: _plain(getattr(policy, name)) for name in differing}
 
 
 def default_fields() -> dict[str, object]:
-    """What a policy is where nothing is said, durations in seconds."""
+    """Return the default of each field, with durations in seconds."""
     return {name: _plain(getattr(DEFAULT_POLICY, name)) for name in DEFAULT_POLICY.__struct_fields__}
 
 
@@ -90,12 +91,12 @@ def policy_from_json(fields: object) -> Policy:
         raise InvalidSchedule("policy", f"is a {type(fields).__name__}: give an object such as {{'missed': 'skip'}}")
     unknown = sorted(str(name) for name in fields if name not in Policy.__struct_fields__)
     if unknown:
-        raise InvalidSchedule(f"policy.{unknown[0]}", f"nobody reads that: use {', '.join(Policy.__struct_fields__)}")
+        raise InvalidSchedule(f"policy.{unknown[0]}", f"unknown field: use {', '.join(Policy.__struct_fields__)}")
     return Policy(**{name: _json_number(value) for name, value in fields.items()}) if fields else DEFAULT_POLICY
 
 
 def _json_number(value: Any) -> Any:
-    """JSON does not tell 3.0 from 3."""
+    """Read 3.0 as 3: JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -117,15 +118,7 @@ def _whole(name: str, value: object, most: int) -> None:
 
 
 def _duration(name: str, value: object) -> timedelta:
-    if isinstance(value, timedelta):
-        duration = value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9:
-        duration = timedelta(seconds=value)
-    else:
-        raise InvalidSchedule(f"policy.{name}", f"{value!r} is not a duration: pass seconds or a timedelta")
-    if not timedelta(0) <= duration <= MAX_DURATION:
-        raise InvalidSchedule(f"policy.{name}", f"{value!r} must lie between 0 and {MAX_DURATION.days} days")
-    return duration
+    return to_duration(f"policy.{name}", value, MAX_DURATION, InvalidSchedule)
 
 
 DEFAULT_POLICY = Policy()

@@ -1,4 +1,4 @@
-"""Small named values."""
+"""Records: small named values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A named value. `version` counts its writes from 1; after `expires_at` it is absent."""
+    """A named value. `version` counts its writes from 1. From `expires_at` on it is absent."""
 
     kind: str
     name: str
@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def value_of(record: Record, kind: type[T]) -> T | None:
-    """Its value; None where that is none of this kind, as what a newer version wrote may be: that must not hide the others."""
+    """Return the value, or None if it is not of this kind: a newer version may have written it."""
     try:
         return msgspec.convert(record.value, kind)
     except msgspec.ValidationError:

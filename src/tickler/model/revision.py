@@ -1,4 +1,4 @@
-"""Which writing of a schedule somebody has read, so that nobody else's is written over."""
+"""Version tokens for optimistic locking of schedules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tickler.errors import InvalidInput, VersionConflict
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """A version, and when its schedule was made: one that was deleted and put again counts from 1 again. None: whichever."""
+    """A version and the creation time of its schedule, since versions restart at 1 after a delete. None matches any."""
 
     version: int | None = None
     created_at: int | None = None
@@ -19,21 +19,23 @@ class Revision(msgspec.Struct, frozen=True):
         return self.version in (None, stored.version) and self.created_at in (None, stored.created_at)
 
 
-Expected = int | Revision | Sequence[Revision]  # a version, 0 meaning that there must be none; or one of these
+Expected = (
+    int | Revision | Sequence[Revision]
+)  # a version (0: there must be none), a revision, or several of which one must match
 
 
 def check_version(expected: object) -> None:
-    """Refuse what is nothing that could be expected."""
+    """Raise `InvalidInput` unless `expected` is an `Expected`."""
     if isinstance(expected, bool) or not isinstance(expected, int | Revision | list | tuple):
-        raise _no_version(expected)
+        raise _invalid_version(expected)
     if isinstance(expected, int) and not 0 <= expected < 1 << 63:
-        raise _no_version(expected)
+        raise _invalid_version(expected)
     if isinstance(expected, list | tuple) and not (expected and all(isinstance(each, Revision) for each in expected)):
-        raise _no_version(expected)
+        raise _invalid_version(expected)
 
 
 def check_expected(name: str, expected: Expected, stored: Revision | None) -> None:
-    """`VersionConflict` if what is stored is not what is expected."""
+    """Raise `VersionConflict` if the stored revision is not the expected one."""
     if isinstance(expected, int):
         if expected != (0 if stored is None else stored.version):
             raise VersionConflict(name, expected, 0 if stored is None else stored.version or 0)
@@ -46,7 +48,7 @@ def check_expected(name: str, expected: Expected, stored: Revision | None) -> No
         raise VersionConflict(name, same.version or 0, stored.version or 0)
 
 
-def _no_version(expected: object) -> InvalidInput:
+def _invalid_version(expected: object) -> InvalidInput:
     return InvalidInput(
-        f"version: {str(expected)[:80]!r} is no version: pass that of the schedule as you have read it, or 0 for none"
+        f"version: {str(expected)[:80]!r} is not a version: pass the version that you read, or 0 if there must be none"
     )

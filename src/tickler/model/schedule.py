@@ -1,4 +1,4 @@
-"""What a user declares: the source of truth."""
+"""Schedules as users declare them: the source of truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ State = Literal["active", "paused", "finished", "unreadable", "unindexed"]
 
 
 class Id(NamedTuple):
-    """Who a schedule belongs to, and its name there: together its identity."""
+    """The identity of a schedule: its owner, and its key, which is unique per owner."""
 
     owner: str
     key: str
@@ -33,22 +33,22 @@ class Id(NamedTuple):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """A schedule of an owner's. `when` is a When, or text read with `tz`; `target` a value or a URL.
+    """A schedule of an owner. `when` is a When, or text read with `tz`; `target` is a value or a URL.
 
-    Who claims and dispatches by themselves leaves `target` out. Bounds are inclusive, and given as milliseconds or aware
-    datetimes. A schedule that is `enabled` and could never fire is refused when it is put.
+    Callers who claim and dispatch themselves omit `target`. The bounds are inclusive, and given as milliseconds or aware
+    datetimes. A schedule that is `enabled` but would never fire is refused when it is put.
     """
 
     owner: str
     key: str
     when: When
-    tz: str = None  # type: ignore[assignment]  # not given; the zone of `when` from __post_init__ on
+    tz: str = None  # type: ignore[assignment]  # __post_init__ sets it to the zone of `when`
     target: Target | None = None
     payload: object = None
     policy: Policy = DEFAULT_POLICY
     starts_at: int | None = None
     ends_at: int | None = None
-    delete_after: bool = None  # type: ignore[assignment]  # once it is finished and delivered; not given means: if it is an At
+    delete_after: bool = None  # type: ignore[assignment]  # once it is finished and delivered; by default only for an At
     enabled: bool = True
 
     if TYPE_CHECKING:
@@ -85,11 +85,11 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
         if not isinstance(self.policy, Policy):
             raise InvalidSchedule("policy", f"is a {type(self.policy).__name__}: pass a Policy")
         if not isinstance(self.enabled, bool):
-            raise InvalidSchedule("enabled", f"{self.enabled!r} is neither True nor False")
+            raise InvalidSchedule("enabled", f"{self.enabled!r} is not a boolean: pass True or False")
         if not isinstance(self.delete_after, bool):
-            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is neither True nor False")
+            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is not a boolean: pass True or False")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
-            raise InvalidSchedule("ends_at", "lies before starts_at: swap them, or leave one out")
+            raise InvalidSchedule("ends_at", "is before starts_at: swap them, or leave one out")
         if not self.policy.spread:
             return
         shortest_ms = self.when.shortest_interval_ms()
@@ -100,10 +100,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     @property
     def id(self) -> Id:
-        return tuple.__new__(Id, (self.owner, self.key))  # asked for often, and three times as fast as Id(…)
+        return tuple.__new__(Id, (self.owner, self.key))  # used often, and three times as fast as Id(…)
 
     def offset_ms(self) -> int:
-        """How far `spread` moves this schedule's fires: the same for its whole life, uniform over schedules."""
+        """Return how far `spread` delays this schedule: constant for the schedule, and uniform over schedules."""
         if not self.policy.spread:
             return 0
         spread_ms = max(self.policy.spread // timedelta(milliseconds=1), 1)
@@ -115,10 +115,10 @@ decode_on_access(Schedule)
 
 
 class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """A schedule as the store has it, with what the store knows of it.
+    """A schedule as the store returns it, with its version and state.
 
     `state`: *active* is in the index; *paused* is not enabled; *finished* has no instant left; *unreadable* was set aside
-    with a `reason`; *unindexed* should be in the index and is not: put it again.
+    with a `reason`; *unindexed* is missing from the index: put it again.
     """
 
     version: int
@@ -127,10 +127,10 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_de
     state: State
     next_fire_at: int | None = None
     reason: str | None = None
-    newer: bool = False  # written by a newer version with more in it than is shown here: it can be deleted, not changed
+    newer: bool = False  # written by a newer version with fields that are unknown here: it can be deleted, not changed
 
     def __post_init__(self) -> None:
-        """It was checked when it was put; `declared` checks again."""
+        """Skip the checks: they ran when the schedule was put, and `declared` runs them again."""
         if self.tz is not self.when.tz:
             force_setattr(self, "tz", self.when.tz)
         if self.delete_after is None:
@@ -138,22 +138,22 @@ class StoredSchedule(Schedule, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     @property
     def revision(self) -> Revision:
-        """What `update`, `pause`, `resume` and `delete` take as `version`, so that nothing else is changed than what was read."""
+        """The `version` for `update`, `pause`, `resume` and `delete`, so that they change only what the caller has read."""
         return Revision(self.version, self.created_at)
 
     def declared(self) -> Schedule:
-        """Only what the user declared."""
+        """Return only what the user declared."""
         return Schedule(**declared_fields(self))
 
 
 def declared_fields(schedule: Schedule) -> dict[str, Any]:
-    """What the user declared, as `Schedule` takes it; a payload that nobody has looked at stays undecoded."""
+    """Return the arguments for `Schedule`. A payload that was not accessed stays undecoded."""
     fields = {name: getattr(schedule, name) for name in Schedule.__struct_fields__ if name != "payload"}
     return fields | {"payload": held_payload(schedule)}
 
 
 def check_name(field: str, name: object) -> None:
-    """Refuse what cannot be an owner or a key."""
+    """Raise `InvalidSchedule` unless `name` can be an owner or a key."""
     if not isinstance(name, str):
         raise InvalidSchedule(field, f"is a {type(name).__name__}: pass text")
     if not name:
@@ -161,11 +161,11 @@ def check_name(field: str, name: object) -> None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InvalidSchedule(field, "has half a surrogate pair in it, which is no text") from None
+        raise InvalidSchedule(field, "contains an unpaired surrogate: leave it out") from None
     if size > MAX_NAME_BYTES:
-        raise InvalidSchedule(field, f"has {size} bytes: {MAX_NAME_BYTES} are allowed")
+        raise InvalidSchedule(field, f"has {size} bytes, more than {MAX_NAME_BYTES}: shorten it")
     if not name.isprintable() and any(ord(character) < 32 or 127 <= ord(character) < 160 for character in name):
-        raise InvalidSchedule(field, f"{name!r} has control characters in it: leave them out")
+        raise InvalidSchedule(field, f"{name!r} contains control characters: leave them out")
 
 
 def checked_id(owner: str, key: str) -> Id:

@@ -1,4 +1,4 @@
-"""A schedule as JSON: whole, as in the API and in exports; and its body, as the stores keep it beside the columns."""
+"""Schedules as JSON: complete, as in the API and in exports, and the body that stores keep in addition to columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tickler.when import At, Unreadable, When, read_instant, read_when, when_fro
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_LEVELS = 100
-MAX_SIGNS = MAX_PAYLOAD_BYTES + 65_536  # of JSON, in a whole schedule
+MAX_SIGNS = MAX_PAYLOAD_BYTES + 65_536  # brackets, quotes, commas and colons in the JSON of a schedule
 _PLAIN = "use only dicts with text keys, lists, text, finite numbers, True, False and None"
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -36,17 +36,17 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def schedule_to_json(schedule: Schedule) -> dict[str, object]:
-    """Plain JSON values, defaults left out, instants in milliseconds; `schedule_from_json` reads them back to an equal one."""
+    """Return plain JSON values, without defaults, with instants in milliseconds. `schedule_from_json` reads them back."""
     return _to_json(schedule, msgspec.to_builtins(schedule.payload))
 
 
 def undecoded_json(schedule: Schedule) -> dict[str, object]:
-    """The same, but for a payload that nobody has looked at, which stays as it is stored."""
+    """Like `schedule_to_json`, but a payload that was not accessed stays encoded."""
     return _to_json(schedule, encodable_payload(schedule))
 
 
 def encode_schedule(schedule: Schedule) -> bytes:
-    """The same, encoded: a payload that nobody has looked at is passed on as it is."""
+    """Encode a schedule. A payload that was not accessed is passed on as it is."""
     return _encode(undecoded_json(schedule))
 
 
@@ -58,12 +58,12 @@ def _to_json(schedule: Schedule, payload: object) -> dict[str, object]:
 
 
 def stored_to_json(schedule: StoredSchedule) -> dict[str, object]:
-    """The same, the payload always there, and what the store knows of it."""
+    """Like `schedule_to_json`, but always with the payload, and with version, state and times from the store."""
     return _stored_to_json(schedule, schedule.payload)
 
 
 def encode_stored(schedule: StoredSchedule, more: Mapping[str, object] = MappingProxyType({})) -> bytes:
-    """The same with `more` fields, encoded: a payload that nobody has looked at is passed on as it is."""
+    """Encode a stored schedule with `more` fields. A payload that was not accessed is passed on as it is."""
     return _encode(_stored_to_json(schedule, encodable_payload(schedule)) | dict(more))
 
 
@@ -80,10 +80,9 @@ def _stored_to_json(schedule: StoredSchedule, payload: object) -> dict[str, obje
 
 
 def read_schedule_json(data: bytes) -> Any:
-    """Parse JSON that may be a schedule; `InvalidInput` where it is not JSON.
+    """Parse JSON that may be a schedule. `InvalidInput` if it is not JSON.
 
-    A text with more brackets, quotes, commas and colons than a schedule can have is refused without parsing it, which would take
-    long. Parsing and storing it could not have made them fewer.
+    Text with more brackets, quotes, commas and colons than a schedule can have is refused unparsed: parsing would take long.
     """
     if len(data) > MAX_SIGNS and len(data) - len(data.translate(None, b'[]{}",:')) > MAX_SIGNS:
         raise InvalidInput(f"has more values than a payload of {MAX_PAYLOAD_BYTES} bytes can have: store a reference")
@@ -91,19 +90,19 @@ def read_schedule_json(data: bytes) -> Any:
 
 
 def schedule_from_json(fields: object, *, suggest: bool = True) -> Schedule:
-    """Read a schedule; `InvalidSchedule` or `InvalidWhen` name the field that does not fit.
+    """Read a schedule. `InvalidSchedule` and `InvalidWhen` name the invalid field.
 
-    Its payload is encoded and checked here, so that a write only passes it on: this may take long, and can be done on a thread.
-    Without `suggest`, nobody looks for the zone that may be meant by an unknown one.
+    The payload is encoded and checked here, so that a write only passes it on. This may take long, and can run in a thread.
+    `suggest` is as in `parse_when`.
     """
     if not isinstance(fields, Mapping):
         raise InvalidSchedule("schedule", f"is a {type(fields).__name__}: give an object with owner, key and when")
     unknown = sorted(str(name) for name in fields if name not in _FIELDS)
     if unknown:
-        raise InvalidSchedule(unknown[0], f"nobody reads that: use {', '.join(Schedule.__struct_fields__)}")
+        raise InvalidSchedule(unknown[0], f"unknown field: use {', '.join(Schedule.__struct_fields__)}")
     nulls = [name for name in ("enabled", "delete_after") if name in fields and fields[name] is None]
     if nulls:
-        raise InvalidSchedule(nulls[0], "is null: say true or false, or leave it out")
+        raise InvalidSchedule(nulls[0], "is null: write true or false, or leave it out")
     missing = [name for name in ("owner", "key", "when") if fields.get(name) is None]
     if missing:
         raise InvalidSchedule(missing[0], "is missing: a schedule has an owner, a key and a when")
@@ -120,7 +119,7 @@ def schedule_from_json(fields: object, *, suggest: bool = True) -> Schedule:
 
 
 def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
-    """What of a schedule has no column of its own. `InvalidSchedule` when the payload does not survive JSON, or is too large."""
+    """Encode the fields without a column of their own. `InvalidSchedule` if the payload is not plain JSON, or too large."""
     payload = encodable_payload(schedule)
     if payload is not None and not is_untouched(schedule):
         payload = msgspec.Raw(_encode_payload(payload))
@@ -144,11 +143,11 @@ def stored_schedule(
     aside: State | None,
     reason: str | None,
 ) -> StoredSchedule:
-    """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
+    """Return a schedule from the columns of a store. If its `when` cannot be read, it is an `Unreadable`."""
     state = _state(enabled, next_fire_at, aside)
     try:
         read, policy, newer = _read_body(body)
-    except InvalidSchedule as error:  # it is shown, so that it can be put again or deleted
+    except InvalidSchedule as error:  # return it, so that it can be seen, put again or deleted
         read, policy, newer = _Body(), DEFAULT_POLICY, False
         state, reason = "unreadable", str(error)
     return StoredSchedule(
@@ -173,7 +172,7 @@ def stored_schedule(
 
 
 def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
-    """The schedule behind a row of the index, which has been read already."""
+    """Return the schedule of an index row from its body, which has already been read."""
     body = stored.body
     return StoredSchedule(
         owner=row.owner,
@@ -196,19 +195,19 @@ def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
 
 
 def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
-    """Of a schedule that is to fire, from its `(version, created_at, updated_at, body)`.
+    """Read `(version, created_at, updated_at, body)` of a schedule that is about to fire.
 
-    `InvalidSchedule` when it does not read, or its policy does not: then nobody knows how it should fire.
+    `InvalidSchedule` if the body or its policy cannot be read: without the policy it is unknown how to deliver.
     """
     version, created_at, updated_at, encoded = stored
     body, policy, newer = _read_body(encoded)
     if policy is None:
-        raise InvalidSchedule("policy", "does not read here: upgrade this worker, or put the schedule again")
+        raise InvalidSchedule("policy", "cannot be read by this version: upgrade this worker, or put the schedule again")
     return ReadBody(version, created_at, updated_at, body, policy, newer)
 
 
 def body_reads(body: str | bytes) -> bool:
-    """Whether a schedule with this body could fire, as far as this worker can tell."""
+    """Return whether this worker could fire a schedule with this body."""
     try:
         read_body((0, 0, 0, body))
     except InvalidSchedule:
@@ -225,11 +224,11 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     starts_at: int | None = None
     ends_at: int | None = None
     delete_after: bool = None  # type: ignore[assignment]  # not given
-    paused_because: str | None = None  # in the body only while it is paused, and by whom it was not declared
+    paused_because: str | None = None  # only while the schedule is paused; not declared by the user
 
 
 class ReadBody(msgspec.Struct, frozen=True, gc=False):
-    """What a store keeps of a schedule beside its row in the index, read. `newer`: there was more than is known here."""
+    """A schedule without its index row, decoded. `newer`: it has fields that are unknown here."""
 
     version: int
     created_at: int
@@ -243,9 +242,9 @@ _decode_body = msgspec.json.Decoder(_Body).decode
 
 
 def _read_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
-    """The fields that this version knows, the policy, if it reads, and whether there was more than is known.
+    """Return the known fields, the policy or None if it cannot be read, and whether there are unknown fields.
 
-    `InvalidSchedule` when it is no body at all.
+    `InvalidSchedule` if it is not a body at all.
     """
     try:
         body = _decode_body(encoded)
@@ -253,7 +252,7 @@ def _read_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
     except (msgspec.ValidationError, InvalidInput):
         return _read_newer_body(encoded)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
+        raise InvalidSchedule("body", f"cannot be read ({error}): put the schedule again") from None
 
 
 def _undecoded(payload: msgspec.Raw) -> RawPayload | None:
@@ -262,17 +261,17 @@ def _undecoded(payload: msgspec.Raw) -> RawPayload | None:
 
 @lru_cache(maxsize=1024)
 def _read_policy(encoded: bytes) -> Policy:
-    """The same value for the same policy: many schedules have it."""
+    """Decode a policy. Schedules with the same policy share one value."""
     return policy_from_json(_decode(encoded))
 
 
 def _read_newer_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
-    """Field by field: of kinds that others brought, or a newer version."""
+    """Read field by field a body with target kinds of other packages, or of a newer version."""
     try:
         fields = _decode_fields(encoded)
         known = {name: _read_field(name, fields[name]) for name in _Body.__struct_fields__ if name in fields}
     except msgspec.ValidationError as error:
-        raise InvalidSchedule("body", f"does not read: {error}: put the schedule again") from None
+        raise InvalidSchedule("body", f"cannot be read ({error}): put the schedule again") from None
     newer = len(known) < len(fields)
     for name in _READERS.keys() & known.keys():
         try:
@@ -292,7 +291,7 @@ def _read_field(name: str, encoded: msgspec.Raw) -> Any:
 
 
 def _read_newer_policy(fields: object) -> tuple[Policy | None, bool]:
-    """What is known of it, None where a field that is known does not read; and whether there was more."""
+    """Return the policy, or None if a known field cannot be read; and whether there are unknown fields."""
     if not isinstance(fields, dict):
         return None, True
     known = {name: value for name, value in fields.items() if name in Policy.__struct_fields__}
@@ -340,29 +339,29 @@ def _body(schedule: Schedule, payload: object) -> dict[str, object]:
 
 
 def _depth(encoded: bytes) -> int:
-    """How deep JSON is nested. It takes as long as it is long: a payload may have a hundred thousand parts."""
+    """Return how deeply JSON is nested, in linear time: a payload may have a hundred thousand parts."""
     brackets = _STRING.sub(b"", encoded).translate(_OPENS, _NO_BRACKETS)
     return max(accumulate(map((-1, 1).__getitem__, brackets)), default=0)
 
 
 def encoded_payload(payload: object, max_bytes: int = MAX_PAYLOAD_BYTES) -> RawPayload | None:
-    """A payload as stores keep it. `InvalidSchedule` when it does not survive JSON, or is too large."""
+    """Return a payload as stores keep it. `InvalidSchedule` if it is not plain JSON, or too large."""
     if payload is None or type(payload) is RawPayload:
         return payload
     return RawPayload(msgspec.Raw(_encode_payload(payload, max_bytes)))
 
 
 def _encode_payload(payload: object, max_bytes: int = MAX_PAYLOAD_BYTES) -> bytes:
-    """Its length is looked at first, and all that takes long after that."""
+    """Encode and check a payload: first its length, then everything that takes longer."""
     try:
         encoded = _encode(payload)
     except RecursionError:
-        raise InvalidSchedule("payload", "is not plain JSON: it is nested too deep, or in itself; flatten it") from None
+        raise InvalidSchedule("payload", "is not plain JSON: it is nested too deeply, or contains itself; flatten it") from None
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidSchedule("payload", f"is not plain JSON: {_PLAIN} ({error})") from None
     if len(encoded) > max_bytes:
-        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON: {max_bytes} are allowed; store a reference")
-    openings = encoded.count(b"[") + encoded.count(b"{")  # no deeper than this: a look at most payloads is enough
+        raise InvalidSchedule("payload", f"has {len(encoded)} bytes as JSON, more than {max_bytes}: store a reference")
+    openings = encoded.count(b"[") + encoded.count(b"{")  # an upper bound of the depth, which suffices for most payloads
     if openings > MAX_LEVELS and _depth(encoded) > MAX_LEVELS:
         raise InvalidSchedule("payload", f"is nested deeper than {MAX_LEVELS} levels: flatten it, or store a reference")
     try:

@@ -1,4 +1,4 @@
-"""Reads JSON as strictly as it is meant: UTF-8, each name once, numbers that any reader takes for the same."""
+"""Strict JSON: UTF-8, unique names, and only numbers that all readers understand alike."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ _FINITE = 1.7976931348623157e308
 
 
 def read_json(data: bytes) -> Any:
-    """Its value; `InvalidInput` says what is wrong with it, and where."""
+    """Decode JSON. `InvalidInput` says what is wrong, and where."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"byte {error.start} is no UTF-8: encode it as UTF-8") from None
+        raise InvalidInput(f"byte {error.start} is not UTF-8: encode the text as UTF-8") from None
     try:
         value = _decoder.decode(text)
     except RecursionError:
-        raise InvalidInput("is nested too deep: flatten it") from None
+        raise InvalidInput("is nested too deeply: flatten it") from None
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"is no JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
+        raise InvalidInput(f"is not JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
     except InvalidInput:
         raise
-    except ValueError:  # a number with thousands of digits
-        raise InvalidInput("has a number in it that is too long: write it as text") from None
+    except ValueError:  # an integer with thousands of digits
+        raise InvalidInput("contains a number that is too long: write it as text") from None
     if "\\u" in text or "\\U" in text:
-        _refuse_half_characters(value)
+        _refuse_unpaired_surrogates(value)
     return value
 
 
-def _refuse_half_characters(value: object) -> None:
+def _refuse_unpaired_surrogates(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidInput("has half a surrogate pair in it, which is no text: leave it out") from None
+        raise InvalidInput("contains an unpaired surrogate: leave it out") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = _first_twice(name for name, _ in pairs)
-        raise InvalidInput(f"{twice[:40]!r} comes twice: leave one of them out")
+        raise InvalidInput(f"{twice[:40]!r} occurs twice: leave out one of them")
     return fields
 
 
 def _first_twice(names: Iterable[str]) -> str:
-    """Each is looked at once: there may be a hundred thousand of them."""
+    """Return the first name that recurs, in linear time: there may be a hundred thousand."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -57,8 +57,8 @@ def _first_twice(names: Iterable[str]) -> str:
     raise AssertionError("every name comes once")
 
 
-def _no_number(text: str) -> NoReturn:
-    raise InvalidInput(f"{text} is no number in JSON: use a finite one, or null")
+def _refuse_constant(text: str) -> NoReturn:
+    raise InvalidInput(f"{text} is not a number in JSON: use a finite one, or null")
 
 
 def _whole(text: str) -> int:
@@ -75,4 +75,4 @@ def _fraction(text: str) -> float:
     return number
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole, parse_float=_fraction)
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_fraction)

@@ -37,7 +37,7 @@ def merge_patch(value: object, patch: object) -> object:
     return merged
 
 
-def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, sealer: Encryption) -> Schedule:
+def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, encryption: Encryption) -> Schedule:
     """What is declared once `patch` is applied to what is stored, with the `payload` that follows from both.
 
     `InvalidSchedule` or `InvalidWhen` name what does not fit.
@@ -48,7 +48,7 @@ def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPaylo
     _refuse_unknown("", patch, Schedule)
     _refuse_unknown("policy.", patch.get("policy"), Policy)
     try:
-        return schedule_from_json({**_merged(current, patch, sealer), "payload": payload})
+        return schedule_from_json({**_merged(current, patch, encryption), "payload": payload})
     except RecursionError:
         raise InvalidSchedule("schedule", "is nested too deep: flatten it") from None
 
@@ -60,7 +60,7 @@ def _refuse_unknown(place: str, patch: object, kind: type[msgspec.Struct]) -> No
             raise InvalidSchedule(f"{place}{str(name)[:40]}", f"unknown field: use {', '.join(kind.__struct_fields__)}")
 
 
-def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Encryption) -> dict[str, Any]:
+def _merged(current: StoredSchedule, patch: Mapping[str, Any], encryption: Encryption) -> dict[str, Any]:
     changes = dict(patch)
     if isinstance(changes.get("target"), str):
         changes["target"] = {"type": "http", "url": changes["target"]}
@@ -70,22 +70,24 @@ def _merged(current: StoredSchedule, patch: Mapping[str, Any], sealer: Encryptio
     if "tz" not in changes and isinstance(when, str) and prefixed(when) is not None:
         del merged["tz"]  # the expression names its own
     merged["target"] = (
-        _patched_target(current.target, changes["target"], current.owner, sealer) if "target" in changes else current.target
+        _patched_target(current.target, changes["target"], current.owner, encryption) if "target" in changes else current.target
     )
     return merged
 
 
-def _patched_target(before: Target | None, patch: object, owner: str, sealer: Encryption) -> object:
+def _patched_target(before: Target | None, patch: object, owner: str, encryption: Encryption) -> object:
     """As JSON. A target of another type takes the place of the stored one."""
     stored = None if before is None else msgspec.to_builtins(before)
     if not isinstance(patch, Mapping) or stored is None or patch.get("type", stored["type"]) != stored["type"]:
         return merge_patch(None, patch)
     if not isinstance(before, HttpTarget):
         return merge_patch(stored, patch)
-    return _patched_http(before, stored, _normalised(before, patch), owner, sealer)
+    return _patched_http(before, stored, _normalised(before, patch), owner, encryption)
 
 
-def _patched_http(before: HttpTarget, stored: dict[str, Any], patch: dict[str, Any], owner: str, sealer: Encryption) -> object:
+def _patched_http(
+    before: HttpTarget, stored: dict[str, Any], patch: dict[str, Any], owner: str, encryption: Encryption
+) -> object:
     bare = {name: value for name, value in stored.items() if name not in (*_SEALED_FIELDS, "sealed")}
     if before.sealed is not None and _moves(before, patch.get("url")):
         _check_named_again(before, patch)
@@ -94,7 +96,7 @@ def _patched_http(before: HttpTarget, stored: dict[str, Any], patch: dict[str, A
         return merge_patch(stored, patch)
     if not any(getattr(before, name) and (name not in patch or patch[name] is not None) for name in _SEALED_FIELDS):
         return merge_patch(bare, patch)  # nothing that is sealed is kept, so no key is needed
-    return merge_patch(msgspec.to_builtins(sealer.unseal_target(before, owner)), patch)
+    return merge_patch(msgspec.to_builtins(encryption.decrypt_target(before, owner)), patch)
 
 
 def _normalised(before: HttpTarget, patch: Mapping[str, Any]) -> dict[str, Any]:

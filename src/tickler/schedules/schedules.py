@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, get_args
@@ -15,6 +13,7 @@ from msgspec.structs import replace
 from tickler.clock import Clock
 from tickler.database.pacing import RunInThread
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
+from tickler.model.cursor import decode_schedule, encode_schedule
 from tickler.model.fire import HISTORY_RETENTION_MS
 from tickler.model.revision import Expected, check_expected, check_version
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, check_name, checked_id
@@ -78,12 +77,19 @@ class Schedules:
     """
 
     def __init__(
-        self, store: ScheduleStore, clock: Clock, *, sealer: Encryption | None = None, kept_ms: int = HISTORY_RETENTION_MS
+        self,
+        store: ScheduleStore,
+        clock: Clock,
+        *,
+        encryption: Encryption | None = None,
+        kept_ms: int = HISTORY_RETENTION_MS,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._sealer = sealer or Encryption()
+        self._encryption = encryption or Encryption()
         self._kept_ms = kept_ms  # how long the history keeps what was cancelled
+        self._wake = wake  # called after each change: something may have become due
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
         """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
@@ -137,7 +143,7 @@ class Schedules:
             before, is_ready = current, payload.is_ready(current)
             if not is_ready:
                 return None
-            declared = patched(current, encoded, payload.payload, self._sealer)
+            declared = patched(current, encoded, payload.payload, self._encryption)
             check(declared)
             return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
 
@@ -163,7 +169,7 @@ class Schedules:
             return made
 
         if declared:
-            await self._store.change(ids, decide, using=using)
+            await self._change(ids, decide, using)
         return written
 
     async def update(self, schedule: Schedule, *, version: Expected, using: object = None) -> StoredSchedule:
@@ -209,7 +215,7 @@ class Schedules:
                     check_expected(str(each.id), version, each.revision)
             return self._removals(stored)
 
-        await self._store.change([checked_id(owner, key)], decide, using=using)
+        await self._change([checked_id(owner, key)], decide, using)
         return found
 
     async def pause_all(self, owner: str, *, using: object = None) -> int:
@@ -219,11 +225,11 @@ class Schedules:
             now_ms = self._clock.now_ms()
             return [change for each in stored.values() if (change := changes.pause(each, now_ms))]
 
-        return await self._change_owner(owner, decide, using)
+        return await self._change_counted(owner, decide, using)
 
     async def delete_all(self, owner: str, *, using: object = None) -> int:
         """Delete every schedule of the owner; how many there were."""
-        return await self._change_owner(owner, self._removals, using)
+        return await self._change_counted(owner, self._removals, using)
 
     async def declare(self, owner: str, schedules: Iterable[Schedule], *, using: object = None) -> Declared:
         """Make the owner's schedules exactly these: for static schedules, declared in code and applied at every start.
@@ -252,7 +258,7 @@ class Schedules:
             )
             return [*(change for change in puts if change), *self._removals(gone)]
 
-        await self._store.change_owner(owner, decide, using=using)
+        await self._change_owner(owner, decide, using)
         return report
 
     async def get(self, owner: str, key: str) -> StoredSchedule | None:
@@ -278,7 +284,7 @@ class Schedules:
             raise InvalidInput(f"state: {state!r} is not one of {', '.join(get_args(State))}")
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED:
             raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MAX_LISTED}")
-        start = None if after is None else _read_cursor(after)
+        start = None if after is None else decode_schedule(after)
         if key_prefix is not None:
             if owner is None:
                 raise InvalidInput("key_prefix: goes with owner: name whose keys they are")
@@ -287,7 +293,7 @@ class Schedules:
         else:
             found = await self._store.list(owner=owner, state=state, after=start, limit=limit + 1, failing=failing)
         items = [*found[:limit]]
-        return Page(items, cursor_after(items[-1].id) if len(found) > limit else None)
+        return Page(items, encode_schedule(items[-1].id) if len(found) > limit else None)
 
     async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
         """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
@@ -323,7 +329,7 @@ class Schedules:
         """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
-            sealed = self._sealer.seal_target(declared.target, declared.owner, before)
+            sealed = self._encryption.encrypt_target(declared.target, declared.owner, before)
             declared = declared if sealed is declared.target else replace(declared, target=sealed)
         return changes.put(declared, current, now_ms, finished_is_fine=finished_is_fine, reason=reason)
 
@@ -342,6 +348,14 @@ class Schedules:
         now_ms = self._clock.now_ms()
         return [ScheduleRemoval(id, now_ms, now_ms + self._kept_ms) for id in ids]
 
+    async def _change(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
+        await self._store.change(ids, decide, using=using)
+        self._wake()
+
+    async def _change_owner(self, owner: str, decide: Decide, using: object) -> None:
+        await self._store.change_owner(owner, decide, using=using)
+        self._wake()
+
     async def _change_one(
         self, id: Id, decide_one: Callable[[StoredSchedule | None, int], ScheduleChange | None], using: object
     ) -> StoredSchedule:
@@ -354,11 +368,11 @@ class Schedules:
             result = current if change is None else change.stored(current)
             return [] if change is None else [change]
 
-        await self._store.change([id], decide, using=using)
+        await self._change([id], decide, using)
         assert result is not None
         return result
 
-    async def _change_owner(self, owner: str, decide: Decide, using: object) -> int:
+    async def _change_counted(self, owner: str, decide: Decide, using: object) -> int:
         check_name("owner", owner)
         count = 0
 
@@ -368,7 +382,7 @@ class Schedules:
             count = len(decided)
             return decided
 
-        await self._store.change_owner(owner, counted, using=using)
+        await self._change_owner(owner, counted, using)
         return count
 
 
@@ -408,17 +422,3 @@ def _distinct(schedules: Sequence[Schedule]) -> list[Id]:
             if first.setdefault(id, position) != position:
                 raise InvalidSchedule("key", f"{id} is also schedule {first[id]}: leave one of them out", position)
     return ids
-
-
-def cursor_after(id: Id) -> str:
-    """With which `list` goes on behind that place."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(id)).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> Id:
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        owner, key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=tuple[str, str])
-        return checked_id(owner, key)
-    except (binascii.Error, msgspec.MsgspecError, ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"after: {str(cursor)[:40]!r} is not a cursor: pass the `next` of an earlier page") from None

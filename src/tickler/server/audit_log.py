@@ -29,35 +29,37 @@ class AffectedOwners:
 
 
 async def record(
-    request: HttpRequest, did: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None
+    request: HttpRequest, action: str, *, owner: str | None = None, key: str | None = None, detail: str | None = None
 ) -> None:
     """After the deed: it was done, which whoever asked has to know, also if it cannot be remembered."""
     try:
-        await _note(request, did, owner, key, detail)
+        await _record(request, action, owner, key, detail)
     except TicklerError as error:
-        _say_forgotten(request, did, error)
+        _say_forgotten(request, action, error)
 
 
-async def record_many(request: HttpRequest, did: str, touched: AffectedOwners, detail: str) -> None:
+async def record_many(request: HttpRequest, action: str, touched: AffectedOwners, detail: str) -> None:
     """Of what was done to many owners at once: for all, and for each of them, who sees nothing but their own."""
     owners = list(touched.counts)
     try:
         if len(owners) < 2:
-            await _note(request, did, owners[0] if owners else caller(request).owner, None, detail)
+            await _record(request, action, owners[0] if owners else caller(request).owner, None, detail)
             return
         number = f"more than {MAX_OWNERS:,} owners, of whom the first are told" if touched.more else f"{len(owners):,} owners"
-        await _note(request, did, None, None, f"{detail}, of {number}")
+        await _record(request, action, None, None, f"{detail}, of {number}")
         for start in range(0, len(owners), WRITES_AT_ONCE):
             some = owners[start : start + WRITES_AT_ONCE]
-            await asyncio.gather(*(_note(request, did, owner, None, f"{touched.counts[owner]:,} of theirs") for owner in some))
+            await asyncio.gather(
+                *(_record(request, action, owner, None, f"{touched.counts[owner]:,} of theirs") for owner in some)
+            )
     except TicklerError as error:
-        _say_forgotten(request, did, error)
+        _say_forgotten(request, action, error)
 
 
-async def _note(request: HttpRequest, did: str, owner: str | None, key: str | None, detail: str | None) -> None:
+async def _record(request: HttpRequest, action: str, owner: str | None, key: str | None, detail: str | None) -> None:
     who, audit = caller(request), service_of(request).tickler.audit
-    await audit.note(who.name, did, owner=owner, key=key, detail=detail, token_id=who.token_id)
+    await audit.record(who.name, action, owner=owner, key=key, detail=detail, token_id=who.token_id)
 
 
-def _say_forgotten(request: HttpRequest, did: str, error: TicklerError) -> None:
-    log.warning("that %s has %s something could not be remembered: %s", caller(request).name, did, error)
+def _say_forgotten(request: HttpRequest, action: str, error: TicklerError) -> None:
+    log.warning("that %s has %s something could not be remembered: %s", caller(request).name, action, error)

@@ -366,7 +366,7 @@ class ScheduleIndexContract(StoreContract):
     )
     async def test_a_walk_takes_no_cursor_but_its_own(self, index: ScheduleIndex, cursor: str) -> None:
         await index.upsert_many([row(f"k{n}", n) for n in range(3)])
-        with pytest.raises(InvalidInput, match="begin with None"):
+        with pytest.raises(InvalidInput, match="start with None"):
             await index.walk(cursor, 1)
 
     # Rows whose schedule is gone.

@@ -134,7 +134,7 @@ class Copy:
                 return f"the worker {worker.name} was at work on it"
         async for name, deed in _deeds(self._target.records, since_ms, self._now()):
             if await self._source.records.get(AUDIT, name, now_ms=self._now()) is None:
-                return f"{deed.by} {deed.did} {'/'.join(filter(None, (deed.owner, deed.key)))}".rstrip()
+                return f"{deed.by} {deed.action} {'/'.join(filter(None, (deed.owner, deed.key)))}".rstrip()
         newer = await _updated(self._target.contents, since_ms)
         there = await _updated(self._source.contents, since_ms) if newer else {}
         changed = next((id for id, updated_at in newer.items() if there.get(id) != updated_at), None)

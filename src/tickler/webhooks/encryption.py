@@ -1,4 +1,4 @@
-"""Encryption at rest: what of a target nobody may see, and signing secrets, as text that only a holder of the key can read."""
+"""Encryption at rest of targets' headers and secrets, and of signing secrets."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.model.target import REDACTED, HttpTarget
 from tickler.webhooks.signature import check_secret
 
-MAX_REMEMBERED = 1_000  # targets that stay unsealed in memory: each delivery asks
+MAX_REMEMBERED = 1_000  # decrypted targets that stay in memory, since each delivery needs one
 
 _TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
 _PORT = re.compile(r":[0-9]*\Z")
 _PORTS = {"http": 80, "https": 443}
 _NEW_KEY = """set TICKLER_KEY to what `python -c "import tickler; print(tickler.new_key())"` prints"""
-_OTHER_KEY = "no key in TICKLER_KEY opens it: add the one it was sealed with, after a comma, or pass"
+_OTHER_KEY = "no key in TICKLER_KEY decrypts it: add the key that it was encrypted with, after a comma, or pass"
 
 
 class _Parts(msgspec.Struct, frozen=True, array_like=True, tag="target"):
-    """What is sealed of a target, and whom it may be unsealed for."""
+    """The encrypted part of a target, and the owner and origin that it is bound to."""
 
     owner: str
     origin: str
@@ -46,41 +46,43 @@ T = TypeVar("T", _Parts, _Text)
 
 class _Cipher(NamedTuple):
     encrypt: Callable[[bytes], bytes]
-    decrypt: Callable[[str], bytes | None]  # None when no key fits
+    decrypt: Callable[[str], bytes | None]  # None if no key fits
     decrypt_by_first: Callable[[str], bytes | None]
 
 
 def new_key() -> str:
-    """A new key for TICKLER_KEY. Keep it outside the database: whoever has both can read what is sealed."""
+    """Return a new key for TICKLER_KEY. Keep it outside the database, so that nobody gets both together."""
     return base64.urlsafe_b64encode(os.urandom(32)).decode()
 
 
 class Encryption:
-    """Seals with the first of its keys and unseals with any, so that keys can be rotated. Without a key it refuses both.
+    """Encrypts with the first of its keys and decrypts with any, so that keys can be rotated. Without a key it refuses both.
 
-    What is sealed is bound to what it was sealed for. A target's headers go to the same owner and the same scheme, host and
-    port, or nowhere: otherwise whoever can read a stored schedule could have its headers sent to a host of their own.
+    Encrypted text is bound to its purpose. The headers of a target are sent only for the same owner and to the same scheme, host
+    and port: otherwise a reader of a stored schedule could have its headers sent to a host of their own.
     """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         for number, key in enumerate(keys, 1):
             if not _is_key(key):
-                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is no key: {_NEW_KEY}")
+                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is not a key: {_NEW_KEY}")
         self._keys = tuple(keys)
         self._made: _Cipher | None = None
-        self._remembered = lru_cache(MAX_REMEMBERED)(self._unsealed)
+        self._remembered = lru_cache(MAX_REMEMBERED)(self._decrypted)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Encryption:
-        """With the keys in TICKLER_KEY, separated by commas."""
+        """Read the keys from TICKLER_KEY, separated by commas."""
         return cls([key.strip() for key in environ.get("TICKLER_KEY", "").split(",") if key.strip()])
 
     def __repr__(self) -> str:
-        return f"<Sealer with {len(self._keys)} keys>"
+        return f"<Encryption with {len(self._keys)} keys>"
 
-    def seal_target(self, target: HttpTarget, owner: str, before: HttpTarget | None = None) -> HttpTarget:
-        """The target as it may be stored. Where `before`, the stored one, has the same in it, its text is kept; but what was
-        sealed with another key than the first is sealed anew, so that a key that is rotated comes out of use.
+    def encrypt_target(self, target: HttpTarget, owner: str, before: HttpTarget | None = None) -> HttpTarget:
+        """Return the target as it is stored, with its secrets encrypted.
+
+        If `before`, the stored target, has the same secrets, its encrypted text is kept, unless another key than the first was
+        used: then it is encrypted again, so that an old key falls out of use.
         """
         if target.sealed is not None:
             return self._read_back(target, target.sealed, owner, before)
@@ -88,87 +90,90 @@ class Encryption:
             return target
         if not self._keys:
             field = "target.headers" if target.headers else "target.secret"
-            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
+            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
         _check_secret(target.secret)
         parts = _Parts(owner, origin_of(target.url), dict(target.headers or {}), target.secret)
         return self._stored(target, parts, None if before is None else before.sealed)
 
-    def unseal_target(self, target: HttpTarget, owner: str) -> HttpTarget:
-        """With headers and secret as they are sent; `InvalidSchedule` where no key opens them, or they are not for this owner."""
+    def decrypt_target(self, target: HttpTarget, owner: str) -> HttpTarget:
+        """Return the target with its headers and secret. `InvalidSchedule` if no key fits, or if they belong to another owner."""
         if target.sealed is None:
             return target
         return self._remembered(target.url, target.body, target.sealed, owner)
 
-    def seal_text(self, text: str, purpose: str) -> str:
-        """`purpose` says what it is and whose; it is needed to unseal it."""
+    def encrypt_text(self, text: str, purpose: str) -> str:
+        """Encrypt text. `purpose` says what it is and whose, and must be the same to decrypt it."""
         if not self._keys:
-            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, for every worker too")
-        return self._seal(_Text(purpose, text))
+            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
+        return self._encrypt(_Text(purpose, text))
 
-    def unseal_text(self, sealed: str, purpose: str) -> str:
-        """`InvalidInput` where no key opens it, or it was sealed for another purpose."""
+    def decrypt_text(self, sealed: str, purpose: str) -> str:
+        """Decrypt text. `InvalidInput` if no key fits, or if it was encrypted for another purpose."""
         if not self._keys:
-            raise InvalidInput(f"{purpose}: there is no key here: set TICKLER_KEY to the one it was sealed with")
-        opened = self._open(sealed, _Text)
-        if opened is None or opened.purpose != purpose:
+            raise InvalidInput(f"{purpose}: there is no key here: set TICKLER_KEY to the one that it was encrypted with")
+        decrypted = self._decrypt(sealed, _Text)
+        if decrypted is None or decrypted.purpose != purpose:
             raise InvalidInput(f"{purpose}: {_OTHER_KEY} the secret again")
-        return opened.text
+        return decrypted.text
 
     def _stored(self, target: HttpTarget, parts: _Parts, *known: str | None) -> HttpTarget:
-        """With the first of the known texts that has the same in it and was sealed with the first key; else sealed anew."""
+        """Reuse the first of the known texts with the same content under the first key, or else encrypt again."""
         for text in known:
-            inside = None if text is None else self._open(text, _Parts, first_key=True)
+            inside = None if text is None else self._decrypt(text, _Parts, first_key=True)
             if inside == parts:
                 return _redacted(target, inside, text)
-        return _redacted(target, parts, self._seal(parts))
+        return _redacted(target, parts, self._encrypt(parts))
 
     def _read_back(self, target: HttpTarget, sealed: str, owner: str, before: HttpTarget | None) -> HttpTarget:
-        """A target as it was read from a stored schedule, put again: with a key it is looked into, without one it is taken."""
+        """Check a target that was read from a stored schedule and put again. Without a key it is accepted unchecked."""
         if not {target.secret, *(target.headers or {}).values()} <= {REDACTED, None}:
             raise InvalidSchedule(
-                "target.headers", "have values beside `sealed`: pass all values without `sealed`, or all as they were read"
+                "target.headers",
+                "have values in addition to `sealed`: pass all values without `sealed`, or all of it as it was read",
             )
         if not _TOKEN.fullmatch(sealed):
-            raise InvalidSchedule("target.sealed", "is not what a schedule was read with: pass the headers and the secret again")
+            raise InvalidSchedule("target.sealed", "was not read from a schedule: pass the headers and the secret again")
         if not self._keys:
             return target
         parts = self._bound(sealed, target.url, owner)
         whole = self._stored(target, parts, sealed, None if before is None else before.sealed)
         if (target.headers or None, target.secret) not in ((None, None), (whole.headers, whole.secret)):
             raise InvalidSchedule(
-                "target.headers", "are not those in `sealed`: pass the values of all that shall be sent, without `sealed`"
+                "target.headers", "are not the ones in `sealed`: pass all headers with their values, without `sealed`"
             )
         return whole
 
-    def _unsealed(self, url: str, body: Literal["json", "raw"], sealed: str, owner: str) -> HttpTarget:
+    def _decrypted(self, url: str, body: Literal["json", "raw"], sealed: str, owner: str) -> HttpTarget:
         parts = self._bound(sealed, url, owner)
         return HttpTarget(url, body, parts.headers or None, parts.secret)
 
     def _bound(self, sealed: str, url: str, owner: str) -> _Parts:
         parts = self._parts(sealed)
         if (parts.owner, parts.origin) != (owner, origin_of(url)):
-            raise InvalidSchedule("target.sealed", "was sealed for another owner or host: pass the headers and the secret again")
+            raise InvalidSchedule(
+                "target.sealed", "was encrypted for another owner or host: pass the headers and the secret again"
+            )
         return parts
 
     def _parts(self, sealed: str) -> _Parts:
         if not self._keys:
-            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one it was sealed with")
-        parts = self._open(sealed, _Parts)
+            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one that it was encrypted with")
+        parts = self._decrypt(sealed, _Parts)
         if parts is None:
             raise InvalidSchedule("target.sealed", f"{_OTHER_KEY} the headers and the secret again")
         return parts
 
-    def _seal(self, content: _Parts | _Text) -> str:
+    def _encrypt(self, content: _Parts | _Text) -> str:
         return self._cipher().encrypt(msgspec.json.encode(content)).decode()
 
-    def _open(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
-        """None when no key fits, or the first does not where it must, or when it was sealed as another kind."""
+    def _decrypt(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
+        """Decrypt. None if no key fits (with `first_key`, if the first does not), or if it is of another kind."""
         if not _TOKEN.fullmatch(sealed):
             return None
         cipher = self._cipher()
-        opened = cipher.decrypt_by_first(sealed) if first_key else cipher.decrypt(sealed)
+        decrypted = cipher.decrypt_by_first(sealed) if first_key else cipher.decrypt(sealed)
         try:
-            return None if opened is None else msgspec.json.decode(opened, type=kind)
+            return None if decrypted is None else msgspec.json.decode(decrypted, type=kind)
         except msgspec.MsgspecError:
             return None
 
@@ -179,7 +184,7 @@ class Encryption:
 
 
 def _cipher_of(keys: Sequence[str]) -> _Cipher:
-    """Needs `cryptography`, which is imported once there is something to seal: the core does without it."""
+    """Import `cryptography`, which only encryption needs, and build the cipher."""
     try:
         from cryptography.fernet import Fernet, InvalidToken, MultiFernet
     except ImportError:
@@ -212,13 +217,14 @@ def _check_secret(secret: str | None) -> None:
 
 
 def _redacted(target: HttpTarget, parts: _Parts, sealed: str | None) -> HttpTarget:
-    """As stored, with the headers in the order in which they were sealed: another order is no change."""
+    """Return the target as stored, with headers in the encrypted order, so that another order is not a change."""
     return HttpTarget(target.url, target.body, parts.headers or None, parts.secret).redacted(sealed)
 
 
 def origin_of(url: str) -> str:
-    """Two URLs have the same only if they lead to the same host. That cannot be said of names that differ in case and are not
-    ASCII: `urlsplit` makes one letter of two that DNS tells apart (a Greek sigma within a word and at its end).
+    """Return scheme, host and port. Two URLs have the same origin only if they lead to the same host.
+
+    Hosts outside ASCII keep their case: `urlsplit` would merge letters that DNS distinguishes, such as the two forms of sigma.
     """
     parts = urlsplit(url)
     host = parts.hostname if parts.netloc.isascii() else _PORT.sub("", parts.netloc)

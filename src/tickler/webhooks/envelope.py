@@ -1,4 +1,4 @@
-"""What a target is told of a fire: the same JSON for every kind that takes a message."""
+"""The JSON message of a fire, the same for every kind of target."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ TYPE = "schedule.fired"
 
 
 def _in_any_way(character: str) -> str:
-    """As it is, or escaped as JSON and JavaScript do."""
+    """Return a pattern for a character, plain or escaped as in JSON and JavaScript."""
     code = ord(character)
     return rf"(?:\\?{re.escape(character)}|\\x{code:02x}|\\u{code:04x}|\\u\{{0*{code:x}\}}|\\0*{code:o})"
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object of JSON, with keys that come twice."""
+    """A JSON object that keeps duplicate keys."""
 
 
 _TYPE = TYPE.encode()
 _encode = msgspec.json.Encoder().encode
 _pairs = json.JSONDecoder(object_pairs_hook=_Pairs)
-_LINE_GOES_ON = r"(?:\\(?:\r\n|[\r\n\u2028\u2029]))*"  # in the middle of a text
+_LINE_GOES_ON = r"(?:\\(?:\r\n|[\r\n\u2028\u2029]))*"  # a line continuation inside a string
 _ESCAPED_TYPE = re.compile(_LINE_GOES_ON.join(map(_in_any_way, TYPE)), re.IGNORECASE)
 _BEFORE_JSON = b"\0 \t\r\n\xef\xbb\xbf"  # spaces and byte order marks
 
 
 def envelope(delivery: Delivery) -> bytes:
-    """Standard Webhooks' payload of a fire. `timestamp` is its nominal instant, and so is `data.nominal_at`, in milliseconds.
+    """Return the Standard Webhooks message of a fire. `timestamp` and `data.nominal_at` are its nominal instant.
 
-    Attempts of one fire differ in `data.attempt` alone. The payload is the JSON that is stored, without a look at it.
+    Attempts of one fire differ only in `data.attempt`. The payload is the stored JSON, not decoded.
     """
     payload = encodable_payload(delivery)
     data = _Data(delivery.id, delivery.owner, delivery.key, delivery.nominal_at, delivery.attempt, payload)
@@ -60,12 +60,11 @@ def envelope(delivery: Delivery) -> bytes:
 
 
 def passes_for_an_envelope(body: bytes) -> bool:
-    """Whether somebody's JSON could be taken for an envelope, by one reader or another.
+    """Return whether some receiver could take a raw body for an envelope.
 
-    What users write is signed like Tickler's own words where it is sent alone. Readers differ: of a key that comes twice some
-    take the first and some the last, some do not mind upper case, comments, what follows the end, escapes that are JavaScript's,
-    or two bytes for each character. What is JSON is read as such; of all else it is enough that an object could begin in it and
-    that it has our type, however that is escaped.
+    A raw body is written by users, but signed like our own envelopes. Parsers differ: of a duplicate key some take the first and
+    some the last; some accept upper case, comments, trailing text, JavaScript's escapes, or UTF-16. Valid JSON is therefore
+    parsed, and any other text counts if an object could begin in it and if it contains our type in any escaped form.
     """
     if _TYPE not in body and b"\\" not in body and b"\0" not in body:
         return False
@@ -83,5 +82,5 @@ def passes_for_an_envelope(body: bytes) -> bool:
 
 @lru_cache(maxsize=256)  # many fire at the same instant
 def iso(ms: int) -> str:
-    """An instant as ISO 8601 has it, in UTC and to the millisecond."""
+    """Format an instant as ISO 8601 in UTC, to the millisecond."""
     return to_datetime(ms).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -1,4 +1,4 @@
-"""Signs what is delivered, as Standard Webhooks 1.0 says, so that receivers in any language can check it.
+"""Signatures of deliveries by Standard Webhooks 1.0, which receivers in any language can verify.
 
 A secret is `whsec_` and the base64 of 24 to 64 random bytes.
 """
@@ -25,17 +25,17 @@ _REMEDY = (
 
 
 def sign(secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> str:
-    """The value of the header `webhook-signature`: one signature a secret, so that receivers can have either while rotating."""
+    """Return the header `webhook-signature`: one signature per secret, so that any of them verifies it during a rotation."""
     if not secrets:
-        raise InvalidInput("secrets: there are none, and nothing is sent unsigned: pass at least one")
+        raise InvalidInput("secrets: is empty, and nothing is sent unsigned: pass at least one")
     content = b"%b.%d.%b" % (id.encode(), timestamp_s, body)
     return " ".join([_signature(secret, content) for secret in secrets])
 
 
 def is_signed(signatures: str, secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> bool:
-    """Whether one of the header's signatures is by one of the secrets. What is of another version is passed over.
+    """Return whether one of the header's signatures was made with one of the secrets. Other versions are ignored.
 
-    Each is compared with each, whatever came out before, so that the time it takes tells nothing.
+    All pairs are always compared, so that the duration reveals nothing.
     """
     ours = [signature.encode() for signature in sign(secrets, id, timestamp_s, body).split(" ")]
     theirs = [signature.encode("ascii", "replace") for signature in signatures.split(" ") if signature.startswith("v1,")]
@@ -53,31 +53,31 @@ def _signature(secret: str, content: bytes) -> str:
 
 @lru_cache(maxsize=4096)
 def _keyed(secret: str) -> tuple[hashlib._Hash, hashlib._Hash]:
-    """HMAC's inner and outer hash with the key in them, which is no longer than their block: a third of the work an attempt."""
+    """Return HMAC's inner and outer hash with the key already hashed, which saves a third of the work of a signature."""
     key = key_of(secret).ljust(64, b"\0")
     return hashlib.sha256(bytes(each ^ 0x36 for each in key)), hashlib.sha256(bytes(each ^ 0x5C for each in key))
 
 
 def new_secret() -> str:
-    """A new one, of 32 random bytes."""
+    """Return a new signing secret of 32 random bytes."""
     return PREFIX + base64.b64encode(os.urandom(32)).decode()
 
 
 def check_secret(text: object) -> str:
-    """The secret as it was given, with or without its prefix; `InvalidInput`, which never repeats it, when it is none."""
+    """Return the secret as given, with or without prefix. `InvalidInput`, which never repeats it, if it is not a secret."""
     if not isinstance(text, str):
-        raise InvalidInput(f"secret: is a {type(text).__name__}, no text: {_REMEDY}")
+        raise InvalidInput(f"secret: is a {type(text).__name__}, not text: {_REMEDY}")
     key_of(text)
     return text
 
 
 @lru_cache(maxsize=4096)
 def key_of(secret: str) -> bytes:
-    """The bytes that sign."""
+    """Return the signing key of a secret."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidInput(f"secret: is no base64: {_REMEDY}") from None
+        raise InvalidInput(f"secret: is not base64: {_REMEDY}") from None
     if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
         raise InvalidInput(f"secret: has {len(key)} bytes: {_REMEDY}")
     return key

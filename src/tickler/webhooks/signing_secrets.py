@@ -1,4 +1,4 @@
-"""Signing secrets: an owner's own, kept sealed among the records, and which of them a delivery is signed with."""
+"""Signing secrets of owners, kept encrypted as records, and the choice of the secrets for a delivery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.model.delivery import Delivery
-from tickler.model.policy import MAX_DURATION, Duration
+from tickler.model.duration import Duration, to_duration
+from tickler.model.policy import MAX_DURATION
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
@@ -22,7 +23,7 @@ from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signature import check_secret, new_secret
 
 KIND = "secret"
-MAX_SECRETS = 5  # of an owner: each is one more signature in every delivery
+MAX_SECRETS = 5  # of an owner: each adds a signature to every delivery
 REMEMBERED_MS = 60_000
 MAX_REMEMBERED = 10_000
 
@@ -30,35 +31,35 @@ log = logging.getLogger("tickler.secrets")
 
 
 class _StoredSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One secret of an owner. Without `sealed` it stands for the default, which the owner had before the first of their own."""
+    """One secret of an owner. Without `sealed` it is the default secret, which applied before the owner's first own one."""
 
     sealed: str | None = None
-    until: int | None = None  # signs until then; without, until it is rotated
+    until: int | None = None  # it signs until then; None: until it is rotated
 
 
 class SigningSecrets:
-    """Gives owners signing secrets of their own. Workers follow within a minute; nothing here shows a secret twice."""
+    """Manages the signing secrets of owners. Workers use a change within a minute. A secret is shown only once."""
 
-    def __init__(self, records: RecordStore, sealer: Encryption, clock: Clock) -> None:
+    def __init__(self, records: RecordStore, encryption: Encryption, clock: Clock) -> None:
         self._records = records
-        self._sealer = sealer
+        self._encryption = encryption
         self._clock = clock
 
     async def put(self, owner: str, secret: str) -> None:
-        """Sign the owner's deliveries with this one, and with no other they had."""
+        """Sign the owner's deliveries with this secret only."""
         check_name("owner", owner)
-        sealed = self._sealer.seal_text(check_secret(secret), _purpose(owner))
+        sealed = self._encryption.encrypt_text(check_secret(secret), _purpose(owner))
         await self._write(owner, [_StoredSecrets(sealed)], self._clock.now_ms(), None)
 
     async def rotate(self, owner: str, *, overlap: Duration = timedelta(hours=24)) -> str:
-        """Make a new one, which is returned this once. Until `overlap` is over, deliveries are signed with the old one as well.
+        """Make a new secret, and return it this once. During `overlap`, deliveries are signed with the old one as well.
 
-        Give it to the receivers within that time. `VersionConflict` when somebody else did the same at this moment.
+        Give it to the receivers within that time. `VersionConflict` if another caller rotates it at the same moment.
         """
         check_name("owner", owner)
-        overlap_ms = _overlap_ms(overlap)
+        overlap_ms = to_duration("overlap", overlap, MAX_DURATION) // timedelta(milliseconds=1)
         secret = new_secret()
-        sealed = self._sealer.seal_text(secret, _purpose(owner))
+        sealed = self._encryption.encrypt_text(secret, _purpose(owner))
         now_ms = self._clock.now_ms()
         record = await self._records.get(KIND, owner, now_ms=now_ms)
         before = [_StoredSecrets()] if record is None else _read(record)
@@ -70,7 +71,7 @@ class SigningSecrets:
         return secret
 
     async def delete(self, owner: str) -> bool:
-        """Sign with the default again; whether the owner had one of their own."""
+        """Sign with the default again. Return whether the owner had a secret."""
         check_name("owner", owner)
         return await self._records.delete(KIND, owner)
 
@@ -79,7 +80,7 @@ class SigningSecrets:
 
 
 class _Own(NamedTuple):
-    """What was read of an owner: secrets, each with the instant at which it ends. None stands for the default."""
+    """The secrets of an owner, each with the instant at which it ends. The secret None is the default."""
 
     secrets: tuple[tuple[str | None, int | None], ...]
     read_at: int
@@ -89,32 +90,32 @@ class _Own(NamedTuple):
 
 
 class SecretCache:
-    """What deliveries are signed with: the target's own secret, else the owner's, else the default.
+    """Finds the secrets for a delivery: the target's own, else the owner's, else the default.
 
-    The default is TICKLER_SIGNING_SECRET, one or, while it is rotated, two with a comma between them; without it one is made up,
-    so that every delivery is signed. What was read is remembered for a minute. While no owner has a secret of their own, that
-    is one small read a minute.
+    The default is TICKLER_SIGNING_SECRET: one secret, or two with a comma during a rotation. Without it, this process generates
+    one, so that every delivery is signed. Secrets are cached for a minute. While no owner has one, that costs one small read a
+    minute.
     """
 
-    def __init__(self, records: RecordStore, sealer: Encryption, clock: Clock, environ: Mapping[str, str]) -> None:
+    def __init__(self, records: RecordStore, encryption: Encryption, clock: Clock, environ: Mapping[str, str]) -> None:
         self._records = records
-        self._sealer = sealer
+        self._encryption = encryption
         self._clock = clock
         self._configured = configured_secrets(environ)
-        self._made_up: tuple[str, ...] = ()
-        self._anybody = False  # has a secret of their own
+        self._generated: tuple[str, ...] = ()
+        self._any_owner = False  # whether any owner has a secret
         self._asking = asyncio.Lock()
         self._asked_at: int | None = None
         self._owners: dict[str, _Own] = {}
 
     async def secrets_of(self, delivery: Delivery, target: HttpTarget) -> Sequence[str]:
-        """Newest first. `target` is the unsealed one."""
+        """Return the secrets, newest first. `target` is the decrypted one."""
         return (target.secret,) if target.secret is not None else await self.of(delivery.owner)
 
     async def of(self, owner: str) -> tuple[str, ...]:
-        """Newest first; never empty."""
+        """Return the owner's secrets, newest first; never empty."""
         now_ms = self._clock.now_ms()
-        if not await self._anybody_has_one(now_ms):
+        if not await self._any_owner_has_one(now_ms):
             return self._default()
         own = self._owners.get(owner)
         if own is None or not own.is_fresh(now_ms):
@@ -125,61 +126,61 @@ class SecretCache:
                 secrets += self._configured if secret is None else (secret,)
         return secrets or self._default()
 
-    async def _anybody_has_one(self, now_ms: int) -> bool:
+    async def _any_owner_has_one(self, now_ms: int) -> bool:
         asked_at = self._asked_at
         if asked_at is not None and asked_at <= now_ms < asked_at + REMEMBERED_MS:
-            return self._anybody
+            return self._any_owner
         if asked_at is not None:
-            self._asked_at = now_ms  # others go on with what is known while this one asks
+            self._asked_at = now_ms  # other tasks use the known answer while this one reads
         try:
             async with self._asking:
-                if self._asked_at is None or asked_at is not None:  # of many that begin at once, the first asks for all
-                    self._anybody = bool(await self._records.list(KIND, now_ms=now_ms, limit=1))
+                if self._asked_at is None or asked_at is not None:  # of many concurrent tasks, the first reads for all
+                    self._any_owner = bool(await self._records.list(KIND, now_ms=now_ms, limit=1))
                     self._asked_at = now_ms
         except StoreUnavailable:
             if asked_at is None:
                 raise
-        return self._anybody
+        return self._any_owner
 
     async def _read_again(self, owner: str, known: _Own | None, now_ms: int) -> _Own:
         if known is not None:
-            self._remember(owner, known._replace(read_at=now_ms))  # others go on with it while this one reads
+            self._remember(owner, known._replace(read_at=now_ms))  # other tasks use it while this one reads
         try:
             record = await self._records.get(KIND, owner, now_ms=now_ms)
         except StoreUnavailable:
             if known is None:
                 raise
             return known
-        own = _Own(() if record is None else tuple(self._opened(owner, kept) for kept in _read(record)), now_ms)
+        own = _Own(() if record is None else tuple(self._decrypted(owner, kept) for kept in _read(record)), now_ms)
         self._remember(owner, own)
         return own
 
-    def _opened(self, owner: str, kept: _StoredSecrets) -> tuple[str | None, int | None]:
-        return (None if kept.sealed is None else self._sealer.unseal_text(kept.sealed, _purpose(owner)), kept.until)
+    def _decrypted(self, owner: str, kept: _StoredSecrets) -> tuple[str | None, int | None]:
+        return (None if kept.sealed is None else self._encryption.decrypt_text(kept.sealed, _purpose(owner)), kept.until)
 
     def _remember(self, owner: str, own: _Own) -> None:
         self._owners.pop(owner, None)
         if len(self._owners) >= MAX_REMEMBERED:
-            del self._owners[next(iter(self._owners))]  # the one that was read longest ago
+            del self._owners[next(iter(self._owners))]  # the one that was read first
         self._owners[owner] = own
 
     def _default(self) -> tuple[str, ...]:
         if self._configured:
             return self._configured
-        if not self._made_up:
-            self._made_up = (new_secret(),)
+        if not self._generated:
+            self._generated = (new_secret(),)
             log.warning(
-                "there is no signing secret: deliveries are signed with one that was made up for this process, "
-                "which receivers cannot verify: set TICKLER_SIGNING_SECRET to one that tickler.new_secret() made"
+                "there is no signing secret: deliveries are signed with one that this process generated, which receivers "
+                "cannot verify; set TICKLER_SIGNING_SECRET to one that tickler.new_secret() made"
             )
-        return self._made_up
+        return self._generated
 
 
 def configured_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of TICKLER_SIGNING_SECRET, newest first."""
+    """Return the secrets in TICKLER_SIGNING_SECRET, newest first."""
     secrets = [text.strip() for text in environ.get("TICKLER_SIGNING_SECRET", "").split(",") if text.strip()]
     if len(secrets) > 2:
-        raise InvalidInput(f"TICKLER_SIGNING_SECRET: has {len(secrets)} secrets: leave the newest and the one before it")
+        raise InvalidInput(f"TICKLER_SIGNING_SECRET: has {len(secrets)} secrets: keep only the newest two")
     try:
         return tuple(check_secret(text) for text in secrets)
     except InvalidInput as error:
@@ -195,15 +196,3 @@ def _read(record: Record) -> list[_StoredSecrets]:
         return msgspec.convert(record.value, type=list[_StoredSecrets])
     except msgspec.ValidationError:
         raise InvalidInput(f"{_purpose(record.name)}: was written by a newer Tickler: upgrade, or put it again") from None
-
-
-def _overlap_ms(overlap: object) -> int:
-    if isinstance(overlap, timedelta):
-        seconds = overlap.total_seconds()
-    elif isinstance(overlap, int | float) and not isinstance(overlap, bool):
-        seconds = overlap
-    else:
-        raise InvalidInput(f"overlap: {overlap!r} is not a duration: pass seconds or a timedelta")
-    if not 0 <= seconds <= MAX_DURATION.total_seconds():
-        raise InvalidInput(f"overlap: {overlap!r} must lie between 0 and {MAX_DURATION.days} days")
-    return round(seconds * 1000)

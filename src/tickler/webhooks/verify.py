@@ -1,4 +1,4 @@
-"""For those who receive: was this sent by Tickler, just now, and what does it say? Needs nothing but the core."""
+"""Verification of deliveries, for receivers. Needs only the core package."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tickler.model.fire import fire_id
 from tickler.webhooks.signature import check_secret, is_signed
 from tickler.when import read_instant
 
-Secret = str | Sequence[str]  # one, or several while it is rotated
-SecretOf = Callable[[str], Secret | None]  # of an owner; None where there is none
+Secret = str | Sequence[str]  # one, or several during a rotation
+SecretOf = Callable[[str], Secret | None]  # the secret of an owner, or None
 
 _ID = re.compile(r"fire_[0-9a-f]{32}")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,12}")
 
-_FORGED = "do nothing: something between Tickler and here has changed it"
+_FORGED = "reject it: something between Tickler and here has changed it"
 _STRIPPED = "was it sent by Tickler, and does every proxy in between pass its headers on?"
 _RAW_BODY = "pass the bytes as they were received: request.get_data() in Flask, request.body in Django, await request.body()"
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """A fire as it was received. `id` is the same on every attempt: remember it, and do nothing the second time.
+    """A fire as it was received. `id` is the same on every attempt: store it, and do nothing the second time.
 
-    `body` is what was sent. `payload` is the schedule's, out of a JSON body; it is None where the body is the payload alone
-    (`HttpTarget(…, body="raw")`), and `attempt` then comes from a header, which the signature does not cover.
+    `body` is the request's body. `payload` is the schedule's, taken from a JSON body. If the body is the payload alone
+    (`HttpTarget(…, body="raw")`), `payload` is None and `attempt` comes from a header, which the signature does not cover.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     nominal_at: int  # the instant the schedule named, in milliseconds
     attempt: int  # counted from 1
-    payload: Any  # whatever JSON the schedule has
+    payload: Any  # any JSON value
     body: bytes
 
     @property
@@ -71,18 +71,18 @@ def verify(
     tolerance_s: int = 300,
     clock: Clock | None = None,
 ) -> Received:
-    """What Tickler sent; `InvalidSignature` when it is not proven that it did, within `tolerance_s` of now.
+    """Verify a delivery and return the fire. `InvalidSignature` unless Tickler provably sent it, within `tolerance_s` of now.
 
-    `body` are the bytes as they were received, `headers` those of the request as any framework has them. `secret` is the one
-    that deliveries are signed with, or several while it is rotated. Where owners have secrets of their own, pass a function
-    that gives the secret of an owner, or None: it is asked for the owner that the fire says it is of, so that nobody can sign
-    for anybody else. Any Standard Webhooks library can do the first half.
+    `body` is the received bytes, `headers` the request's headers as any framework has them. `secret` is the one that signs
+    deliveries, or several during a rotation. If owners have their own secrets, pass a function from an owner to its secret or
+    None: it is called with the owner that the fire names, so that no owner can sign for another. Any Standard Webhooks library
+    can verify the signature alone.
 
-    What a JSON body says is signed. Of a raw body, owner, key and instant are read from headers, which are not, but are held
-    against the signed id, which is made of them; only `attempt` is taken on trust.
+    Everything in a JSON body is signed. For a raw body, owner, key and nominal time come from unsigned headers, but must match
+    the signed id, which is derived from them. Only `attempt` is unverified then.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise InvalidInput(f"body: is a {type(body).__name__}, and the signature is over bytes: {_RAW_BODY}")
+        raise InvalidInput(f"body: is a {type(body).__name__}, but the signature covers bytes: {_RAW_BODY}")
     secrets = None if callable(secret) else _checked_secrets(secret)
     if isinstance(tolerance_s, bool) or not isinstance(tolerance_s, int) or tolerance_s < 0:
         raise InvalidInput(f"tolerance_s: {tolerance_s!r} is not a whole number of seconds, such as 300")
@@ -95,13 +95,13 @@ def verify(
     if secrets is not None:
         _check_signature(signatures, secrets, id, timestamp_s, received)
     data = _from_body(received) or _from_headers(found, id)
-    if callable(secret):  # what the body says is not known to be true before this
+    if callable(secret):  # the body is not trusted before this
         _check_signature(signatures, _secrets_of(data.owner, secret), id, timestamp_s, received)
     if data.id != id:
-        raise InvalidSignature("the id in the body is not webhook-id", _FORGED)
+        raise InvalidSignature("the id in the body differs from webhook-id", _FORGED)
     nominal_at = _nominal_at(data.nominal_at)
     if not _is_of(id, data.owner, data.key, nominal_at):
-        raise InvalidSignature("owner, key and instant are not those of webhook-id", _FORGED)
+        raise InvalidSignature("owner, key and nominal time do not match webhook-id", _FORGED)
     _check_headers(data, found)
     return Received(
         id=id,
@@ -116,7 +116,7 @@ def verify(
 
 
 class _Headers:
-    """Headers by name in any case, out of any framework's mapping or a plain dict."""
+    """Case-insensitive headers, from any framework's mapping or a dict."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         if not callable(getattr(headers, "items", None)):
@@ -135,7 +135,7 @@ class _Headers:
         if value is None:
             raise InvalidSignature(f"the header {name} is missing", _STRIPPED)
         if name in self._doubtful:
-            raise InvalidSignature(f"the header {name} comes twice, with different values", _FORGED)
+            raise InvalidSignature(f"the header {name} occurs twice, with different values", _FORGED)
         if not isinstance(value, str):
             raise InvalidSignature(f"the header {name} is a {type(value).__name__}", "pass headers as a mapping of text to text")
         return value
@@ -150,13 +150,13 @@ class _Headers:
         try:
             return unquote(self.get(name), errors="strict")
         except UnicodeDecodeError:
-            raise InvalidSignature(f"the header {name} is no text", _STRIPPED) from None
+            raise InvalidSignature(f"the header {name} is not text", _STRIPPED) from None
 
 
 def _checked_secrets(secret: object) -> list[str]:
     secrets = list(secret) if isinstance(secret, Sequence) and not isinstance(secret, str | bytes) else [secret]
     if not secrets:
-        raise InvalidInput("secret: there is none: pass the one that this owner's deliveries are signed with")
+        raise InvalidInput("secret: is empty: pass the one that signs this owner's deliveries")
     return [check_secret(each) for each in secrets]
 
 
@@ -165,16 +165,16 @@ def _check_time(timestamp_s: int, tolerance_s: int, clock: Clock) -> None:
     if abs(late_s) > tolerance_s:
         when = f"{late_s:.0f} s ago" if late_s > 0 else f"{-late_s:.0f} s from now"
         raise InvalidSignature(
-            f"it was sent {when}, and {tolerance_s} s are allowed",
-            "check this machine's clock; if that is right, it is an old message sent again",
+            f"it was sent {when}, outside the tolerance of {tolerance_s} s",
+            "check this machine's clock; if that is right, this is a replay of an old message",
         )
 
 
 def _secrets_of(owner: str, secret_of: SecretOf) -> list[str]:
-    """Anybody can name any owner: one that has no secret is the sender's mistake, and not the caller's."""
+    """Return an owner's secrets. Requests can name any owner, so a missing secret is `InvalidSignature`, not `InvalidInput`."""
     secret = secret_of(owner)
     if not secret:
-        raise InvalidSignature("there is no secret of that owner", "if the owner is one of yours, give the function its secret")
+        raise InvalidSignature("that owner has no secret", "if the owner is one of yours, give the function its secret")
     return _checked_secrets(secret)
 
 
@@ -200,17 +200,17 @@ def _from_headers(headers: _Headers, id: str) -> _Data:
 
 
 def _check_headers(data: _Data, headers: _Headers) -> None:
-    """They are not signed, and yet a caller may have looked up the secret by one of them."""
+    """Compare the unsigned headers with the body: the caller may have chosen the secret by one of them."""
     for name, said in (("tickler-owner", data.owner), ("tickler-key", data.key)):
         if name in headers and headers.unquoted(name) != said:
-            raise InvalidSignature(f"the header {name} is not what the body says", _FORGED)
+            raise InvalidSignature(f"the header {name} differs from the body", _FORGED)
 
 
 def _nominal_at(given: int | str) -> int:
     try:
         return given if isinstance(given, int) else datetime_ms(read_instant(given, "nominal_at"), "nominal_at")
     except (ValueError, OverflowError):
-        raise InvalidSignature("the instant it was due at is no ISO 8601", _STRIPPED) from None
+        raise InvalidSignature("the nominal time is not ISO 8601", _STRIPPED) from None
 
 
 def _is_of(id: str, owner: str, key: str, nominal_at: int) -> bool:

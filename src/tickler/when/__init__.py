@@ -1,4 +1,4 @@
-"""Pure time: values that say at which instants something happens."""
+"""Time expressions: values that determine at which instants something happens."""
 
 from tickler.when.at import At, iso_utc, read_instant
 from tickler.when.cron import Cron
@@ -11,7 +11,7 @@ from tickler.when.weekly import Weekly
 from tickler.when.when import When
 from tickler.when.zones import load_zone, tzdata_version
 
-KINDS = (Cron, Weekly, At, Every)  # what can be stored and read back; there are no others
+KINDS = (Cron, Weekly, At, Every)  # all kinds that can be stored and read back
 
 __all__ = [
     "KINDS",

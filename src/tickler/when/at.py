@@ -1,4 +1,4 @@
-"""One instant."""
+"""One-shot: a single instant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from tickler.errors import InvalidWhen
 from tickler.when.when import When, not_ms
 from tickler.when.zones import load_zone
 
-FIRST_YEAR, LAST_YEAR = 2, 9998  # a zone's offset must not lead out of datetime's years
+FIRST_YEAR, LAST_YEAR = 2, 9998  # one year inside datetime's limits, so that adding a zone's offset never overflows
 
-_ISO = re.compile(r"[\d:.,+TWZ -]+", re.ASCII)  # datetime itself lets any character stand between date and time
+_ISO = re.compile(r"[\d:.,+TWZ -]+", re.ASCII)  # datetime itself accepts any character between date and time
 _EPOCH = datetime(1970, 1, 1)
 _MS = timedelta(milliseconds=1)
 
 
 class At(When):
-    """One instant: a wall time in a zone, `At("2026-03-15T00:00:00", tz="America/Chicago")`, or one with its own offset.
+    """One instant: a wall time in a zone, `At("2026-03-15T00:00:00", tz="America/Chicago")`, or a time with its own offset.
 
-    A wall time in a gap happens right after it, one in a fold the first time; on a date the zone skipped, never.
+    A wall time in a gap fires right after the gap, one in a fold fires the first time. On a date that the zone skipped it never
+    fires.
     """
 
     __slots__ = ("at_ms",)
@@ -29,11 +30,11 @@ class At(When):
     def __init__(self, moment: str | datetime, tz: str | None = None) -> None:
         wall = _read(moment, tz)
         if wall.tzinfo is not None and tz not in (None, "UTC"):
-            raise InvalidWhen("tz", str(moment), f"has an offset of its own: leave out that, or tz={tz!r}")
+            raise InvalidWhen("tz", str(moment), f"the offset conflicts with tz={tz!r}: leave out one of them", inside=True)
         if FIRST_YEAR <= wall.year <= LAST_YEAR and wall.tzinfo is not None:
             wall = wall.astimezone(UTC).replace(tzinfo=None)
         if not FIRST_YEAR <= wall.year <= LAST_YEAR:
-            raise InvalidWhen("moment", str(moment), f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
+            raise InvalidWhen("moment", str(moment), f"is outside the years {FIRST_YEAR} to {LAST_YEAR}")
         wall = wall.replace(microsecond=wall.microsecond // 1000 * 1000, fold=0)
         zone_name = "UTC" if tz is None else tz
         text = _iso(wall) + ("Z" if zone_name == "UTC" else "")
@@ -60,12 +61,12 @@ class At(When):
 
 
 def iso_utc(ms: int) -> str:
-    """An instant as ISO 8601 in UTC, with milliseconds only where there are any."""
+    """Format an instant as ISO 8601 in UTC, with milliseconds only if they are not 0."""
     return _iso(to_datetime(ms).replace(tzinfo=None)) + "Z"
 
 
 def read_instant(text: str, name: str) -> datetime:
-    """ISO 8601 with an offset; `name` is the field it was given for."""
+    """Read ISO 8601 text with an offset. `name` is the field that errors mention."""
     try:
         moment = datetime.fromisoformat(text) if _ISO.fullmatch(text) else datetime.min
     except ValueError:
@@ -81,7 +82,7 @@ def _read(moment: object, tz: str | None) -> datetime:
             raise InvalidWhen("moment", moment.isoformat(), "is a naive datetime: give it a tzinfo, or pass tz= with its zone")
         return moment
     if not isinstance(moment, str):
-        raise InvalidWhen("moment", str(moment), f"pass ISO 8601 text or a datetime, not a {type(moment).__name__}")
+        raise InvalidWhen("moment", str(moment), f"is a {type(moment).__name__}: pass ISO 8601 text or a datetime")
     try:
         if _ISO.fullmatch(moment) is None:
             raise ValueError

@@ -1,4 +1,4 @@
-"""What cron expressions and weekly plans share: wall times, in a zone."""
+"""The common base of cron expressions and weekly plans: wall times in a zone."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from tickler.when.zones import Zone, load_zone
 
 
 class Calendar(When):
-    """The instants at which a zone's wall clock shows given times: once each, or, when `running`, whenever it does."""
+    """The instants at which a zone's wall clock shows given times: once each, or every time if it is `running`."""
 
     __slots__ = ("_found", "_running", "_walls", "_zone")
     _walls: WallTimes
     _zone: Zone
     _running: bool
-    _found: tuple[int, int]  # the last answer, and since when it has been the answer: users share expressions, ticks follow ticks
+    _found: tuple[int, int]  # the last answer, and since when it is the answer: many users share one object
 
     def _keep(self, text: str, tz: str, walls: WallTimes, *, running: bool) -> None:
         self._freeze(text, tz, _walls=walls, _zone=load_zone(tz), _running=running, _found=(0, 0))
 
     @property
     def walls(self) -> WallTimes:
-        """The wall times it names, whatever becomes of them in its zone."""
+        """The wall times, before the zone decides what happens in gaps and folds."""
         return self._walls
 
     @property
     def running(self) -> bool:
-        """Whether it follows real time, rather than naming times that happen once each."""
+        """Whether it fires every time the wall clock matches, rather than once for each wall time."""
         return self._running
 
     def next_after(self, after_ms: int) -> int | None:

@@ -1,7 +1,7 @@
-"""Cron expressions, in cronsim's dialect: five fields or six with seconds, names, L, LW, #, and @daily and friends.
+"""Cron expressions in cronsim's dialect: five fields, or six with seconds; names, L, LW, #, and macros such as @daily.
 
-cronsim reads the expression; the instants are computed here, on bit masks, since its own iteration errs inside folds, on
-skipped days and in half-hour gaps (docs/decisions/0002). What has a `?` inside `cron(…)` is EventBridge's (docs/decisions/0022).
+cronsim reads the expression. We compute the instants on bit masks, since its own iteration has errors inside folds, on skipped
+days and in half-hour gaps (docs/decisions/0002). `cron(…)` with a `?` is EventBridge's dialect (docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cronsim import CronSim, CronSimError
 
 from tickler.errors import InvalidWhen
 from tickler.when.calendar import Calendar
-from tickler.when.cron_fields import CronFields, Named
+from tickler.when.cron_fields import CronFields, FieldValues
 from tickler.when.eventbridge import compile_eventbridge
 from tickler.when.hints import cron_hint, interval_hint
 from tickler.when.zone_prefix import zoned
@@ -53,8 +53,8 @@ _RANGES = {
 class Cron(Calendar):
     """The instants at which a zone's wall clock matches a cron expression.
 
-    Expressions whose minute or hour begins with `*` follow real time, through folds and gaps. All others name wall
-    times: each happens once a day, the first time it is reached, and right after the gap when it falls into one.
+    Expressions whose minute or hour begins with `*` fire whenever the wall clock matches, also twice in a fold. All others
+    fire once for each wall time: the first time that the clock reaches it, or right after the gap that contains it.
     """
 
     __slots__ = ()
@@ -66,9 +66,9 @@ class Cron(Calendar):
             fields = compile_cron(text)
         except InvalidWhen as error:
             reason = error.reason
-            for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the text as it was given
+            for ours, theirs in zip(_inside(text).split(), _inside(bare).split(), strict=False):  # quote the caller's spelling
                 reason = reason.replace(repr(ours), repr(theirs))
-            raise InvalidWhen(error.field, expr, reason) from None
+            raise InvalidWhen(error.field, expr, reason, inside=error.inside) from None
         self._keep(text, zone, fields, running=fields.running)
 
     def shortest_interval_ms(self) -> int | None:
@@ -82,20 +82,21 @@ class Cron(Calendar):
 
 
 def canonical(expr: str) -> str:
-    """Macros written out, single spaces, names in lower case, L and LW in upper: fewer spellings, so more is shared.
+    """Return the canonical spelling, so that equal expressions share one compiled form.
 
-    EventBridge's expressions keep their brackets, and are in upper case, as AWS writes them.
+    Macros are expanded, spaces are single, names are lower-case, L and LW upper-case. EventBridge's expressions keep their
+    brackets and are upper-case, as AWS writes them.
     """
     if not isinstance(expr, str):
-        raise InvalidWhen("expression", str(expr), f"a cron expression is text, not a {type(expr).__name__}")
+        raise InvalidWhen("expression", str(expr), f"is a {type(expr).__name__}: write a cron expression as text")
     if len(expr) > MAX_EXPRESSION_LENGTH:
         raise InvalidWhen("expression", expr[:40] + "…", f"is longer than {MAX_EXPRESSION_LENGTH} characters")
-    parts = _inside(expr).split()  # at spaces of any kind, as they come along when people paste
+    parts = _inside(expr).split()  # also at non-breaking spaces, which pasted text has
     spaced = " ".join(parts)
-    if not spaced.isascii():  # cronsim folds case first, and some letters become plain ones by that
+    if not spaced.isascii():  # cronsim would take some other letters for ASCII ones, since it changes their case first
         place = next(place for place, part in enumerate(parts) if not part.isascii()) + 6 - len(parts)
         field = _FIELDS[place] if len(parts) in (5, 6) else "expression"
-        raise InvalidWhen(field, expr, _is_not(parts[place - 6 + len(parts)], field))
+        raise _invalid_field(field, expr, parts[place - 6 + len(parts)])
     if spaced.startswith("@"):
         if spaced.lower() not in MACROS:
             known = ", ".join(MACROS)
@@ -108,10 +109,10 @@ def canonical(expr: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def compile_cron(expr: str) -> CronFields:
-    """The compiled form of a canonical expression, shared by everyone who uses it."""
+    """Compile a canonical expression. All users of an expression share the result."""
     fields = compile_eventbridge(_inside(expr)) if expr.startswith("cron(") else _compile_ours(expr)
     if not fields.has_a_date():
-        raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names")
+        raise InvalidWhen("day-of-month", expr, "there is no such date in any year that it names", inside=True)
     return fields
 
 
@@ -120,7 +121,7 @@ def _compile_ours(expr: str) -> CronFields:
     single = _STEPPED_RANGE.sub(_first_of_one, expr)
     if single != expr:
         sim = _parse(single)
-    named = Named(
+    values = FieldValues(
         seconds=frozenset(sim.seconds),
         minutes=frozenset(sim.minutes),
         hours=frozenset(sim.hours),
@@ -129,7 +130,7 @@ def _compile_ours(expr: str) -> CronFields:
         weekdays=frozenset(day % 7 if isinstance(day, int) else (day[0] % 7, day[1]) for day in sim.weekdays),
         both=sim.day_and,
     )
-    return CronFields(named, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
+    return CronFields(values, running=sim.parts[1].startswith("*") or sim.parts[2].startswith("*"))
 
 
 def _inside(expr: str) -> str:
@@ -138,7 +139,7 @@ def _inside(expr: str) -> str:
 
 
 def _first_of_one(stepped: re.Match[str]) -> str:
-    """A range of one with a step is that one; cronsim takes it for the first of many."""
+    """Replace a range of one number with a step by the number: cronsim takes it for the first of many."""
     first, last = (_VALUES.get(end.upper(), end).lstrip("0") for end in stepped.groups())
     return stepped[1] if first == last else stepped[0]
 
@@ -146,7 +147,7 @@ def _first_of_one(stepped: re.Match[str]) -> str:
 def _parse(expr: str) -> CronSim:
     stepped = _STEPPED_LAST.search(expr)
     if stepped is not None:
-        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} has nothing to step over: write L or LW alone")
+        raise InvalidWhen("day-of-month", expr, f"{stepped[0]!r} cannot have a step: write L or LW alone", inside=True)
     try:
         return CronSim(expr, datetime(2000, 1, 1))
     except CronSimError as error:
@@ -155,19 +156,19 @@ def _parse(expr: str) -> CronSim:
             raise InvalidWhen("expression", expr, hint) from None
         field = str(error).removeprefix("Bad ")
         if field not in _FIELDS:
-            reason = f"write five fields, minute hour day month weekday, or six with seconds first; {interval_hint(expr)}"
-            raise InvalidWhen("expression", expr, reason) from None
-        raise InvalidWhen(field, expr, _why_not(expr, field)) from None
+            remedy = f"write five fields, minute hour day month weekday, or six with seconds first; {interval_hint(expr)}"
+            raise InvalidWhen("expression", expr, f"is not a cron expression: {remedy}") from None
+        raise _invalid_part(field, expr) from None
     except (AssertionError, ValueError) as error:
-        raise InvalidWhen("expression", expr, f"does not read as cron: {error}") from None
+        raise InvalidWhen("expression", expr, f"is not a cron expression: {error}") from None
 
 
-def _why_not(expr: str, field: str) -> str:
+def _invalid_part(field: str, expr: str) -> InvalidWhen:
     parts = expr.split()
     text = parts[_FIELDS.index(field) - (6 - len(parts))]
     if field == "day-of-month" and _reads_as_cron(" ".join([*parts[:-2], "*", parts[-1]])):
-        return f"no month named here has a day {text}"
-    return _is_not(text, field)
+        return InvalidWhen(field, expr, f"none of the months has a day {text}", inside=True)
+    return _invalid_field(field, expr, text)
 
 
 def _reads_as_cron(expr: str) -> bool:
@@ -178,7 +179,8 @@ def _reads_as_cron(expr: str) -> bool:
     return True
 
 
-def _is_not(text: str, field: str) -> str:
-    article = "an" if field == "hour" else "a"
+def _invalid_field(field: str, expr: str, text: str) -> InvalidWhen:
     upwards = ", and ranges upwards" if "-" in text else ""
-    return f"{text!r} is not {article} {field}: write {_RANGES.get(field, 'five fields')}{upwards}"
+    return InvalidWhen(
+        field, expr, f"{field} {text!r} is invalid: write {_RANGES.get(field, 'five fields')}{upwards}", inside=True
+    )

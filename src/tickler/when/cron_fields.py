@@ -1,4 +1,4 @@
-"""A cron expression, compiled: the wall times it names, as bit masks."""
+"""A compiled cron expression: its wall times as bit masks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tickler.when.zones import DAY
 
-LAST, LAST_WEEKDAY = -1000, -1001  # among days, and beside a weekday; the same numbers as cronsim's
+LAST, LAST_WEEKDAY = -1000, -1001  # used in `days` and with a weekday; the same numbers as cronsim's
 EVERY_DAY = frozenset(range(1, 32))
 EVERY_MONTH = frozenset(range(1, 13))
 EVERY_WEEKDAY = frozenset(range(7))
@@ -22,8 +22,8 @@ _GREGORIAN_CYCLE_MONTHS = 400 * 12
 _LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class Named(NamedTuple):
-    """What each field names. `days` may have LAST and LAST_WEEKDAY; `weekdays` begin with Sunday; pairs are nth of a month."""
+class FieldValues(NamedTuple):
+    """The values of each field. `days` may have LAST and LAST_WEEKDAY; in `weekdays`, Sunday is 0, a pair is (weekday, nth)."""
 
     seconds: frozenset[int]
     minutes: frozenset[int]
@@ -31,13 +31,13 @@ class Named(NamedTuple):
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int | tuple[int, int]]
-    both: bool  # day and weekday have to match; otherwise one of them is enough
-    nearest: int | None = None  # besides `days`: the weekday, Monday to Friday, that is nearest to this day of the month
+    both: bool  # whether day and weekday must both match; otherwise one of them is enough
+    nearest: int | None = None  # in addition to `days`: the working day nearest to this day of the month
     years: frozenset[int] | None = None  # None: all of them
 
 
 class CronFields:
-    """A compiled expression: the wall times it names, as bit masks."""
+    """The wall times of a cron expression. Implements `WallTimes`."""
 
     __slots__ = (
         "_any_day",
@@ -49,27 +49,30 @@ class CronFields:
         "_years",
         "first",
         "last",
-        "named",
         "running",
+        "values",
     )
 
-    def __init__(self, named: Named, *, running: bool) -> None:
-        self.named = named
+    def __init__(self, values: FieldValues, *, running: bool) -> None:
+        self.values = values
         self.running = running
-        self._seconds = _mask(named.seconds)
-        self._minutes = _mask(named.minutes)
-        self._hours = _mask(named.hours)
-        self._months = _mask(named.months)
-        self._years = named.years
+        self._seconds = _mask(values.seconds)
+        self._minutes = _mask(values.minutes)
+        self._hours = _mask(values.hours)
+        self._months = _mask(values.months)
+        self._years = values.years
         self._shapes: dict[tuple[int, int], int] = {}
         self.first = _lowest(self._hours) * 3600 + _lowest(self._minutes) * 60 + _lowest(self._seconds)
         self.last = _highest(self._hours) * 3600 + _highest(self._minutes) * 60 + _highest(self._seconds)
         self._any_day = (
-            named.years is None and named.days >= EVERY_DAY and named.months >= EVERY_MONTH and named.weekdays >= EVERY_WEEKDAY
+            values.years is None
+            and values.days >= EVERY_DAY
+            and values.months >= EVERY_MONTH
+            and values.weekdays >= EVERY_WEEKDAY
         )
 
     def next_from(self, wall: int) -> int | None:
-        """The first wall time >= `wall` that matches."""
+        """Return the first matching wall time >= `wall`."""
         day, second = divmod(wall, DAY)
         if second <= self.last and self._matches(day):
             return day * DAY + self._time_from(second)
@@ -77,7 +80,7 @@ class CronFields:
         return None if found is None else found * DAY + self.first
 
     def last_until(self, wall: int) -> int | None:
-        """The last wall time <= `wall` that matches."""
+        """Return the last matching wall time <= `wall`."""
         day, second = divmod(wall, DAY)
         if second >= self.first and self._matches(day):
             return day * DAY + self._time_until(second)
@@ -85,15 +88,17 @@ class CronFields:
         return None if found is None else found * DAY + self.last
 
     def shortest_interval(self) -> int:
-        """Seconds between the two nearest times of day, the first of the next day included."""
+        """Return the seconds between the two nearest times of day, including the first of the next day."""
         minutes = [hour * 60 + minute for hour in _members(self._hours) for minute in _members(self._minutes)]
         apart = min(later - earlier for earlier, later in zip(minutes, [*minutes[1:], minutes[0] + 1440], strict=True))
         seconds = _members(self._seconds)
-        across = apart * 60 + seconds[0] - seconds[-1]  # from a minute's last second to the first of the next that matches
+        across = (
+            apart * 60 + seconds[0] - seconds[-1]
+        )  # from the last second of a minute to the first of the next matching minute
         return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
 
     def _time_from(self, second: int) -> int:
-        """The first time of day >= `second`; the caller knows that there is one."""
+        """Return the first time of day >= `second`. The caller ensures that there is one."""
         hour, rest = divmod(second, 3600)
         minute, second = divmod(rest, 60)
         if self._hours >> hour & 1:
@@ -108,7 +113,7 @@ class CronFields:
         return hour * 3600 + self.first % 3600
 
     def _time_until(self, second: int) -> int:
-        """The last time of day <= `second`; the caller knows that there is one."""
+        """Return the last time of day <= `second`. The caller ensures that there is one."""
         hour, rest = divmod(second, 3600)
         minute, second = divmod(rest, 60)
         if self._hours >> hour & 1:
@@ -131,7 +136,7 @@ class CronFields:
         return bool(self._days(year, month, day - number + 1) >> number & 1)
 
     def _day_from(self, day: int) -> int | None:
-        """The first matching day >= `day`, in days since the epoch."""
+        """Return the first matching day >= `day`, in days since the epoch."""
         if day > _LAST_DAY:
             return None
         if self._any_day:
@@ -146,7 +151,7 @@ class CronFields:
             first += _length(year, month)
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
             if self._years is not None and year not in self._years:
-                year, month = min((named for named in self._years if named > year), default=_LAST_YEAR + 1), 1
+                year, month = min((each for each in self._years if each > year), default=_LAST_YEAR + 1), 1
                 first = date(year, month, 1).toordinal() - _EPOCH_ORDINAL
             if year > _LAST_YEAR:
                 return None
@@ -156,7 +161,7 @@ class CronFields:
         return None
 
     def _day_until(self, day: int) -> int | None:
-        """The last matching day <= `day`, in days since the epoch."""
+        """Return the last matching day <= `day`, in days since the epoch."""
         if day < _FIRST_DAY:
             return None
         if self._any_day:
@@ -171,7 +176,7 @@ class CronFields:
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
             first -= _length(year, month)
             if self._years is not None and year not in self._years:
-                year, month = max((named for named in self._years if named < year), default=_FIRST_YEAR - 1), 12
+                year, month = max((each for each in self._years if each < year), default=_FIRST_YEAR - 1), 12
                 first = date(year, month, 1).toordinal() - _EPOCH_ORDINAL
             if year < _FIRST_YEAR:
                 return None
@@ -186,7 +191,7 @@ class CronFields:
         return on.year, on.month, on.day
 
     def _days(self, year: int, month: int, first_day: int) -> int:
-        """The matching days of a month, bit n for day n. `first_day` is its first, in days since the epoch."""
+        """Return the matching days of a month, bit n for day n. `first_day` is in days since the epoch."""
         if not self._months >> month & 1 or (self._years is not None and year not in self._years):
             return 0
         shape = ((first_day + 3) % 7, _length(year, month))
@@ -196,10 +201,10 @@ class CronFields:
         return days
 
     def _days_of_shape(self, weekday: int, length: int) -> int:
-        """A month is one of 28 shapes: the weekday it begins on and its length decide which days match."""
-        days, weekdays = self.named.days, self.named.weekdays
+        """Return the matching days of a month with this first weekday and length. There are 28 such shapes."""
+        days, weekdays = self.values.days, self.values.weekdays
         last_weekday = _nearest_weekday(length, weekday, length)
-        nearest = None if self.named.nearest is None else _nearest_weekday(self.named.nearest, weekday, length)
+        nearest = None if self.values.nearest is None else _nearest_weekday(self.values.nearest, weekday, length)
         by_number = by_weekday = 0
         for number in range(1, length + 1):
             if (
@@ -212,15 +217,15 @@ class CronFields:
             name, nth = (weekday + number) % 7, (number + 6) // 7
             if name in weekdays or (name, nth) in weekdays or (number + 7 > length and (name, LAST) in weekdays):
                 by_weekday |= 1 << number
-        return by_number & by_weekday if self.named.both else by_number | by_weekday
+        return by_number & by_weekday if self.values.both else by_number | by_weekday
 
     def has_a_date(self) -> bool:
-        """Whether any year has a day that matches."""
+        """Return whether any day of any year matches."""
         return self._day_from(_FIRST_DAY) is not None
 
 
 def _nearest_weekday(number: int, weekday: int, length: int) -> int | None:
-    """The day from Monday to Friday that is nearest to day `number` of a month, within that month."""
+    """Return the working day of the month that is nearest to day `number`."""
     if number > length:
         return None
     match (weekday + number - 1) % 7:

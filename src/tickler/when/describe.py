@@ -1,4 +1,4 @@
-"""A when in words, for people: "at 02:00 every day". Its zone is left to be said by whoever shows it."""
+"""Describes a when in English: "at 02:00 every day". The caller adds the zone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DAY_MS = DAY * 1000
 
 
 def in_words(when: When) -> str:
-    """What it says, in one sentence without its end."""
+    """Describe `when` in one phrase."""
     match when:
         case Cron():
-            return cron_in_words(compile_cron(str(when)).named)
+            return cron_in_words(compile_cron(str(when)).values)
         case Weekly():
             return _weekly(when.times)
         case At():
@@ -36,7 +36,7 @@ def in_words(when: When) -> str:
 
 
 def _weekly(times: Sequence[int]) -> str:
-    """Days that have the same times are said together."""
+    """Describe a weekly plan, with days that have the same times grouped."""
     if not times:
         return "never: every day is off"
     by_day: dict[int, list[str]] = {}
@@ -63,7 +63,7 @@ def _every(when: Every) -> str:
 
 
 def _interval(ms: int) -> str:
-    """A day is 24 hours here, and not from one time of day to the same."""
+    """Describe an interval. One day is "24 hours", since a calendar day may be longer or shorter."""
     if ms % _DAY_MS == 0 and ms > _DAY_MS:
         return f"{ms // _DAY_MS} days"
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""The next instants of a when, marked where the wall clock jumps: gaps, folds, and dates that a zone skipped."""
+"""Upcoming instants with remarks on clock changes: gaps, folds, and dates that a zone skipped."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tickler.when.wall_times import WallTimes
 from tickler.when.when import LAST_SHOWN_MS, When
 from tickler.when.zones import DAY, Zone, load_zone
 
-MAX_CLOCKS = 3  # readings that a mark lists one by one
+MAX_CLOCKS = 3  # more wall times are shown as a range
 
 _EPOCH = datetime(1970, 1, 1)
 
 
 class MarkedInstant(msgspec.Struct, frozen=True):
-    """An instant, in the zone of its when, and what there is to say of the wall clock around it."""
+    """An instant in the zone of its when, with remarks on clock changes around it."""
 
     at: datetime
     marks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The instant in milliseconds, as all of our JSON has them, and what the wall clock shows then, with its offset."""
+        """Return the instant in milliseconds, the local time with its offset, and the remarks."""
         timespec = "milliseconds" if self.at.microsecond else "seconds"
         return {"at": datetime_ms(self.at, "at"), "local": self.at.isoformat(timespec=timespec), "marks": list(self.marks)}
 
 
 class _Jump(NamedTuple):
-    """At the instant `at` the offset changes. All in seconds."""
+    """A change of the offset at the instant `at`. All values are in seconds."""
 
     at: int
     before: int
@@ -46,12 +46,12 @@ class _Jump(NamedTuple):
         return self.after > self.before
 
     def repeats(self, wall: int) -> bool:
-        """Whether the clock shows this reading before the jump and after it."""
+        """Return whether the clock shows this time both before and after the jump."""
         return self.at + self.after <= wall < self.at + self.before
 
 
 class _Plan(NamedTuple):
-    """The wall times that a when names, and how it takes them."""
+    """The wall times of a when in its zone."""
 
     zone: Zone
     tz: str
@@ -60,7 +60,7 @@ class _Plan(NamedTuple):
 
 
 def marked(when: When, after_ms: int, n: int = 5, until_ms: int | None = None) -> list[MarkedInstant]:
-    """The next `n` instants after one, none later than `until_ms`. Pure, as opposed to `When.upcoming`."""
+    """Return the next `n` instants after `after_ms`, none later than `until_ms`. Pure, unlike `When.upcoming`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise InvalidInput(f"n: {n!r} is not a number of instants: pass 0 or more")
     plan, zone = _plan_of(when), load_zone(when.tz).info
@@ -75,7 +75,7 @@ def marked(when: When, after_ms: int, n: int = 5, until_ms: int | None = None) -
 
 
 def _plan_of(when: When) -> _Plan | None:
-    """None where there are no wall times: an interval is the same through every change of the clock."""
+    """Return the wall times of a when, or None for intervals, which clock changes do not affect."""
     if isinstance(when, Calendar):
         return _Plan(load_zone(when.tz), when.tz, when.walls, when.running)
     if isinstance(when, At) and when.tz != "UTC":
@@ -85,7 +85,7 @@ def _plan_of(when: When) -> _Plan | None:
 
 
 class _OneWall:
-    """Of a one-shot."""
+    """The wall time of a one-shot."""
 
     def __init__(self, wall: int) -> None:
         self._wall = wall
@@ -98,7 +98,7 @@ class _OneWall:
 
 
 def _marks(plan: _Plan, after: int, at: int) -> Iterator[str]:
-    """Of an instant, and of what the clock left out since the one before it."""
+    """Yield the remarks on an instant, and on wall times that were skipped since the previous one."""
     for jump in _jumps(plan.zone, after, at):
         if jump.is_gap:
             yield from _lost(plan, jump, at)
@@ -110,7 +110,7 @@ def _marks(plan: _Plan, after: int, at: int) -> Iterator[str]:
 
 
 def _lost(plan: _Plan, gap: _Jump, at: int) -> Iterator[str]:
-    """What of the plan lies in a gap, and what becomes of it."""
+    """Yield a remark on the wall times in a gap, and whether they fire."""
     named = _named_between(plan.walls, gap.at + gap.before, gap.at + gap.after)
     if not named:
         return
@@ -128,7 +128,7 @@ def _lost(plan: _Plan, gap: _Jump, at: int) -> Iterator[str]:
 
 
 def _named_between(walls: WallTimes, low: int, high: int) -> list[int]:
-    """The first few, and the last: `low <= wall < high`."""
+    """Return the wall times with `low <= wall < high`; of many, the first few and the last."""
     named: list[int] = []
     wall = walls.next_from(low)
     while wall is not None and wall < high and len(named) <= MAX_CLOCKS:
@@ -145,7 +145,7 @@ def _covers_a_date(gap: _Jump, wall: int) -> bool:
 
 
 def _jumps(zone: Zone, after: int, until: int) -> Iterator[_Jump]:
-    """Changes of the offset in `after < at <= until`."""
+    """Yield the changes of the offset with `after < at <= until`."""
     span = zone.span(after)
     while span.end <= until:
         following = zone.span(span.end)

@@ -1,7 +1,7 @@
 """EventBridge's cron expressions: `cron(minute hour day month weekday year)`, with `?` for one of the two day fields.
 
-Weekdays are 1 to 7 from Sunday on. Ranges may wrap around (`20-2`, `FRI-MON`), but for years. `L` is the last day of the month or
-of the week, `6L` the last Friday, `3#2` the second Tuesday, `3W` the weekday nearest to the third; each of them stands alone.
+Weekdays are 1 (Sunday) to 7. Ranges may wrap around (`20-2`, `FRI-MON`), except for years. `L` is the last day of the month or of
+the week, `6L` the last Friday, `3#2` the second Tuesday, `3W` the working day nearest to the third. None of these may be listed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tickler.errors import InvalidWhen
-from tickler.when.cron_fields import EVERY_DAY, EVERY_WEEKDAY, LAST, LAST_WEEKDAY, CronFields, Named
+from tickler.when.cron_fields import EVERY_DAY, EVERY_WEEKDAY, LAST, LAST_WEEKDAY, CronFields, FieldValues
 
 FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week", "year")
 
@@ -37,14 +37,14 @@ _ITEM = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(0*[1-9]\d{0,3}))?", re.ASCII)
 
 
 def compile_eventbridge(body: str) -> CronFields:
-    """Six fields in upper case. `InvalidWhen` names the one at fault."""
+    """Compile six upper-case fields. `InvalidWhen` names the one at fault."""
     parts = body.split()
     if len(parts) != len(FIELDS) or (parts[2] == "?") == (parts[4] == "?"):
-        reason = "EventBridge has six fields, minute hour day month weekday year, with '?' for the day or for the weekday"
-        raise InvalidWhen("expression", body, reason)
+        remedy = "write six fields, minute hour day month weekday year, with '?' for the day or for the weekday"
+        raise InvalidWhen("expression", body, f"is not an EventBridge expression: {remedy}")
     minute, hour, day, month, weekday, year = parts
     days, nearest = (EVERY_DAY, None) if day == "?" else _days(day)
-    named = Named(
+    values = FieldValues(
         seconds=frozenset({0}),
         minutes=_numbers("minute", minute),
         hours=_numbers("hour", hour),
@@ -55,11 +55,11 @@ def compile_eventbridge(body: str) -> CronFields:
         nearest=nearest,
         years=None if year == "*" else _numbers("year", year),
     )
-    return CronFields(named, running=minute.startswith("*") or hour.startswith("*"))
+    return CronFields(values, running=minute.startswith("*") or hour.startswith("*"))
 
 
 def _days(part: str) -> tuple[frozenset[int], int | None]:
-    """The days of the month, and the one whose nearest weekday is meant."""
+    """Return the days of the month, and the day of an expression such as `15W`."""
     if part == "L":
         return frozenset({LAST}), None
     if part == "LW":
@@ -70,7 +70,7 @@ def _days(part: str) -> tuple[frozenset[int], int | None]:
 
 
 def _weekdays(part: str) -> frozenset[int | tuple[int, int]]:
-    """From 0 for Sunday on."""
+    """Return the weekdays, with Sunday as 0."""
     field = "day-of-week"
     if part == "L":
         return frozenset({6})
@@ -87,7 +87,7 @@ def _weekdays(part: str) -> frozenset[int | tuple[int, int]]:
 
 
 def _numbers(field: str, part: str) -> frozenset[int]:
-    """A list of numbers, ranges and steps."""
+    """Read a list of numbers, ranges and steps."""
     allowed, found = _ALLOWED[field], set[int]()
     for item in part.split(","):
         match = _ITEM.fullmatch(item)
@@ -109,7 +109,7 @@ def _numbers(field: str, part: str) -> frozenset[int]:
 
 
 def _value(field: str, text: str, part: str) -> int:
-    """One number or name. `part` is the whole field, which the error shows."""
+    """Read one number or name. `part` is the whole field, which errors show."""
     names = _NAMES.get(field, ())
     if text in names:
         return names.index(text) + 1
@@ -119,5 +119,4 @@ def _value(field: str, text: str, part: str) -> int:
 
 
 def _invalid(field: str, part: str) -> InvalidWhen:
-    article = "an" if field == "hour" else "a"
-    return InvalidWhen(field, part, f"{part!r} is not {article} {field} in EventBridge's cron: write {_REMEDIES[field]}")
+    return InvalidWhen(field, part, f"{field} {part!r} is invalid in EventBridge's cron: write {_REMEDIES[field]}", inside=True)

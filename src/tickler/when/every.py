@@ -23,10 +23,10 @@ _RATE = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.ASCII | re.IGN
 
 
 class Every(When):
-    """Every so often: `Every(minutes=5, start=ms)`. Instants are start, start + interval, and so on: no drift, ever.
+    """A fixed interval: `Every(minutes=5, start=ms)`. Its instants are start, start + interval, and so on, without drift.
 
-    Without `start` it counts from the epoch; the first `schedules.put` stamps it with the instant of the put, and later
-    puts of the same interval keep that. It has no zone of its own: an hour is an hour through every DST change.
+    Without `start` it counts from the epoch. The first `schedules.put` sets `start` to the time of the put, and later puts of
+    the same interval keep it. It has no zone: an hour is an hour through every DST change.
     """
 
     __slots__ = ("interval_ms", "start")
@@ -46,7 +46,7 @@ class Every(When):
         parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
         for name, part in parts.items():
             if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < math.inf:
-                raise InvalidWhen(name, repr(part), "is not a number from 0 on")
+                raise InvalidWhen(name, repr(part), "must be a number, 0 or more")
         try:
             interval_ms = timedelta(**parts) // timedelta(milliseconds=1)
         except OverflowError:
@@ -79,7 +79,7 @@ class Every(When):
         return self.interval_ms
 
     def starting(self, start: int) -> Every:
-        """The same interval, counted from `start`."""
+        """Return the same interval, counted from `start`."""
         return Every(seconds=self.interval_ms / 1000, start=start)
 
     def __repr__(self) -> str:
@@ -92,27 +92,29 @@ class Every(When):
 
 
 def parse_every(text: str, tz: str | None = None) -> Every:
-    """Read `@every 1h30m`, with `from 2026-01-01T00:00:00Z` where it is anchored. The zone is not needed, but must be one."""
+    """Read `@every 1h30m`, optionally with `from 2026-01-01T00:00:00Z`. The zone has no effect, but must exist."""
     load_zone("UTC" if tz is None else tz)
     match = _EVERY.fullmatch(text.strip())
     if match is None:
-        raise InvalidWhen("interval", text, "write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'")
+        raise InvalidWhen(
+            "interval", text, "is not an interval: write '@every 1h30m', or '@every 1h30m from 2026-01-01T00:00:00Z'"
+        )
     amount, start = match.groups()
     parts = _AMOUNT.findall(amount)
     if "".join(number + unit for number, unit in parts) != amount:
-        raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'")
+        raise InvalidWhen("interval", text, f"{amount!r} is not a duration: write '90s', '5m', '1h30m' or '2d'", inside=True)
     seconds = sum(float(number) * _UNITS_MS[unit] for number, unit in parts) / 1000
     if seconds * 1000 < MIN_MS:
-        raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'")
+        raise InvalidWhen("interval", text, f"{amount} is too short: the shortest is '@every 1s'", inside=True)
     return Every(seconds=seconds, start=None if start is None else read_instant(start, "start"))
 
 
 def parse_rate(body: str, tz: str | None = None) -> Every:
-    """Read what stands between the brackets of `rate(5 minutes)`. The zone is not needed, but must be one."""
+    """Read the part between the brackets of `rate(5 minutes)`. The zone has no effect, but must exist."""
     load_zone("UTC" if tz is None else tz)
     match = _RATE.fullmatch(body.strip())
     if match is None:
-        raise InvalidWhen("rate", f"rate({body})", "write a number and a unit, such as rate(5 minutes)")
+        raise InvalidWhen("rate", f"rate({body})", "is not a rate: write a number and a unit, such as rate(5 minutes)")
     number, unit = match.groups()
     if len(number) > 15:
         raise InvalidWhen("rate", f"rate({body[:40]}…)", "must be between one second and a hundred years")
@@ -121,13 +123,13 @@ def parse_rate(body: str, tz: str | None = None) -> Every:
 
 def _start(start: int | datetime) -> int:
     if type(start) is int and 0 <= start < MIN_MS:
-        return start  # the epoch itself is a fair anchor
+        return start  # the epoch is a valid anchor, although it looks like another unit
     try:
         ms = datetime_ms(start, "start") if isinstance(start, datetime) else to_ms(start, "start")
     except InvalidInput as error:
-        raise InvalidWhen("start", str(start), str(error)) from None
+        raise InvalidWhen("start", str(start), f"is not an instant: {str(error).removeprefix('start: ')}") from None
     if not 0 <= ms < LATEST_PLAUSIBLE_MS:
-        raise InvalidWhen("start", str(start), "lies before 1970 or after 5138: take an instant nearer to now")
+        raise InvalidWhen("start", str(start), "is before 1970 or after 5138: choose an instant nearer to now")
     return ms
 
 

@@ -1,4 +1,4 @@
-"""What somebody may have meant whose text does not read as cron, and how to write that: every suggestion reads."""
+"""Suggestions for text that is not a cron expression. Every suggestion is itself valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _YEARS = re.compile(r"[\d,/-]*\d{4}[\d,/-]*", re.ASCII)
 
 
 def interval_hint(expr: str) -> str:
-    """How to write an interval."""
+    """Say how to write an interval."""
     like = _INTERVAL.fullmatch(expr.strip())
     meant = "@every 5m" if like is None else f"@every {like[1]}{like[2][0].lower()}"
     try:
@@ -27,18 +27,21 @@ def interval_hint(expr: str) -> str:
 
 
 def cron_hint(expr: str) -> str | None:
-    """For what has no place in the fields of cron: a date, a year, EventBridge's question mark. None where there is none."""
+    """Explain a date, a year or a question mark, none of which belongs into cron fields. None if there is none of them."""
     date = _DATE.fullmatch(expr.strip())
     if date is not None:
         return _date_hint(*date.groups())
     parts = expr.split()
     if "?" in expr:
         if len(parts) == 6 and "?" in (parts[2], parts[4]):
-            return f"'?' is EventBridge's, and its expressions have brackets: write '{_in_brackets(expr)}'"
-        return "write '*' for '?', and weekdays by name: numbers begin with 0 for Sunday here, and with 1 where '?' comes from"
+            return f"has EventBridge's '?' but not its brackets: write '{_in_brackets(expr)}'"
+        return (
+            "has a '?', which is not cron: write '*' instead, and weekdays by name, "
+            "since numbers begin with 0 for Sunday here, and with 1 in schedulers that have '?'"
+        )
     if len(parts) in (6, 7) and _YEARS.fullmatch(parts[-1]):
         return (
-            "six fields begin with seconds, and none of them is a year: set starts_at and ends_at, "
+            "ends with a year, but six fields begin with seconds, and none of them is a year: set starts_at and ends_at, "
             "or write EventBridge's 'cron(0 9 1 1 ? 2030)'"
         )
     return None
@@ -50,12 +53,12 @@ def _date_hint(day: str, clock: str | None, offset: str | None) -> str:
     try:
         At(moment)
     except InvalidWhen:
-        return "is no date and time that there is: for one instant write it like 'at(2026-03-15T09:00:00)'"
+        return "is not a valid date and time: for one instant write it like 'at(2026-03-15T09:00:00)'"
     return f"is a date: for one instant write 'at({moment})'" + (", without tz" if offset else "")
 
 
 def _in_brackets(expr: str) -> str:
-    """As EventBridge has it; an example, where that would not read either."""
+    """Return the expression as EventBridge writes it, or an example if that would be invalid too."""
     try:
         reads = compile_eventbridge(expr.upper()).has_a_date()
     except InvalidWhen:

@@ -1,4 +1,4 @@
-"""Text and JSON to a When, and back: `parse_when(str(w), tz=w.tz) == w`."""
+"""Reads a When from text and JSON. `parse_when(str(w), tz=w.tz) == w`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CALL = re.compile(r"(cron|at|rate|weekly)\s*\((.*)\)", re.IGNORECASE | re.DOTAL
 
 
 def parse_when(text: str, tz: str | None = None, *, suggest: bool = True) -> When:
-    """Read what people write and paste.
+    """Read a time expression as people write and paste it.
 
     `0 9 * * tue` and `@daily`, `cron(0 9 * * 1-5)`, `at(2026-03-15T00:00:00)`, `rate(5 minutes)`, `@every 1h30m`,
-    `weekly(tue 09:00, thu 09:00)`, EventBridge's `cron(0 9 ? * MON-FRI *)`. The zone is that of the wall times in it, UTC where
-    none is given; `CRON_TZ=Asia/Tokyo 0 9 * * *` has its own. An interval needs none and keeps none.
+    `weekly(tue 09:00, thu 09:00)`, EventBridge's `cron(0 9 ? * MON-FRI *)`. Wall times are read in the zone `tz`, by default UTC;
+    `CRON_TZ=Asia/Tokyo 0 9 * * *` has its own zone. Intervals have no zone.
 
-    Without `suggest`, nobody looks for the zone that may be meant by an unknown one, which takes milliseconds.
+    Without `suggest`, the error for an unknown zone suggests no similar one, which saves milliseconds.
     """
     if not isinstance(text, str):
         raise InvalidWhen("when", str(text), f"is a {type(text).__name__}: write text such as '0 9 * * tue'")
@@ -42,7 +42,7 @@ def parse_when(text: str, tz: str | None = None, *, suggest: bool = True) -> Whe
 
 
 def read_when(text: str, tz: str | None) -> When:
-    """`parse_when` without its checks. The same text and zone are the same object, but for one-shots, which nobody shares."""
+    """Read without the checks of `parse_when`. Equal text and zone give the same object, except for one-shots."""
     return At(text[3:-1], tz=tz) if text.startswith("at(") and text.endswith(")") else _read_shared(text, tz)
 
 
@@ -61,9 +61,9 @@ def _read_shared(text: str, tz: str | None) -> When:
 
 
 def when_from_json(value: object, tz: str | None = None, *, suggest: bool = True) -> When:
-    """Read `when` as it stands in JSON: text, or `{"weekly": {"tue": {"time": "09:00"}, "mon": {"time": null}}}`.
+    """Read `when` from JSON: text, or `{"weekly": {"tue": {"time": "09:00"}, "mon": {"time": null}}}`.
 
-    `suggest` is that of `parse_when`.
+    `suggest` is as in `parse_when`.
     """
     if isinstance(value, str):
         return parse_when(value, tz, suggest=suggest)
@@ -71,10 +71,12 @@ def when_from_json(value: object, tz: str | None = None, *, suggest: bool = True
         if not suggest:
             _check_zones(tz)
         return Weekly(value["weekly"], tz="UTC" if tz is None else tz)
-    raise InvalidWhen("when", str(value)[:200], 'give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}')
+    raise InvalidWhen(
+        "when", str(value)[:200], 'cannot be read: give text such as "0 9 * * tue", or {"weekly": {"tue": {"time": "09:00"}}}'
+    )
 
 
 def _check_zones(*names: str | None) -> None:
-    """`UnknownTimezone` without a suggestion. An empty name is refused for what it is, by whoever reads it."""
+    """Raise `UnknownTimezone` without a suggestion. Empty names are left to the reader of the expression."""
     for name in filter(None, names):
         load_zone(name, suggest=False)

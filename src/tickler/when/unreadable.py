@@ -1,4 +1,4 @@
-"""Stored text that this worker cannot read, kept so that it can be shown."""
+"""Stored text that this worker cannot read, kept to be shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tickler.when.when import When
 
 
 class Unreadable(When):
-    """Has no instants. Its text and zone are what the store holds; `reason` says why they do not read."""
+    """A when without instants. Text and zone are as stored; `reason` says why they cannot be read."""
 
     __slots__ = ("reason",)
     reason: str

@@ -1,7 +1,7 @@
-"""From wall times to instants: the two readings of a calendar, in a zone.
+"""From wall times to instants in a zone.
 
-`WallTimes` is a set of wall-clock readings: what a cron expression or a weekly plan names. *Fixed* times happen once each, at
-the first instant the wall clock has reached them. *Running* times happen at every real second whose wall clock matches.
+`WallTimes` is the set of wall times of a cron expression or a weekly plan. *Fixed* times fire once each, at the first instant at
+which the wall clock has reached them. *Running* times fire at every real second at which the wall clock matches.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from typing import Protocol
 
 from tickler.when.zones import DAY, Zone
 
-# The calendar repeats within 40 years. What no clock has shown in a hundred (two o'clock on the last Sunday of March, in
-# Berlin, is always in the gap) it will not show.
+# The calendar repeats within 40 years. A wall time that has not occurred in a hundred never will: in Berlin, two o'clock on the
+# last Sunday of March is always in the gap.
 MAX_SEARCH_S = 100 * 366 * DAY
-MAX_JUMP = 2 * DAY  # more than any clock has gone back, so that what is over by this much does not come again
+MAX_JUMP = 2 * DAY  # more than any clock was ever set back: wall times that passed longer ago do not recur
 
 
 class WallTimes(Protocol):
     """An ordered set of wall times, in seconds."""
 
     def next_from(self, wall: int) -> int | None:
-        """The first member >= `wall`."""
+        """Return the first member >= `wall`."""
 
     def last_until(self, wall: int) -> int | None:
-        """The last member <= `wall`."""
+        """Return the last member <= `wall`."""
 
 
 def next_fixed(walls: WallTimes, zone: Zone, after: int) -> int | None:
-    """The first instant > `after` at which a member is reached."""
+    """Return the first instant > `after` at which a member is reached."""
     wall = walls.next_from(zone.highest_wall(after) + 1)
     while wall is not None:
         at = zone.first_at(wall)
@@ -38,7 +38,7 @@ def next_fixed(walls: WallTimes, zone: Zone, after: int) -> int | None:
 
 
 def last_fixed(walls: WallTimes, zone: Zone, until: int) -> int | None:
-    """The last instant <= `until` at which a member was reached."""
+    """Return the last instant <= `until` at which a member was reached."""
     wall = walls.last_until(zone.highest_wall(until))
     while wall is not None:
         at = zone.first_at(wall)
@@ -49,7 +49,7 @@ def last_fixed(walls: WallTimes, zone: Zone, until: int) -> int | None:
 
 
 def next_running(walls: WallTimes, zone: Zone, after: int) -> int | None:
-    """The first instant > `after` whose wall clock is a member."""
+    """Return the first instant > `after` at which the wall clock shows a member."""
     at = after + 1
     while at < after + MAX_SEARCH_S:
         span = zone.span(at)
@@ -60,12 +60,12 @@ def next_running(walls: WallTimes, zone: Zone, after: int) -> int | None:
                 return None
         elif wall - span.offset < span.end:
             return wall - span.offset
-        at = span.end  # where the clock may go back, so that earlier readings match again
+        at = span.end  # the clock may be set back here, so that earlier wall times recur
     return None
 
 
 def last_running(walls: WallTimes, zone: Zone, until: int) -> int | None:
-    """The last instant <= `until` whose wall clock is a member."""
+    """Return the last instant <= `until` at which the wall clock shows a member."""
     at = until
     while at > until - MAX_SEARCH_S:
         span = zone.span(at)

@@ -1,4 +1,4 @@
-"""A weekly plan: times by weekday, as people set them in a form."""
+"""A weekly plan: times by weekday, as in a form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 class Weekly(Calendar):
     """The same times every week: `Weekly({"tue": "09:00", "thu": ["09:00", "17:30"], "mon": None}, tz="Europe/Paris")`.
 
-    A day is on because it has a time. A plan may be empty (every day None), and then has no instants.
+    A day is on when it has a time. If every day is None, the plan has no instants.
     """
 
     __slots__ = ("times",)
@@ -43,7 +43,7 @@ class Weekly(Calendar):
         return min(b - a for a, b in zip(self.times, following, strict=True)) * 1000
 
     def days(self) -> dict[str, list[str]]:
-        """The plan by weekday, days off left out."""
+        """Return the plan by weekday, without the days off."""
         plan: dict[str, list[str]] = {}
         for second in self.times:
             plan.setdefault(WEEKDAYS[second // DAY], []).append(_clock(second % DAY))
@@ -57,7 +57,7 @@ class Weekly(Calendar):
 
 
 class _WeeklyTimes:
-    """The wall times of a plan."""
+    """The wall times of a plan. Implements `WallTimes`."""
 
     __slots__ = ("_times",)
 
@@ -84,12 +84,12 @@ class _WeeklyTimes:
 
 
 def parse_weekly(body: str, tz: str | None = None) -> Weekly:
-    """Read what stands between the brackets of `weekly(tue 09:00, thu 09:00)`; a day may be named again or have more times."""
+    """Read the part between the brackets of `weekly(tue 09:00, thu 09:00)`. Days may recur and have several times."""
     plan: dict[str, list[object]] = {}
     for entry in filter(None, (entry.split() for entry in body.split(","))):
         day, *times = entry
         if not times:
-            raise InvalidWhen(day, f"weekly({body})", "has no time: write 'tue 09:00'")
+            raise InvalidWhen(day, f"weekly({body})", f"{day} has no time: write 'tue 09:00'", inside=True)
         number = _NUMBERS.get(day.lower())
         plan.setdefault(day if number is None else WEEKDAYS[number], []).extend(times)
     return Weekly(plan, tz="UTC" if tz is None else tz)
@@ -97,19 +97,21 @@ def parse_weekly(body: str, tz: str | None = None) -> Weekly:
 
 def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:
     if not isinstance(plan, Mapping):
-        raise InvalidWhen("plan", _short(plan), "give weekdays with their times, such as {'tue': '09:00'}")
+        raise InvalidWhen("plan", _short(plan), "is not a weekly plan: give weekdays with their times, such as {'tue': '09:00'}")
     times: set[int] = set()
     seen: set[int] = set()
     for name, day in plan.items():
         number = _NUMBERS.get(name.lower()) if isinstance(name, str) else None
         if number is None:
-            raise InvalidWhen(str(name), _short(plan), f"is not a weekday: use {', '.join(WEEKDAYS)}")
+            raise InvalidWhen(str(name), _short(plan), f"{name!r} is not a weekday: use {', '.join(WEEKDAYS)}", inside=True)
         if number in seen:
-            raise InvalidWhen(name, _short(plan), "names a day a second time: give that day a list of times")
+            raise InvalidWhen(
+                name, _short(plan), f"{name!r} names a day a second time: give that day a list of times", inside=True
+            )
         seen.add(number)
         times.update(number * DAY + second for second in _read_day(name, day, plan))
     if len(times) > MAX_TIMES:
-        raise InvalidWhen("plan", _short(plan), f"has {len(times)} times, and {MAX_TIMES} are allowed: that is a job for Cron")
+        raise InvalidWhen("plan", _short(plan), f"has {len(times)} times, more than {MAX_TIMES}: use Cron instead")
     return tuple(sorted(times))
 
 
@@ -120,10 +122,11 @@ def _read_day(name: str, day: object, plan: object) -> list[int]:
             raise InvalidWhen(
                 f"{name}.{unknown[0]}",
                 _short(plan),
-                "nobody reads that: a day is on because it has a 'time', off when that is null",
+                f"{name}.{unknown[0]} is an unknown field: a day is on when it has a 'time', and off when that is null",
+                inside=True,
             )
         if "time" not in day:
-            raise InvalidWhen(name, _short(plan), "has no 'time': give it one, or null for a day off")
+            raise InvalidWhen(name, _short(plan), f"{name} has no 'time': give it one, or null for a day off", inside=True)
         day = day["time"]
     if day is None:
         return []
@@ -135,7 +138,7 @@ def _read_time(name: str, time: object, plan: object) -> int:
     match = _TIME.fullmatch(time) if isinstance(time, str) else None
     if match is None:
         raise InvalidWhen(
-            name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off"
+            name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off", inside=True
         )
     hour, minute, second = match.groups(default="0")
     return int(hour) * 3600 + int(minute) * 60 + int(second)

@@ -1,4 +1,4 @@
-"""The contract of a *when*: a value that says at which instants something happens."""
+"""The contract of a *when*: a value that determines at which instants something happens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tickler.clock import SystemClock, datetime_ms, to_ms
 from tickler.errors import InvalidInput
 from tickler.when.zones import load_zone
 
-LAST_SHOWN_MS = 253_370_764_800_000  # the end of the year 9998: in every zone, datetime still has a name for it
+LAST_SHOWN_MS = 253_370_764_800_000  # the end of the year 9998, which datetime can show in every zone
 
 
 def not_ms(value: object) -> InvalidInput:
-    """What to raise for an instant that is not in milliseconds."""
+    """Return the error for an instant that is not an int."""
     return InvalidInput(
         f"{value!r} is a {type(value).__name__}: pass whole milliseconds since the epoch; upcoming(after=…) takes aware datetimes"
     )
@@ -23,9 +23,8 @@ def not_ms(value: object) -> InvalidInput:
 class When(ABC):
     """A set of instants, in integer milliseconds since the epoch. Immutable, hashable, comparable.
 
-    Pure: no method but `upcoming` looks at a clock. Its canonical text and its zone are its identity:
-    `parse_when(str(w), tz=w.tz) == w`. Not a Struct, as values are elsewhere, because the constructors take what people
-    write and keep what computes fast.
+    Pure: only `upcoming` reads a clock. The canonical text and the zone are the identity: `parse_when(str(w), tz=w.tz) == w`.
+    Unlike other values it is not a Struct, because constructors take what people write and keep what computes fast.
     """
 
     __slots__ = ("_text", "tz")
@@ -34,18 +33,18 @@ class When(ABC):
 
     @abstractmethod
     def next_after(self, after_ms: int) -> int | None:
-        """The first instant strictly after `after_ms`; None when there is none."""
+        """Return the first instant strictly after `after_ms`, or None."""
 
     @abstractmethod
     def last_before(self, until_ms: int) -> int | None:
-        """The latest instant <= `until_ms`, computed, not walked to; None when there is none."""
+        """Return the latest instant <= `until_ms`, or None. Computed directly, not by stepping through instants."""
 
     @abstractmethod
     def shortest_interval_ms(self) -> int | None:
-        """No two instants are nearer to each other on the wall clock; None when there is at most one instant."""
+        """Return the shortest distance between two instants on the wall clock; None if there is at most one instant."""
 
     def upcoming(self, n: int = 5, after: int | datetime | None = None) -> list[datetime]:
-        """The next `n` instants as aware datetimes in this zone, for people; `after` defaults to now."""
+        """Return the next `n` instants as aware datetimes in this zone. `after` defaults to now."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise InvalidInput(f"n: {n!r} is not a number of instants: pass 0 or more")
         if isinstance(after, datetime):
@@ -63,7 +62,7 @@ class When(ABC):
         return found
 
     def _freeze(self, text: str, tz: str, **computed: object) -> None:
-        """Set what the constructor worked out; nothing can be set afterwards."""
+        """Set the attributes that the constructor computed. They cannot be set afterwards."""
         for name, value in {"_text": text, "tz": tz, **computed}.items():
             object.__setattr__(self, name, value)
 

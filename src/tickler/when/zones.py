@@ -1,13 +1,13 @@
-"""What the wall clocks of a zone show, as integer arithmetic.
+"""Conversion between instants and wall times of a zone, as integer arithmetic.
 
-A zone is a run of spans, each with one offset from UTC. Two questions are asked of it, and both have a definition that
-holds in gaps, in folds and over days that a zone skipped:
+A zone is a sequence of spans, each with one offset from UTC. Two functions are defined everywhere, also in gaps, in folds and on
+days that a zone skipped:
 
-- `highest_wall(at)`: the highest reading its wall clock has shown up to an instant;
-- `first_at(wall)`: the first instant at which its wall clock has reached a reading.
+- `highest_wall(at)`: the highest wall time that the clock has shown up to an instant;
+- `first_at(wall)`: the first instant at which the clock has reached a wall time.
 
-A reading inside a gap is reached at the first instant after the gap; one inside a fold is reached the first time, and
-while the clock runs through it again `highest_wall` stands still. Walls and instants are whole seconds since the epoch.
+A wall time inside a gap is reached at the first instant after the gap. One inside a fold is reached the first time, and while the
+clock shows it again, `highest_wall` does not change. Wall times and instants are whole seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MAX_NAME_LENGTH = 100
 _NOT_A_PLACE = frozenset({"localtime", "posixrules"})
 _EXAMPLE = "use an IANA name such as 'Europe/Paris'"
 
-# Spans are found in windows of 2**25 seconds (388 days), one at a time, as they are asked for. The zone is probed every
-# three days: no zone has ever gone to another offset and back in less (Freetown in 1939 came nearest, with four days).
+# Spans are computed on demand, in windows of 2**25 seconds (388 days). The zone is probed every three days: no zone has ever
+# changed its offset and back in less (Freetown in 1939 came nearest, with four days).
 _WINDOW_BITS = 25
 _STEP = 3 * DAY
 _MAX_WINDOWS = 512
-_MARGIN = 3 * DAY  # around a window; more than any offset or gap, so that a look across its edge is right
+_MARGIN = 3 * DAY  # around a window; more than any offset or gap, so that results near its edges are right
 _FIRST_SECOND, _LAST_SECOND = -62_000_000_000, 253_370_000_000  # within datetime's years 1 to 9999
 _NEVER, _ALWAYS = -(1 << 62), 1 << 62
 
@@ -42,12 +42,12 @@ _NEVER, _ALWAYS = -(1 << 62), 1 << 62
 class _Window(NamedTuple):
     starts: list[int]  # first instant of each span; ascending
     offsets: list[int]  # seconds east of UTC in each span
-    before: list[int]  # highest wall shown before each span
-    reached: list[int]  # highest wall shown by the end of each span; ascending
+    before: list[int]  # highest wall time before each span
+    reached: list[int]  # highest wall time by the end of each span; ascending
 
 
 class Span(NamedTuple):
-    """Instants `start <= at < end` of one offset, cut at the window they were found in."""
+    """Instants `start <= at < end` with one offset, cut at the bounds of a window."""
 
     start: int
     end: int
@@ -71,7 +71,7 @@ class Zone:
         return wall if wall > earlier else earlier
 
     def first_at(self, wall: int) -> int | None:
-        """The first instant at which the wall clock has reached `wall`; None on a date that the zone skipped."""
+        """Return the first instant at which the clock has reached `wall`; None on a date that the zone skipped."""
         window = self._window(wall)
         i = bisect_left(window.reached, wall)
         start, offset = window.starts[i], window.offsets[i]
@@ -119,7 +119,7 @@ class Zone:
         return _Window(starts, offsets, before, reached)
 
     def _next_change(self, at: int, changed: int) -> int:
-        """First second in `at < s <= changed` whose offset is not that of `at`."""
+        """Return the first second in `at < s <= changed` whose offset differs from that of `at`."""
         same, offset = at, self._offset(at)
         while changed - same > 1:
             middle = (same + changed) // 2
@@ -137,13 +137,13 @@ class Zone:
 
 
 def load_zone(name: str, *, suggest: bool = True) -> Zone:
-    """The zone of that name, shared. `UnknownTimezone` when this machine has none; it says which one may be meant if asked to."""
+    """Return the shared zone of that name. With `suggest`, `UnknownTimezone` suggests a similar name."""
     if not isinstance(name, str):
         raise UnknownTimezone(str(name)[:40], f"a zone is a name such as 'Europe/Paris', not a {type(name).__name__}")
     if len(name) > MAX_NAME_LENGTH:
-        raise UnknownTimezone(name[:40] + "…", "is too long for a zone: use an IANA name such as 'Europe/Paris'")
+        raise UnknownTimezone(name[:40] + "…", f"a name has at most {MAX_NAME_LENGTH} characters: {_EXAMPLE}")
     if name in _NOT_A_PLACE or name.startswith("right/"):
-        raise UnknownTimezone(name, "is not the same on every machine: name the zone, such as 'Europe/Paris'")
+        raise UnknownTimezone(name, "it is not the same on every machine: name the zone, such as 'Europe/Paris'")
     try:
         return _load_zone(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -163,7 +163,7 @@ def _unknown(name: str, path: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1)
 def _known_zones(path: tuple[str, ...]) -> frozenset[str]:
-    """Those that are found there. To list them takes milliseconds."""
+    """Return the names of the zones in `path`. Listing them takes milliseconds."""
     return frozenset(zoneinfo.available_timezones() - _NOT_A_PLACE)
 
 
@@ -171,16 +171,16 @@ def _known_zones(path: tuple[str, ...]) -> frozenset[str]:
 def _not_here(path: tuple[str, ...], hint: str = _EXAMPLE) -> str:
     if not _known_zones(path):
         return "this machine has no time zone database: install the tzdata package"
-    return f"no such zone in this machine's time zone database ({tzdata_version()}): {hint}"
+    return f"{hint} (time zone database {tzdata_version()})"
 
 
 def _suggestion(name: str, known: frozenset[str]) -> str:
-    """A near name, or the place of that name; an abbreviation stands for several zones, so none is guessed for one."""
+    """Suggest a similar name, or the place of that name. Abbreviations are ambiguous, so they get no suggestion."""
     by_lower = {zone.lower(): zone for zone in known} | {"z": "UTC"}
     if name.lower() in by_lower:
         return f"did you mean {by_lower[name.lower()]!r}?"
     if len(name) < 5 or not name.strip("+-:0123456789UTCGM"):
-        return "abbreviations and offsets are no zones: use a place such as 'Europe/Paris', or 'UTC'"
+        return "abbreviations and offsets are not zones: use a place such as 'Europe/Paris', or 'UTC'"
     by_place = {zone.lower().rpartition("/")[2]: zone for zone in sorted(known, reverse=True) if "/" in zone}
     wanted = name.lower().replace(" ", "_")
     near = difflib.get_close_matches(wanted, by_lower, n=1)
@@ -189,7 +189,7 @@ def _suggestion(name: str, known: frozenset[str]) -> str:
 
 
 def tzdata_version() -> str:
-    """The release of the database that `zoneinfo` reads here, such as '2025b'."""
+    """Return the release of the time zone database that `zoneinfo` reads here, such as '2025b'."""
     for folder in zoneinfo.TZPATH:
         if Path(folder, "UTC").is_file():
             return _version_of_folder(Path(folder))

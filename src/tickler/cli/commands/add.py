@@ -114,5 +114,5 @@ async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_ref
             f"{schedule.id} exists already, at version {conflict.found}: change part of it with `tickler update {place} …`, "
             "or pass --replace to replace all of it"
         ) from None
-    await tickler.audit.note(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
+    await tickler.audit.record(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
     return result_of(tickler, written)

@@ -35,5 +35,5 @@ async def _delete(tickler: Tickler, owner: str, key: str, yes: bool, by: str) ->
         return False
     if not await tickler.schedules.delete(owner, key):
         raise ScheduleNotFound(owner, key)
-    await tickler.audit.note(by, "deleted", owner=owner, key=key)
+    await tickler.audit.record(by, "deleted", owner=owner, key=key)
     return True

@@ -74,7 +74,7 @@ async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, 
             if len(imported.errors) < MAX_REPORTED:
                 imported.errors.append(result)
         update(read.size, imported.put)
-    await tickler.audit.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
+    await tickler.audit.record(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
     return imported
 
 

@@ -34,5 +34,5 @@ def command(
 
 async def _pause(tickler: Tickler, owner: str, key: str, reason: str | None, by: str) -> StoredSchedule:
     stored = await tickler.schedules.pause(owner, key, reason=reason)
-    await tickler.audit.note(by, "paused", owner=owner, key=key, detail=reason)
+    await tickler.audit.record(by, "paused", owner=owner, key=key, detail=reason)
     return stored

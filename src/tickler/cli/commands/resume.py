@@ -34,5 +34,5 @@ async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSche
         raise InvalidInput(
             f"{error.sentence}; give it another time with `tickler update {place} --when …`, then resume it"
         ) from None
-    await tickler.audit.note(by, "resumed", owner=owner, key=key)
+    await tickler.audit.record(by, "resumed", owner=owner, key=key)
     return stored

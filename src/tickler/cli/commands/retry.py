@@ -60,7 +60,7 @@ async def _send_all(tickler: Tickler, owner: str | None, key: str | None, yes: b
     if not agreed(f"send {'it' if dead == 1 else 'them'} again?", yes):
         return None
     sent = await tickler.fires.retry_all(owner=owner, key=key, by=by)
-    await tickler.audit.note(by, "retried all", owner=owner, key=key, detail=f"{sent} fires")
+    await tickler.audit.record(by, "retried all", owner=owner, key=key, detail=f"{sent} fires")
     return sent
 
 

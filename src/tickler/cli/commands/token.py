@@ -109,7 +109,7 @@ async def _list(tickler: Tickler) -> tuple[list[Token], bool]:
 async def _open(tickler: Tickler, by: str) -> bool:
     if not await tickler.tokens.open():
         return False
-    await tickler.audit.note(by, "opened the service")
+    await tickler.audit.record(by, "opened the service")
     return True
 
 
@@ -118,14 +118,14 @@ async def _create(
 ) -> tuple[Token, str]:
     expires_at = None if expires is None else _read_expiry(expires, tickler.now_ms())
     token, text = await tickler.tokens.create(scopes, owner=owner, name=name, expires_at=expires_at)
-    await tickler.audit.note(by, "made a token", owner=owner, detail=token.id)
+    await tickler.audit.record(by, "made a token", owner=owner, detail=token.id)
     return token, text
 
 
 async def _revoke(tickler: Tickler, id: str, by: str) -> bool:
     if not await tickler.tokens.revoke(id):
         return False
-    await tickler.audit.note(by, "revoked a token", detail=id)
+    await tickler.audit.record(by, "revoked a token", detail=id)
     return True
 
 

@@ -22,5 +22,5 @@ def command(
 
 async def _trigger(tickler: Tickler, owner: str, key: str, by: str) -> Fire:
     fire = await tickler.trigger(owner, key)
-    await tickler.audit.note(by, "triggered", owner=owner, key=key, detail=fire.id)
+    await tickler.audit.record(by, "triggered", owner=owner, key=key, detail=fire.id)
     return fire

@@ -123,7 +123,7 @@ async def _update(
         raise InvalidInput(f"{error.sentence}; to change it all the same, pause it first with `tickler pause {place}`") from None
     if written.is_changed:
         detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
-        await tickler.audit.note(by, "patched", owner=owner, key=key, detail=detail)
+        await tickler.audit.record(by, "patched", owner=owner, key=key, detail=detail)
     return result_of(tickler, written)
 
 

@@ -10,11 +10,12 @@ from litestar import Response, delete, get, patch, post, put, route
 from litestar.enums import HttpMethod
 
 from tickler.errors import ScheduleNotFound
+from tickler.model.cursor import encode_schedule
 from tickler.model.fire import health_to_json
 from tickler.model.schedule import Schedule, State, StoredSchedule
 from tickler.model.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules.payload_patch import encoded_patch
-from tickler.schedules.schedules import Written, cursor_after
+from tickler.schedules.schedules import Written
 from tickler.server.audit_log import record
 from tickler.server.authorization import Nothing, check_target, place, schedule_at, visible_owner
 from tickler.server.context import HttpRequest, caller, service_of
@@ -126,7 +127,7 @@ async def list_schedules(request: HttpRequest) -> Response[bytes]:
             if items and size > MAX_PAGE_BYTES:
                 return answered({"items": items, "next": after})
             items.append(item)
-            after = cursor_after(stored.id)
+            after = encode_schedule(stored.id)
         left -= len(page.items)
         if page.next is None or not left:
             return answered({"items": items, "next": page.next})
@@ -257,10 +258,10 @@ def _written(request: HttpRequest, written: Written) -> Response[bytes]:
     return answered(msgspec.Raw(encode_stored(written.schedule, more)), 201 if written.is_new else 200, headers)
 
 
-async def _changed(request: HttpRequest, did: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
+async def _changed(request: HttpRequest, action: str, change: Callable[..., Awaitable[StoredSchedule]]) -> Response[bytes]:
     QueryParams(request)
     await empty_body(request)
     owner, key = place(request)
     stored = await change(owner, key, version=expected_by(request))
-    await record(request, did, owner=owner, key=key)
+    await record(request, action, owner=owner, key=key)
     return answered(msgspec.Raw(encode_stored(stored)), headers=etag(stored))

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tickler.errors import ManagedRow
-from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.model.schedule import Id
@@ -36,10 +36,10 @@ class MemoryPart(Generic[T]):
         return sum(1 for _ in self._kind.all(self._tables))
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
-        after = None if cursor is None else walk_place(cursor, self._kind.place)
+        after = None if cursor is None else decode_walk(cursor, self._kind.place)
         left = ((place, thing) for place, thing in self._kind.all(self._tables) if after is None or place > after)
         page = heapq.nsmallest(limit, left, key=lambda each: each[0])
-        return [thing for _, thing in page], walk_cursor(page[-1][0]) if len(page) == limit else None
+        return [thing for _, thing in page], encode_walk(page[-1][0]) if len(page) == limit else None
 
     async def restore(self, things: Sequence[T]) -> None:
         self._kind.put(self._tables, things)

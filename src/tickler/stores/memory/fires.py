@@ -11,7 +11,7 @@ from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch
 from tickler.fires.lease import lease
 from tickler.index.row_reports import say_set_aside
-from tickler.model.cursor import entry_number
+from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     MANUALLY,
     MAX_CLAIM_BYTES,
@@ -157,7 +157,7 @@ class MemoryFires:
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         found = [(each.entry.at, each.number, each.entry) for each in self._tables.history if _id(each.entry) == id]
         if before is not None:
-            found = [each for each in found if each[:2] < (before[0], entry_number(before[1]))]
+            found = [each for each in found if each[:2] < (before[0], decode_entry_number(before[1]))]
         found.sort(key=lambda each: each[:2], reverse=True)
         return [(str(number), entry) for _, number, entry in found[:limit]]
 

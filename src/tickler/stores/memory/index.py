@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads, unreadable
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
-from tickler.model.cursor import walk_cursor, walk_id
+from tickler.model.cursor import decode_walk_id, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.stores.memory.schedules import refuse_using
@@ -95,10 +95,10 @@ class MemoryIndex:
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
         index = self._tables.index
-        after = None if cursor is None else walk_id(cursor)
+        after = None if cursor is None else decode_walk_id(cursor)
         page = heapq.nsmallest(limit, (id for id in index if after is None or id > after))
         rows = readable((*id, *columns(index[id])) for id in page if index[id].format <= ROW_FORMAT)
-        return rows, walk_cursor(page[-1]) if len(page) == limit else None
+        return rows, encode_walk(page[-1]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
         return heapq.nsmallest(limit, self._orphans())

@@ -9,7 +9,7 @@ import msgspec
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import ManagedRow
-from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Entry, Fire, fire_columns, fire_of
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
@@ -136,9 +136,9 @@ class PostgresPart(Generic[T]):
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
         kind, sql = self._kind, self._database.sql(self._kind.walk)
-        after = kind.start if cursor is None else walk_place(cursor, kind.place)
+        after = kind.start if cursor is None else decode_walk(cursor, kind.place)
         page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
-        following = walk_cursor(tuple(page[-1])[: len(kind.start)]) if len(page) == limit else None
+        following = encode_walk(tuple(page[-1])[: len(kind.start)]) if len(page) == limit else None
         return [kind.read(tuple(row)) for row in page], following
 
     async def restore(self, things: Sequence[T]) -> None:

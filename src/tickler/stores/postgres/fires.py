@@ -13,7 +13,7 @@ from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, OpenedFire
 from tickler.fires.lease import LeasePlan, lease
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.cursor import entry_number
+from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     GIVEN_BACK,
     MANUALLY,
@@ -382,7 +382,7 @@ class PostgresFires:
         return await self._database.read(lambda connection: self._get(connection, fire_id))
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
-        place = _LAST if before is None else (before[0], entry_number(before[1]))
+        place = _LAST if before is None else (before[0], decode_entry_number(before[1]))
         sql = self._database.sql(_HISTORY)
         found = await self._database.read(lambda connection: connection.fetch(sql, *id, *place, limit))
         return [(str(number), _decode_entry(entry)) for number, entry in found]

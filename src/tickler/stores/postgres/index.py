@@ -8,7 +8,7 @@ from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
-from tickler.model.cursor import walk_cursor, walk_id
+from tickler.model.cursor import decode_walk_id, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
@@ -158,11 +158,11 @@ class PostgresIndex:
         return await self._database.write(work)
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
-        after = ("", "") if cursor is None else walk_id(cursor)
+        after = ("", "") if cursor is None else decode_walk_id(cursor)
         sql = self._database.sql(WALK)
         page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
         rows = readable(row for format, *row in page if format <= ROW_FORMAT)
-        return rows, walk_cursor((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
+        return rows, encode_walk((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
         sql = self._database.sql(_ORPHANS)

@@ -10,7 +10,7 @@ import msgspec
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow
-from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Entry, Fire, fire_columns, fire_of
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
@@ -111,9 +111,9 @@ class SqlitePart(Generic[T]):
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
         kind = self._kind
-        after = kind.start if cursor is None else walk_place(cursor, kind.place)
+        after = kind.start if cursor is None else decode_walk(cursor, kind.place)
         page = await self._connection.read(lambda connection: connection.execute(kind.walk, (*after, limit)).fetchall())
-        following = walk_cursor(page[-1][: len(kind.start)]) if len(page) == limit else None
+        following = encode_walk(page[-1][: len(kind.start)]) if len(page) == limit else None
         return [kind.read(row) for row in page], following
 
     async def restore(self, things: Sequence[T]) -> None:

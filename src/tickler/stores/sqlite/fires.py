@@ -15,7 +15,7 @@ from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch
 from tickler.fires.lease import LeasePlan, lease
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.cursor import entry_number
+from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     GIVEN_BACK,
     MANUALLY,
@@ -258,7 +258,7 @@ class SqliteFires:
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
         query = _HISTORY.format(before="" if before is None else "AND (at, number) < (?, ?)")
-        parameters = (*id, *(() if before is None else (before[0], entry_number(before[1]))), limit)
+        parameters = (*id, *(() if before is None else (before[0], decode_entry_number(before[1]))), limit)
         found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchall())
         return [(str(number), _decode_entry(entry)) for number, entry in found]
 

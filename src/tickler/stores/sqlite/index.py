@@ -9,7 +9,7 @@ from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
-from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk, invalid_walk_cursor
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
@@ -124,12 +124,12 @@ class SqliteIndex:
         return await self._connection.write(work)
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
-        after = 0 if cursor is None else walk_place(cursor, int)
+        after = 0 if cursor is None else decode_walk(cursor, int)
         if not 0 <= after < 1 << 63:
-            raise not_a_cursor(cursor)
+            raise invalid_walk_cursor(cursor)
         page = await self._connection.read(lambda connection: connection.execute(WALK, (after, limit)).fetchall())
         rows = readable(row for _, format, *row in page if format <= ROW_FORMAT)
-        return rows, walk_cursor(page[-1][0]) if len(page) == limit else None
+        return rows, encode_walk(page[-1][0]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
         return await self._connection.read(lambda connection: _orphans(connection, limit))

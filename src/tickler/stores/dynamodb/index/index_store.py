@@ -12,7 +12,7 @@ from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, ManagedRow, StoreUnavailable
 from tickler.index.advance import readable, reads
-from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -125,7 +125,7 @@ class DynamodbIndex:
         A row that is advanced meanwhile is met, and perhaps again where it moved to. One that moves to an earlier instant, or
         to another shard because they became more, may be missed. What was written a moment ago may not be in the GSI yet.
         """
-        number, start = (0, None) if cursor is None else walk_place(cursor, WalkPlace)
+        number, start = (0, None) if cursor is None else decode_walk(cursor, WalkPlace)
         shards = await self._table.shards()
         found: list[Item] = []
         while number < len(shards) and len(found) < limit:
@@ -136,7 +136,7 @@ class DynamodbIndex:
                 number += 1
         read = DueReader(self._table.label).read
         rows = readable(row[1:] for item in found if (row := read(item)) is not None)
-        return rows, walk_cursor(WalkPlace(number, start)) if number < len(shards) else None
+        return rows, encode_walk(WalkPlace(number, start)) if number < len(shards) else None
 
     async def _due_page(self, shard: str, start: Item | None, limit: int) -> dict[str, Any]:
         request: dict[str, object] = {

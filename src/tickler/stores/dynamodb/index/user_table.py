@@ -276,7 +276,7 @@ class DynamoIndex:
             raise
         except Exception as error:
             raise InvalidWhen(
-                "when", str({name: item.get(name) for name in self._key}), f"{type(error).__name__}: {error}"
+                "when", str({name: item.get(name) for name in self._key}), f"{type(error).__name__}: {error}", inside=True
             ) from error
         if when is not None and type(when) not in KINDS:
             raise InvalidWhen("when", repr(when)[:80], f"is a {type(when).__name__}: return a When or None")
@@ -338,10 +338,10 @@ class DynamoIndex:
         condition: Condition = {status: seen.status, next: seen.next}
         try:
             if (misread := self._unit_check.misread(seen.item, now_ms)) is not None:
-                raise InvalidWhen("when", str(from_item(seen.key)), misread)
+                raise InvalidWhen("when", str(from_item(seen.key)), misread, inside=True)
             when = self._read(from_item(seen.item))
             if when is None:
-                raise InvalidWhen("when", str(from_item(seen.key)), "the item is active, but has no schedule")
+                raise InvalidWhen("when", str(from_item(seen.key)), "the item is active, but has no schedule", inside=True)
         except InvalidWhen as error:
             reason = str(error)[:500]
             return _Plan(self._update(seen.key, {ERROR: {"S": reason}}, condition, [status]), set_aside=reason)

@@ -12,7 +12,7 @@ from tickler.dynamo import Item, execute_many, get_many
 from tickler.dynamo.batches import run_concurrently, write_many
 from tickler.dynamo.client import pause
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
-from tickler.model.cursor import walk_cursor, walk_place
+from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.model.schedule import Id
@@ -60,7 +60,7 @@ class DynamodbPart(Generic[T]):
         if kind.values:
             request["ExpressionAttributeValues"] = kind.values
         if cursor is not None:
-            request["ExclusiveStartKey"] = walk_place(cursor, Place)
+            request["ExclusiveStartKey"] = decode_walk(cursor, Place)
         found: list[Item] = []
         last: Item | None = None
         pages = 0
@@ -70,7 +70,7 @@ class DynamodbPart(Generic[T]):
             pages += 1
             if len(found) >= limit or pages == MAX_PAGES:
                 break
-        return await kind.read(self._table, found), None if last is None else walk_cursor(last)
+        return await kind.read(self._table, found), None if last is None else encode_walk(last)
 
     async def restore(self, things: Sequence[T]) -> None:
         await self._kind.put(self._table, things)
