@@ -209,7 +209,7 @@ MUTANTS = [
     Mutant("check the unit of what is meant", "index/index.py", "if any_instant else to_ms", "if False else to_ms",
            "tests/index/test_polling_tick.py"),
     Mutant("count no connections", "server/middleware/connection_limit.py",
-           "if self._all.count >= self.limits.total and not self._make_room(self._all):", "if False:",
+           "if self._all.count >= self.limits.total and not self._evict_idle(self._all):", "if False:",
            "tests/server/test_connections.py::"
            "test_a_service_with_few_files_answers_while_more_idle_connections_knock"),
     Mutant("accept all that knock at once", "server/middleware/uvicorn_protocol.py", "backlog=limits.burst,", "backlog=2048,",

@@ -69,7 +69,7 @@ async def test_a_token_has_one_import_at_once(t: Tickler) -> None:
         await asyncio.sleep(0.1)
         refused = await greedy("POST", "/v1/schedules:import", line)
         assert (refused.status, refused.is_problem, refused.headers["retry-after"]) == (429, True, "1")
-        assert refused.json["detail"] == "at most 1 import with one token at once: wait until one has ended"
+        assert refused.json["detail"] == "at most 1 import per token at once: wait until one has ended"
         assert (await other("POST", "/v1/schedules:import", line)).lines == [{"line": 1, "owner": "u1", "key": "k"}]
         assert (await greedy.get("/v1/schedules")).status == 200
         go_on.set()

@@ -490,7 +490,7 @@ async def test_whoever_may_not_put_a_target_is_not_told_which_networks_workers_r
     writer = api.bearing((await t.tokens.create(["read", "write"], owner=owner))[1])
     told = [await reader.get(asked.format(number)) for number in (1, 2)]
     assert [(each.status, each.field, each.json["detail"]) for each in told] == [
-        (403, "target", "only a token with the scope 'write' is told about targets: leave target out")
+        (403, "target", "target needs a token with the scope 'write': leave it out")
     ] * 2
     assert (await reader.get("/v1/preview?when=@daily")).status == 200
     for number in (1, 2):

@@ -20,7 +20,7 @@ ONE_ATTEMPT = Policy(attempts=1)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tickler.deliver.activity_publisher.UNWATCHED_PAUSE_S", 0.05)
     monkeypatch.setattr("tickler.deliver.activity_publisher.PUBLISH_PAUSE_S", 0.05)
-    monkeypatch.setattr("tickler.server.event_stream.LOOK_S", 0.05)
+    monkeypatch.setattr("tickler.server.event_stream.POLL_S", 0.05)
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def worker(url: str) -> AsyncIterator[Tickler]:
 
 async def watched(live: EventStream, owner: str | None, number: int) -> list[Event]:
     found: list[Event] = []
-    with live.watching() as queue:
+    with live.subscribe() as queue:
         async with asyncio.timeout(20):
             async for event in events_of(queue, owner, 1.0):
                 if event is not None:

@@ -231,5 +231,5 @@ async def test_every_owner_is_told_of_what_was_sent_again_for_all(t: Tickler, ap
     await put(t, "u3", "a")
     await api.post("/v1/fires:retry", {})
     told = {owner: [deed.detail for deed in (await t.audit.list(owner=owner)).items] for owner in ("u1", "u2", "u3")}
-    assert told == {"u1": ["2 of theirs"], "u2": ["2 of theirs"], "u3": []}
+    assert told == {"u1": ["2 of this owner"], "u2": ["2 of this owner"], "u3": []}
     assert "4 fires, of 2 owners" in [deed.detail for deed in (await t.audit.list()).items]

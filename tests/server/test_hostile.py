@@ -39,7 +39,7 @@ async def api(request: pytest.FixtureRequest, t: Tickler) -> AsyncIterator[Api]:
 @pytest.fixture
 async def hasty(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
     """Does not wait long for a body."""
-    monkeypatch.setattr(wire, "HEAD_S", 1.0)
+    monkeypatch.setattr(wire, "HEAD_TIMEOUT_S", 1.0)
     async with serving(t, ServerSettings(body_s=BODY_S)) as served:
         yield served
 
@@ -279,7 +279,7 @@ async def test_header_bombs_are_refused(api: Api, headers: list[bytes]) -> None:
 
 
 async def test_a_head_is_not_waited_for_without_end(api: Api) -> None:
-    answer = await api.bytes_for(b"GET /v1/schedules HTTP/1.1\r\nx: " + b"y" * 300_000, within_s=wire.HEAD_S - 1)
+    answer = await api.bytes_for(b"GET /v1/schedules HTTP/1.1\r\nx: " + b"y" * 300_000, within_s=wire.HEAD_TIMEOUT_S - 1)
     assert first(answer)[0] in (400, 431)
 
 
@@ -328,7 +328,7 @@ async def test_a_body_that_drips_is_given_up_and_others_are_served_meanwhile(has
 
 
 async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "HEAD_S", 0.3)
+    monkeypatch.setattr(wire, "HEAD_TIMEOUT_S", 0.3)
     began = time.perf_counter()
     heads = [b"G", b"GET /", b"GET / HTTP/1.1\r\nx: "]
     dripping = [asyncio.create_task(drip(api, head, byte=b"E" if head == b"G" else b"x")) for head in heads]
@@ -341,7 +341,7 @@ async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.
 
 
 async def test_somebody_who_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "STALLED_S", 0.3)
+    monkeypatch.setattr(wire, "STALL_TIMEOUT_S", 0.3)
     async with connect("sqlite://") as t, serving(t) as api:
         for key in "abcdefgh":
             await api.put(f"/v1/schedules/u1/{key}", {"when": "@daily", "payload": "x" * 250_000})
@@ -517,7 +517,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("sent", GARBAGE.values(), ids=GARBAGE)
 async def test_what_is_no_request_gets_a_problem_for_an_answer(api: Api, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "HEAD_S", 1.0)
+    monkeypatch.setattr(wire, "HEAD_TIMEOUT_S", 1.0)
     answer = await api.bytes_for(sent)
     if answer:
         assert 400 <= first(answer)[0] < 500

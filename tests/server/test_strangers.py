@@ -76,7 +76,7 @@ async def test_slow_sign_ins_from_everywhere_leave_room_for_all_else(t: Tickler,
 
 
 async def test_those_without_a_token_have_room_by_address_and_all_together(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_OF_ADDRESS", 2)
+    monkeypatch.setattr(door, "MAX_REQUESTS_OF_ADDRESS", 2)
     monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 3)
     await t.tokens.create(["read"])
     settings, inside, go_on = ServerSettings(port=0), 0, asyncio.Event()
@@ -168,7 +168,7 @@ async def test_a_stream_ends_within_five_seconds_of_its_token(
     clock: ManualClock, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look every two seconds, and what was looked at is remembered for less than the other three."""
-    assert system.PULSE_S * 1_000 + max(tokens.REMEMBERED_MS, sessions.REMEMBERED_MS) < 5_000
+    assert system.PULSE_S * 1_000 + max(tokens.REMEMBERED_MS, sessions.CACHE_MS) < 5_000
     monkeypatch.setattr("tickler.server.api.system.PULSE_S", 0.02)
     async with connect(sqlite_url, clock=clock) as t, connect(sqlite_url, clock=clock) as other, serving(t) as api:
         made, text = await other.tokens.create(["read"])
@@ -183,11 +183,11 @@ async def test_a_stream_ends_within_five_seconds_of_its_token(
 
 async def test_a_stream_looks_at_its_token_however_much_happens() -> None:
     live = EventStream()
-    with live.watching() as queue:
+    with live.subscribe() as queue:
 
         async def much() -> None:
             while True:
-                live.tell(Event(owner="u1", key="k", nominal_at=0, at=0, attempt=1, happened="delivered"))
+                live.publish(Event(owner="u1", key="k", nominal_at=0, at=0, attempt=1, happened="delivered"))
                 await asyncio.sleep(0.005)
 
         happening = asyncio.create_task(much())

@@ -12,9 +12,9 @@ from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Fire
 from tickler.server.audit_log import record
 from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import ask_first, form_of, inside, link, page, see
-from tickler.server.response_redaction import fires_seen
+from tickler.server.response_redaction import redact_fires
 
 PAGE = 50
 CANCEL = "It is never delivered, then."
@@ -22,10 +22,10 @@ CANCEL = "It is never delivered, then."
 
 @get("/failed", opt={"scope": "read"})
 async def failed(request: HttpRequest) -> Response[str]:
-    fires, (owner, key) = service_of(request).tickler.fires, _of(request, request.query_params)
+    fires, (owner, key) = context_of(request).tickler.fires, _of(request, request.query_params)
     after = request.query_params.get("after") or None
-    dead = fires_seen(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
-    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
+    dead = redact_fires(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
+    open_fires = redact_fires(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
     groups = [[fire] for fire in dead.items] if key else alike(dead.items)
     return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
@@ -35,7 +35,7 @@ async def failed(request: HttpRequest) -> Response[str]:
 async def ask(request: HttpRequest) -> Response[str]:
     """What will happen, before it does."""
     owner, key = _of(request, request.query_params)
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
+    dead = await context_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request,
@@ -61,9 +61,9 @@ async def retry_all(request: HttpRequest) -> Response[Any]:
 async def change(request: HttpRequest) -> Response[Any]:
     fire_id, change = request.path_params["fire_id"], request.path_params["change"]
     fields = await form_of(request)
-    tickler, who = service_of(request).tickler, caller(request)
+    tickler, who = context_of(request).tickler, caller_of(request)
     fire = await tickler.fires.get(fire_id)
-    if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
+    if fire is None or not who.can_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "there is no such fire any more: somebody else was faster")
     back = inside(fields.get("back"), "/failed")
     if change == "cancel" and "sure" not in fields:
@@ -87,5 +87,5 @@ def alike(fires: Sequence[Fire]) -> list[list[Fire]]:
 
 def _of(request: HttpRequest, asked: Mapping[str, str]) -> tuple[str | None, str | None]:
     """The owner and the key that were asked for; all of them, where none was. Who is bound to an owner asks for no other."""
-    owner = caller(request).owner or asked.get("owner") or None
+    owner = caller_of(request).owner or asked.get("owner") or None
     return owner, asked.get("key") or None if owner else None

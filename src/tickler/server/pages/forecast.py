@@ -10,7 +10,7 @@ from litestar import Response, get
 
 from tickler.clock import to_datetime
 from tickler.observe.forecast import Forecast
-from tickler.server.context import HttpRequest, service_of
+from tickler.server.context import HttpRequest, context_of
 from tickler.server.pages.rendering import page
 
 LEVELS = 6  # shades of the heat map
@@ -34,7 +34,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 @get("/forecast", opt={"scope": "read", "all_owners": True})
 async def forecast(request: HttpRequest) -> Response[str]:
-    found = await service_of(request).tickler.forecasts.at_hand()
+    found = await context_of(request).tickler.forecasts.at_hand()
     return await page(
         request, "forecast", "forecast",
         forecast=found, days=days(found), bars=bars(found), levels=LEVELS,

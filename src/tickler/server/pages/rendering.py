@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from tickler.clock import to_datetime
 from tickler.errors import ScheduleNotFound, UnknownTimezone
 from tickler.observe import human_format as phrases
-from tickler.server.context import HttpRequest, caller, service_of
-from tickler.server.middleware.caller import KEY, NOBODY, Caller
+from tickler.server.context import HttpRequest, caller_of, context_of
+from tickler.server.middleware.caller import CALLER, NOBODY, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
@@ -52,18 +52,18 @@ SAID = {
 async def page(request: HttpRequest, name: str, here: str, status: int = 200, **values: Any) -> Response[str]:
     """`here` is the part of the page that is open."""
     who = _asking(request)
-    form_token = await service_of(request).sessions.form_token(who.asking)
+    form_token = await context_of(request).sessions.form_token(who.client_id)
     counts = {} if who is NOBODY else {"failed": await _count_dead(request, who.owner)}
     return _rendered(request, name, here, status, {**values, "form_token": form_token, "counts": counts})
 
 
 async def _count_dead(request: HttpRequest, owner: str | None) -> int:
     """Fires that were given up, no further than one more than is shown."""
-    return len((await service_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
+    return len((await context_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
 def _rendered(request: HttpRequest, name: str, here: str, status: int, values: Mapping[str, Any]) -> Response[str]:
-    service, who = service_of(request), _asking(request)
+    service, who = context_of(request), _asking(request)
     nav = [each for each in NAV if who.owner is None or each[0] not in FOR_ALL_OWNERS]
     shared = {
         "here": here,
@@ -81,7 +81,7 @@ def _rendered(request: HttpRequest, name: str, here: str, status: int, values: M
 
 
 def _asking(request: HttpRequest) -> Caller:
-    who = request.scope.get(KEY)
+    who = request.scope.get(CALLER)
     return who if isinstance(who, Caller) else NOBODY
 
 
@@ -102,7 +102,7 @@ async def form_of(request: HttpRequest) -> dict[str, str]:
         raise Refused(400, "the form does not read: open the page again") from None
     fields = dict(pairs)
     given = fields.pop("form_token", "")
-    if not await service_of(request).sessions.is_form_token(given, caller(request).asking):
+    if not await context_of(request).sessions.is_form_token(given, caller_of(request).client_id):
         raise Refused(403, "this form is too old, or was not sent by the page: open the page again")
     return fields
 
