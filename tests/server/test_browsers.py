@@ -1,4 +1,4 @@
-"""What browsers bring along: sessions in cookies, forms, other sites, names that somebody else's DNS made up."""
+"""Browsers: cookie sessions, forms, cross-site requests, DNS rebinding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 async def send(api: Api, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
-    """A form, as a browser sends it."""
+    """Post a form as a browser does."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     return await api("POST", path, urlencode(fields).encode(), headers={"content-type": FORM, **given})
 
@@ -33,7 +33,7 @@ async def form_token(api: Api, path: str = "/login", cookie: str = "") -> str:
 
 
 async def signed_in(api: Api, text: str) -> str:
-    """The cookie that a browser has then."""
+    """Sign in, and return the cookie."""
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api)})
     assert (answer.status, answer.headers["location"]) == (303, "/?said=in")
     return answer.headers["set-cookie"].partition(";")[0]

@@ -1,4 +1,4 @@
-"""`/v1/schedules:import` and `:export`: streams of schedules, whatever comes down them."""
+"""`/v1/schedules:import` and `:export`: streams of schedules, valid or not."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_an_empty_import_puts_nothing(api: Api) -> None:
 
 
 async def test_answers_come_while_the_rest_is_still_being_sent(t: Tickler, api: Api) -> None:
-    """A batch is answered before the next is there."""
+    """A batch is answered before the next arrives."""
     answered = asyncio.Event()
 
     async def sent() -> AsyncIterator[bytes]:
@@ -207,7 +207,7 @@ async def test_an_answer_that_nobody_reads_is_made_no_further_than_it_can_be_kep
 
 
 async def test_a_client_that_sends_everything_before_it_reads_gets_its_answer(t: Tickler, api: Api) -> None:
-    """As most HTTP libraries do. The answer is longer than what the sockets between them hold."""
+    """Most HTTP libraries do so. The response exceeds the socket buffers."""
     body = b"".join(line("x" * 500, when="no") for n in range(20_000))
 
     def ask() -> bytes:

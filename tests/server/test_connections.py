@@ -1,4 +1,4 @@
-"""Connections: strangers who open many take nobody's room, and the service closes idle ones for those who ask something."""
+"""Connection limits: many idle connections do not lock others out, since idle ones are closed for new ones."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_machine_with_many_ipv6_addresses_is_one_caller(host: str, counted: st
 
 @asynccontextmanager
 async def idle_connections(port: int, number: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """That send nothing."""
+    """Open connections that send nothing."""
     async with AsyncExitStack() as stack:
         readers = []
         for _ in range(number):

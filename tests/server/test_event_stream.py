@@ -1,4 +1,4 @@
-"""Who watches hears of every attempt, here and, through the store, elsewhere; while nobody does, nothing is written."""
+"""Subscribers get every attempt, of this process and, through the store, of others; without subscribers nothing is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def worker(url: str) -> AsyncIterator[Tickler]:
-    """At work, on a connection of its own."""
+    """A running worker with its own connection."""
     async with connect(url) as tickler:
 
         @tickler.handler("fails")

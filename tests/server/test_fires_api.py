@@ -1,4 +1,4 @@
-"""`/v1/fires`: what is owed and what was given up, over HTTP."""
+"""`/v1/fires`: open, waiting and dead fires over HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def put(t: Tickler, owner: str = "u1", key: str = "digest", **fields: obje
 
 
 async def kill(t: Tickler, *keys: str, owner: str = "u1") -> list[str]:
-    """Fire each, and have its target refuse; the ids of what is dead then."""
+    """Fire each schedule with a failing target; return the ids of the dead fires."""
     for key in keys:
         await put(t, owner, key)
         await t.trigger(owner, key)

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: what is sent twice is done once."""
+"""`Idempotency-Key`: a request that is sent twice is executed once."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ async def test_what_was_done_is_done_once_also_if_who_did_it_cannot_be_remembere
 
 
 @pytest.fixture
-def once(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
-    """Around what answers with its number, counted from 1, as soon as it is let."""
+def idempotency(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
+    """Wrap an app that answers with its call number, once released."""
     go_on: dict[int, asyncio.Event] = {}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -146,8 +146,8 @@ def once(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
     return Idempotency(app, t.store.records, t.clock), go_on
 
 
-async def ask(once: Idempotency) -> bytes:
-    """With a key, always the same."""
+async def ask(idempotency: Idempotency) -> bytes:
+    """Send a request, always with the same key."""
     sent: list[Any] = []
     headers = [(b"idempotency-key", b"k1")]
     scope: Any = {"type": "http", "method": "POST", "path": "/v1/tick", "query_string": b"", "headers": headers}
@@ -159,7 +159,7 @@ async def ask(once: Idempotency) -> bytes:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await once(scope, receive, send)
+    await idempotency(scope, receive, send)
     return b"".join(message.get("body", b"") for message in sent)
 
 
@@ -170,9 +170,9 @@ async def begun(go_on: dict[int, asyncio.Event], number: int) -> None:
 
 
 async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_came(
-    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
+    idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
     first.cancel()
@@ -187,10 +187,10 @@ async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_
 
 
 async def test_a_key_is_held_as_long_as_its_request_runs(
-    t: Tickler, once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    t: Tickler, idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tickler.server.middleware.idempotency.EXTEND_S", 0.001)
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
     for _ in range(3):
@@ -217,9 +217,9 @@ async def test_a_key_that_is_being_held_when_its_request_ends_is_kept_as_done(
 
 
 async def test_whoever_was_taken_for_gone_leaves_the_key_to_who_came_after(
-    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
+    idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
     clock.advance(LOCK_MS / 1000)

@@ -26,7 +26,7 @@ def within(value: Any) -> Iterator[Any]:
 
 
 def test_no_field_of_a_body_has_a_default() -> None:
-    """openapi-typescript would take it for required, and openapi-python-client would always send it."""
+    """openapi-typescript would make it required, and openapi-python-client would always send it."""
     assert [
         name for name, schema in SCHEMAS.items() for each in within(schema) if isinstance(each, dict) and "default" in each
     ] == []
@@ -43,7 +43,7 @@ def test_a_header_is_plain_text(name: str, operation: dict[str, Any]) -> None:
 
 
 def test_no_schema_leads_back_to_itself() -> None:
-    """openapi-python-client drops whatever has such a schema in it."""
+    """openapi-python-client drops operations with such a schema."""
 
     def check(name: str, above: tuple[str, ...]) -> None:
         assert name not in above, above
@@ -64,7 +64,7 @@ def test_it_names_a_server_and_every_operation_a_tag() -> None:
 
 
 def published_defaults(name: str) -> dict[str, Any]:
-    """Of the fields of a schema, those whose description names a default."""
+    """Return the defaults that the descriptions of a schema's fields name."""
     found: dict[str, Any] = {}
     for field, schema in SCHEMAS[name]["properties"].items():
         for each in within(schema):

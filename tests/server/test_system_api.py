@@ -1,4 +1,4 @@
-"""Ticks, numbers, the doctor, who did what, health, metrics, and what happens right now."""
+"""Ticks, stats, doctor, audit log, health, metrics and the event stream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def watching(api: Api) -> AsyncIterator[aiohttp.ClientResponse]:
 
 
 async def event(response: aiohttp.ClientResponse, kind: str) -> Any:
-    """The next one of a kind."""
+    """Return the next event of a kind."""
     found = ""
     async with asyncio.timeout(20):
         while True:
@@ -352,12 +352,12 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks often; how much time has passed is still the clock's to say."""
+    """Poll often; the clock still decides how much time has passed."""
     monkeypatch.setattr(system, "PULSE_S", 0.02)
 
 
 async def ended(response: aiohttp.ClientResponse) -> bool:
-    """Properly, and soon."""
+    """Read a stream to its end; True if it ended cleanly."""
     async with asyncio.timeout(20):
         await response.content.read()
     return response.content.at_eof()

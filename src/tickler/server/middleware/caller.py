@@ -38,7 +38,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 LOCAL = Caller("local", SCOPES)
-NOBODY = Caller("nobody", ())
+ANONYMOUS = Caller("anonymous", ())
 
 
 def of_token(token: Token, session: Session | None = None) -> Caller:
@@ -59,7 +59,7 @@ def check_allowed(caller: Caller, opt: Mapping[str, Any]) -> None:
     needed = opt.get("scope", "operate")
     if needed == "nothing":
         return
-    if caller is NOBODY:
+    if caller is ANONYMOUS:
         raise Refused(
             401,
             "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`",

@@ -19,7 +19,7 @@ from tickler.access.tokens import Tokens
 from tickler.file_limit import file_limit
 from tickler.server.middleware.addresses import address_of
 from tickler.server.middleware.byte_limit import ByteLimit, HeldBytes
-from tickler.server.middleware.caller import CALLER, LOCAL, NOBODY, Caller, of_token
+from tickler.server.middleware.caller import ANONYMOUS, CALLER, LOCAL, Caller, of_token
 from tickler.server.middleware.concurrency_limit import ConcurrencyLimit
 from tickler.server.middleware.connection_limit import connection_limits
 from tickler.server.middleware.incoming import BodyLimits, IncomingBody, too_long
@@ -90,7 +90,7 @@ class Gateway:
             self._hosts |= {"localhost", "127.0.0.1", "[::1]"}
         if self._hosts:
             self._hosts |= settings.own_names
-        self._anonymous = NOBODY if settings.needs_token else LOCAL  # the caller while no token exists
+        self._default_caller = ANONYMOUS if settings.needs_token else LOCAL  # the caller while no token exists
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -134,7 +134,7 @@ class Gateway:
         if not scope["path"].startswith(PROBES):
             self._check_host(headers.get(b"host", ""))
         self._check_body(headers, scope)
-        caller = NOBODY if scope["path"].startswith(PUBLIC) else await self._authenticate(headers, scope)
+        caller = ANONYMOUS if scope["path"].startswith(PUBLIC) else await self._authenticate(headers, scope)
         if not _is_same_origin(headers, scope):
             raise Refused(403, "cross-site request: open the page itself, or send no Origin")
         scope[CALLER] = caller
@@ -147,7 +147,7 @@ class Gateway:
         caller, path = scope[CALLER], scope["path"]
         if caller is LOCAL or path.startswith(PUBLIC):
             return None
-        if caller is NOBODY:
+        if caller is ANONYMOUS:
             address = address_of(scope)
             if _signs_in(scope):
                 limits.enter_context(self._sign_ins.take(address, MAX_ADDRESS_SIGN_INS, "sign-ins from one address"))
@@ -209,11 +209,11 @@ class Gateway:
                 )
             return of_token(token)
         if not await self._tokens.exist():
-            return self._anonymous
+            return self._default_caller
         if b"cookie" in headers and (session := await self._sessions.find(headers[b"cookie"])) is not None:
             token = await self._tokens.get(session.token_id)
-            return NOBODY if token is None else of_token(token, session)
-        return NOBODY
+            return ANONYMOUS if token is None else of_token(token, session)
+        return ANONYMOUS
 
 
 class _Outgoing:

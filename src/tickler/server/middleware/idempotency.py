@@ -17,7 +17,7 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
-from tickler.server.middleware.caller import ADMITTED, NOBODY, caller_in
+from tickler.server.middleware.caller import ADMITTED, ANONYMOUS, caller_in
 from tickler.server.problems import Refused
 
 KIND = "idempotency"
@@ -194,7 +194,7 @@ def _keys(scope: Any) -> list[str]:
     path: str = scope["path"]
     is_patch = scope["method"] == "PATCH" and _SCHEDULE_PATH.fullmatch(path)
     is_post = scope["method"] == "POST" and path.startswith("/v1/") and not path.endswith(":import")
-    if not (is_patch or is_post) or caller_in(scope) is NOBODY:
+    if not (is_patch or is_post) or caller_in(scope) is ANONYMOUS:
         return []
     return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
 

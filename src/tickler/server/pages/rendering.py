@@ -19,7 +19,7 @@ from tickler.clock import to_datetime
 from tickler.errors import ScheduleNotFound, UnknownTimezone
 from tickler.observe import human_format as phrases
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.middleware.caller import CALLER, NOBODY, Caller
+from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
@@ -53,7 +53,7 @@ async def page(request: HttpRequest, name: str, here: str, status: int = 200, **
     """`here` is the part of the page that is open."""
     who = _asking(request)
     form_token = await context_of(request).sessions.form_token(who.client_id)
-    counts = {} if who is NOBODY else {"failed": await _count_dead(request, who.owner)}
+    counts = {} if who is ANONYMOUS else {"failed": await _count_dead(request, who.owner)}
     return _rendered(request, name, here, status, {**values, "form_token": form_token, "counts": counts})
 
 
@@ -68,7 +68,7 @@ def _rendered(request: HttpRequest, name: str, here: str, status: int, values: M
     shared = {
         "here": here,
         "max_count": MAX_NAV_COUNT,
-        "nav": nav if who is not NOBODY else [],
+        "nav": nav if who is not ANONYMOUS else [],
         "who": who,
         "may": {scope: scope in who.scopes for scope in ("read", "write", "operate")},
         "version": VERSION,
@@ -82,7 +82,7 @@ def _rendered(request: HttpRequest, name: str, here: str, status: int, values: M
 
 def _asking(request: HttpRequest) -> Caller:
     who = request.scope.get(CALLER)
-    return who if isinstance(who, Caller) else NOBODY
+    return who if isinstance(who, Caller) else ANONYMOUS
 
 
 async def ask_first(request: HttpRequest, path: str, label: str, question: str, back: str) -> Response[str]:
