@@ -16,6 +16,7 @@ from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.problems import Refused
 
 JSON = "application/json"
+NDJSON = "application/x-ndjson"
 MERGE_PATCH = "application/merge-patch+json"
 ACCEPT_PATCH = f"{MERGE_PATCH}, {JSON}"
 

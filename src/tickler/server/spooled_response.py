@@ -1,7 +1,4 @@
-"""A streaming response that is produced while its request body still arrives.
-
-It serves clients that read nothing until they have sent everything.
-"""
+"""A response produced while the request body arrives, for clients that read nothing until they have sent everything."""
 
 from __future__ import annotations
 

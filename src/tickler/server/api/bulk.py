@@ -16,14 +16,12 @@ from tickler.schedules.schedules import Schedules
 from tickler.server.audit_log import AffectedOwners, record_many
 from tickler.server.authorization import check_target, owner_filter
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.json_body import off_loop
+from tickler.server.json_body import NDJSON, off_loop
 from tickler.server.middleware.caller import Caller
 from tickler.server.problems import Refused, problem_of
 from tickler.server.query_params import QueryParams
 from tickler.server.spooled_response import SpooledResponse
 from tickler.transfer.ndjson import LineResult, export_lines, import_lines
-
-NDJSON = "application/x-ndjson"
 
 _NOTHING_PUT = "nothing from this line on was put"
 

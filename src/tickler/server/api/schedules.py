@@ -207,19 +207,9 @@ async def fires_of_schedule(request: HttpRequest) -> Response[bytes]:
 
 HANDLERS = [
     options_of_schedule,  # first, or Litestar adds its own
-    put_schedule,
-    patch_schedule,
-    get_schedule,
-    delete_schedule,
-    list_schedules,
-    pause_schedule,
-    resume_schedule,
-    trigger_schedule,
-    preview_schedule,
-    preview,
-    why_schedule,
-    fires_of_schedule,
-]
+    put_schedule, patch_schedule, get_schedule, delete_schedule, list_schedules, pause_schedule, resume_schedule,
+    trigger_schedule, preview_schedule, preview, why_schedule, fires_of_schedule,
+]  # fmt: skip
 
 
 async def _preview(

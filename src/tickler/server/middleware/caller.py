@@ -51,11 +51,7 @@ def caller_in(scope: Mapping[str, Any]) -> Caller:
 
 
 def check_allowed(caller: Caller, opt: Mapping[str, Any]) -> None:
-    """Refuse a caller that may not use a handler.
-
-    `opt` belongs to the handler: `scope` is the token scope it needs, "nothing" if it is public; `all_owners`: it serves all
-    owners at once, so that tokens bound to one are refused.
-    """
+    """Check the `opt` of a handler: its token `scope`, or "nothing" if public; `all_owners` excludes bound tokens."""
     needed = opt.get("scope", "operate")
     if needed == "nothing":
         return

@@ -180,11 +180,7 @@ class Gateway:
     def _check_body(self, headers: dict[bytes, str], scope: Any) -> None:
         length = headers.get(b"content-length", "0")
         if b"content-length" in headers and b"transfer-encoding" in headers:
-            raise Refused(
-                400,
-                "content-length and transfer-encoding exclude each other: send one",
-                headers={"connection": "close"},
-            )
+            raise Refused(400, "content-length excludes transfer-encoding: send one", headers={"connection": "close"})
         if scope["path"] != IMPORT and length.isdecimal() and int(length[:20]) > self._settings.max_body:
             raise too_long(self._settings.max_body)
 

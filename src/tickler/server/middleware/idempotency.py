@@ -128,14 +128,11 @@ class _Lock:
 
     async def _put(self, value: _StoredResponse, for_ms: int) -> None:
         async with self._mutex:
-            await self._write(value, for_ms)
-
-    async def _write(self, value: _StoredResponse, for_ms: int) -> None:
-        now_ms = self._clock.now_ms()
-        expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
-        encoded = msgspec.json.encode(value)
-        self._version = await self._records.put(KIND, self._name, encoded, now_ms=now_ms, expires_at=until, expected=expected)
-        self._until = until
+            now_ms = self._clock.now_ms()
+            expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
+            encoded = msgspec.json.encode(value)
+            self._version = await self._records.put(KIND, self._name, encoded, now_ms=now_ms, expires_at=until, expected=expected)
+            self._until = until
 
 
 async def _extend(lock: _Lock, running: _StoredResponse) -> None:

@@ -10,9 +10,9 @@ from tickler.fires.fires import MAX_FIRE_ID_LENGTH
 from tickler.model.fire import FireState
 from tickler.model.schedule import MAX_NAME_BYTES, State
 from tickler.model.target import MAX_URL_LENGTH
-from tickler.server.json_body import JSON, MERGE_PATCH
+from tickler.server.json_body import JSON, MERGE_PATCH, NDJSON
 from tickler.server.middleware.idempotency import MAX_KEY_LENGTH
-from tickler.server.openapi.routes import NDJSON, ROUTES, TAGS, Route
+from tickler.server.openapi.routes import ROUTES, TAGS, Route
 from tickler.server.openapi.schemas import schemas_of
 from tickler.server.openapi.types import (
     EARLIEST_MS,
@@ -36,45 +36,36 @@ _INSTANT = {
 }
 
 
-def _number(parameter: NumberParam) -> tuple[str, dict[str, Any]]:
-    name, default, maximum = parameter
-    return name, {"type": "integer", "minimum": 1, "maximum": maximum, "default": default}
+def _number(parameter: NumberParam) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": parameter.maximum, "default": parameter.default}
 
 
 _CURSOR = {"type": "string", "minLength": 1, "description": "The `next` of an earlier page."}
-_PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "owner": ("owner", _TEXT),
-    "key": ("key", _TEXT),
-    "key_prefix": ("key_prefix", {**_TEXT, "minLength": 0, "pattern": PRINTABLE.replace("+", "*")}),
-    "state": ("state", {"type": "string", "enum": list(get_args(State))}),
-    "failing": (
-        "failing",
-        {"type": "string", "enum": ["true", "false"], "description": "`true`: only schedules that have a dead fire."},
-    ),
-    "fire_state": ("state", {"type": "string", "enum": list(get_args(FireState))}),
+_PARAMETERS: Mapping[str, dict[str, Any]] = {
+    "owner": _TEXT,
+    "key": _TEXT,
+    "key_prefix": {**_TEXT, "minLength": 0, "pattern": PRINTABLE.replace("+", "*")},
+    "state": {"type": "string", "enum": list(get_args(State))},
+    "failing": {"type": "string", "enum": ["true", "false"], "description": "`true`: only schedules that have a dead fire."},
+    "fire_state": {"type": "string", "enum": list(get_args(FireState))},
     "limit": _number(LIMIT),
-    "after": ("after", {**_CURSOR, "format": "cursor"}),
-    "after_fire": ("after", {**_CURSOR, "pattern": "^[0-9]{1,15}-[!-~]{1,199}$"}),
-    "after_audit_entry": ("after", {**_CURSOR, "pattern": "^[0-9A-Za-z]([0-9A-Za-z-]{0,39})$"}),
+    "after": {**_CURSOR, "format": "cursor"},
+    "after_fire": {**_CURSOR, "pattern": "^[0-9]{1,15}-[!-~]{1,199}$"},
+    "after_audit_entry": {**_CURSOR, "pattern": "^[0-9A-Za-z]([0-9A-Za-z-]{0,39})$"},
     "n": _number(PREVIEW_COUNT),
-    "at": ("at", _INSTANT),
-    "after_instant": ("after", _INSTANT),
-    "when": ("when", {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "format": "when"}),
-    "tz": ("tz", {"type": "string", "default": parse_when("@daily").tz, "format": "time-zone"}),
-    "target": (
-        "target",
-        {"type": "string", "maxLength": MAX_URL_LENGTH, "description": "A URL to check for warnings; needs the scope write."},
-    ),
+    "at": _INSTANT,
+    "after_instant": _INSTANT,
+    "when": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "format": "when"},
+    "tz": {"type": "string", "default": parse_when("@daily").tz, "format": "time-zone"},
+    "target": {"type": "string", "maxLength": MAX_URL_LENGTH, "description": "A URL to warn about; needs the scope write."},
     "budget_ms": _number(BUDGET_MS),
-    "deep": ("deep", {"type": "string", "enum": ["true", "false"]}),
+    "deep": {"type": "string", "enum": ["true", "false"]},
 }
+_SHOWN_AS = {"fire_state": "state", "after_fire": "after", "after_audit_entry": "after", "after_instant": "after"}
 _ONE_ETAG = '(W/)?"[1-9][0-9]{0,17}(-[0-9a-f]{1,12}(-[0-9a-f]{1,32})?)?"'
 _ETAG = {"type": "string", "pattern": rf"^(\*|{_ONE_ETAG}(, *{_ONE_ETAG})*)$"}
 _HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "if-match": (
-        "Only if the schedule is at the version of one of these etags, and not created anew; `*`: only if it exists.",
-        _ETAG,
-    ),
+    "if-match": ("Only at the version of one of these etags, and not created anew; `*`: only if it exists.", _ETAG),
     "if-none-match": ("Only if the schedule has none of these etags.", {"type": "string"}),
     "if-none-match: *": ("Only if the schedule does not exist.", {"type": "string", "pattern": r"^\*$"}),
     "idempotency-key": (
@@ -101,6 +92,8 @@ _PROBLEMS = {
 }
 _IN_PATH = {"owner": _TEXT, "key": _TEXT, "fire_id": {**_TEXT, "maxLength": MAX_FIRE_ID_LENGTH}}
 _PUBLIC = ("/health/live", "/health/ready")
+_SECURITY = {"token": {"type": "http", "scheme": "bearer"}}
+_ETAG_HEADER = {"required": True, "schema": {"type": "string"}, "description": "Version, creation time, and digest of the state."}
 _REMOVED = {
     "schema": {"type": "string"},
     "description": "Removed fields, separated by commas: `target, policy.attempts`; `paused` if the schedule was paused.",
@@ -121,10 +114,7 @@ def document() -> dict[str, Any]:
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
         "paths": paths,
-        "components": {
-            "schemas": schemas_of(requests, responses),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas_of(requests, responses), "securitySchemes": _SECURITY},
         "security": [{"token": []}, {}],
     }
 
@@ -133,8 +123,8 @@ def _operation(route: Route) -> dict[str, Any]:
     in_path = [(name, schema) for name, schema in _IN_PATH.items() if f"{{{name}}}" in route.path]
     parameters = [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in in_path]
     for name in route.query:
-        shown, schema = _PARAMETERS[name]
-        parameters.append({"name": shown, "in": "query", "required": name == "when", "schema": schema})
+        shown, required = _SHOWN_AS.get(name, name), name == "when"
+        parameters.append({"name": shown, "in": "query", "required": required, "schema": _PARAMETERS[name]})
     for name in (*route.headers, *(("idempotency-key",) if _is_idempotent(route) else ())):
         description, schema = _HEADERS[name]
         shown = name.partition(":")[0]
@@ -154,13 +144,7 @@ def _responses(route: Route) -> dict[str, Any]:
         good["content"] = _content(route.response)
     responses = {str(route.status): good}
     if route.response in (StoredScheduleBody, ScheduleWithHealth):
-        good["headers"] = {
-            "etag": {
-                "required": True,
-                "schema": {"type": "string"},
-                "description": "Version, creation time, and digest of the current state.",
-            }
-        }
+        good["headers"] = {"etag": _ETAG_HEADER}
     if route.id in ("putSchedule", "patchSchedule"):
         good["headers"] = {**good["headers"], "tickler-removed": _REMOVED}
     if route.id == "putSchedule":
@@ -207,23 +191,12 @@ def _content(kind: Any) -> dict[str, Any]:
 
 
 _FIRE_LINKS = {
-    name: {"operationId": name, "parameters": {"path.fire_id": "$response.body#/id"}}
-    for name in ("getFire", "retryFire", "cancelFire")
+    route.id: {"operationId": route.id, "parameters": {"path.fire_id": "$response.body#/id"}}
+    for route in ROUTES
+    if "{fire_id}" in route.path
 }
 _LINKS = {
-    name: {
-        "operationId": name,
-        "parameters": {"path.owner": "$request.path.owner", "path.key": "$request.path.key"},
-    }
-    for name in (
-        "getSchedule",
-        "patchSchedule",
-        "pauseSchedule",
-        "resumeSchedule",
-        "triggerSchedule",
-        "whySchedule",
-        "historyOfSchedule",
-        "previewSchedule",
-        "deleteSchedule",
-    )
+    route.id: {"operationId": route.id, "parameters": {"path.owner": "$request.path.owner", "path.key": "$request.path.key"}}
+    for route in ROUTES
+    if "{key}" in route.path and route.id != "putSchedule"
 }

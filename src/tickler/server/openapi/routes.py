@@ -13,6 +13,7 @@ from tickler.model.fire import Fire
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
+from tickler.server.json_body import NDJSON
 from tickler.server.openapi.types import (
     Preview,
     RetryBody,
@@ -24,8 +25,6 @@ from tickler.server.openapi.types import (
     StoredScheduleBody,
 )
 from tickler.server.stats import Stats
-
-NDJSON = "application/x-ndjson"
 
 
 class Route(msgspec.Struct, frozen=True):

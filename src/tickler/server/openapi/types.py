@@ -28,26 +28,24 @@ INSTANT_TEXT = {"format": "date-time", "pattern": "^(197[4-9]|19[89][0-9]|[2-4][
 
 
 def _described(description: str, default: object, exception: str = "") -> Meta:
-    """Publish the default in the description; `schemas.py` says why not as `default`."""
+    """Publish the default in the description; `schemas.py` explains why not as `default`."""
     return Meta(description=f"{description} Default: {json.dumps(default)}{exception}.")
+
+
+def _formatted(name: str, description: str | None = None) -> Meta:
+    return Meta(description=description, extra_json_schema={"format": name})
 
 
 _Instant = Annotated[int, Meta(ge=EARLIEST_MS, le=LATEST_MS)] | Annotated[str, Meta(extra_json_schema=INSTANT_TEXT)]
 _WhenText = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=MAX_TEXT_LENGTH,
-        description="Cron, @daily, at(…), rate(5 minutes) or weekly(tue 09:00).",
-        extra_json_schema={"format": "when"},
-    ),
+    Meta(min_length=1, max_length=MAX_TEXT_LENGTH),
+    _formatted("when", "Cron, @daily, at(…), rate(5 minutes) or weekly(tue 09:00)."),
 ]
 _Clock = Annotated[str, Meta(pattern="^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$")]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_BYTES, pattern=PRINTABLE)]
-_Zone = Annotated[
-    str, _described("Time zone, such as Europe/Paris.", _SCHEDULE.tz), Meta(extra_json_schema={"format": "time-zone"})
-]
-_Url = Annotated[str, Meta(max_length=MAX_URL_LENGTH, extra_json_schema={"format": "uri"})]
+_Zone = Annotated[str, _described("Time zone, such as Europe/Paris.", _SCHEDULE.tz), _formatted("time-zone")]
+_Url = Annotated[str, Meta(max_length=MAX_URL_LENGTH), _formatted("uri")]
 _Seconds = Annotated[float, Meta(ge=0, le=_MAX_S)]
 _Warnings = Annotated[list[str], Meta(description="Why a worker with this service's settings would refuse to deliver.")]
 _Ms = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.")]
@@ -56,31 +54,20 @@ _HEADERS = Meta(max_length=MAX_HEADERS, extra_json_schema={"propertyNames": {"pa
 _Headers = Annotated[dict[str, _HeaderValue], _HEADERS]
 _PatchedHeaders = Annotated[dict[str, _HeaderValue | None], _HEADERS]
 _BodyFormat = Annotated[
-    Literal["json", "raw"],
-    _described("`json` wraps the payload with data about the fire; `raw` sends the payload alone.", HttpTarget("http://a").body),
+    Literal["json", "raw"], _described("`json` wraps the payload, `raw` sends it alone.", HttpTarget("http://a").body)
 ]
-_Secret = Annotated[
-    str, Meta(description="Signing secret, as `tickler.new_secret()` makes it.", extra_json_schema={"format": "secret"})
-]
-_Sealed = Annotated[
-    str, Meta(description="Encrypted headers and secret, as read; replaces both.", extra_json_schema={"format": "sealed"})
-]
+_Secret = Annotated[str, _formatted("secret", "Signing secret, as `tickler.new_secret()` makes it.")]
+_Sealed = Annotated[str, _formatted("sealed", "Encrypted headers and secret, as read; replaces both.")]
 _Payload = Annotated[Any, Meta(description="Any JSON; integers must fit into 64 bits.")]
-_DeleteAfter = Annotated[
-    bool,
-    _described(
-        "Delete it once finished and delivered.", _SCHEDULE.delete_after, f"; {json.dumps(_ONE_SHOT.delete_after)} for at(…)"
-    ),
-]
+_FOR_AT = f"; {json.dumps(_ONE_SHOT.delete_after)} for at(…)"
+_DeleteAfter = Annotated[bool, _described("Delete it once finished and delivered.", _SCHEDULE.delete_after, _FOR_AT)]
 _Enabled = Annotated[bool, _described("False pauses the schedule.", _SCHEDULE.enabled)]
 _Delivery = Annotated[Delivery, _described("Delivery guarantee.", _POLICY["delivery"])]
 _Missed = Annotated[Missed, _described("Which missed instants are fired late.", _POLICY["missed"])]
 _Overlap = Annotated[Overlap, _described("What happens while an earlier fire is unfinished.", _POLICY["overlap"])]
 _Spread = Annotated[_Seconds, _described("Maximum fixed offset per schedule, flattens peaks.", _POLICY["spread"])]
 _Grace = Annotated[_Seconds, _described('With missed="skip": lateness that is tolerated.', _POLICY["grace"])]
-_MaxCatchup = Annotated[
-    int, Meta(ge=1, le=MAX_CATCHUP), _described('With missed="all": instants per claim.', _POLICY["max_catchup"])
-]
+_Catchup = Annotated[int, Meta(ge=1, le=MAX_CATCHUP), _described('With missed="all": fires per claim.', _POLICY["max_catchup"])]
 _Attempts = Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS), _described("Attempts before a fire is dead.", _POLICY["attempts"])]
 _Timeout = Annotated[float, Meta(ge=_MIN_S, le=_MAX_S), _described("Time limit of an attempt.", _POLICY["timeout"])]
 _Backoff = Annotated[
@@ -98,7 +85,7 @@ class PolicyBody(msgspec.Struct, forbid_unknown_fields=True):
     overlap: _Overlap | UnsetType = UNSET
     spread: _Spread | UnsetType = UNSET
     grace: _Grace | UnsetType = UNSET
-    max_catchup: _MaxCatchup | UnsetType = UNSET
+    max_catchup: _Catchup | UnsetType = UNSET
     attempts: _Attempts | UnsetType = UNSET
     timeout: _Timeout | UnsetType = UNSET
     backoff: _Backoff | UnsetType = UNSET
@@ -183,7 +170,7 @@ class PolicyPatch(msgspec.Struct, forbid_unknown_fields=True):
     overlap: _Overlap | UnsetType | None = UNSET
     spread: _Spread | UnsetType | None = UNSET
     grace: _Grace | UnsetType | None = UNSET
-    max_catchup: _MaxCatchup | UnsetType | None = UNSET
+    max_catchup: _Catchup | UnsetType | None = UNSET
     attempts: _Attempts | UnsetType | None = UNSET
     timeout: _Timeout | UnsetType | None = UNSET
     backoff: _Backoff | UnsetType | None = UNSET
