@@ -209,7 +209,7 @@ MUTANTS = [
     Mutant("check the unit of what is meant", "index/index.py", "if any_instant else to_ms", "if False else to_ms",
            "tests/index/test_polling_tick.py"),
     Mutant("count no connections", "server/middleware/connection_limit.py",
-           "if self._all.count >= self.limits.total and not self._make_room(self._all):", "if False:",
+           "if self._all.count >= self.limits.total and not self._evict_idle(self._all):", "if False:",
            "tests/server/test_connections.py::"
            "test_a_service_with_few_files_answers_while_more_idle_connections_knock"),
     Mutant("accept all that knock at once", "server/middleware/uvicorn_protocol.py", "backlog=limits.burst,", "backlog=2048,",
@@ -280,6 +280,9 @@ MUTANTS = [
            "tests/server/test_forms.py::test_a_url_in_place_of_a_handler_name_is_an_error_at_its_field"),
     Mutant("publish defaults that generators send", "server/openapi/schemas.py", 'field.pop("default", None)', "pass",
            "tests/server/test_openapi.py"),
+    Mutant("publish a backoff that is not the default", "server/openapi/types.py", "_POLICY = default_fields()",
+           '_POLICY = {**default_fields(), "backoff": [5, 300]}',
+           "tests/server/test_openapi.py::test_every_published_default_is_what_a_put_without_the_field_stores"),
     Mutant("write bounds as text", "model/schedule_json.py",
            'body["starts_at"] = schedule.starts_at', 'body["starts_at"] = str(schedule.starts_at)',
            "tests/server/test_schedules_api.py::test_every_instant_in_an_answer_is_in_milliseconds"),

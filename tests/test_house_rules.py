@@ -23,7 +23,7 @@ BANNED_PREFIXES = {
     "KEPT_MS": "…_RETENTION_MS",
 }
 BANNED_NAMES = {
-    "Acknowledgements", "Asked", "Deed", "Door", "Gathering", "Hands", "Lacks", "Misfit", "Moves", "Owed", "Owing",
+    "Acknowledgements", "Asked", "Deed", "Door", "Gathering", "Hands", "Lacks", "Misfit", "Moves", "Nothing", "Owed", "Owing",
     "Room", "Sparingly", "Standing", "Steady", "Tally", "Telling", "Told", "Touched", "Turns", "silent", "unheard", "untold",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The service on a store in memory, whose clock stands still unless it is told to move."""
+"""The service on a store in memory, with a manual clock."""
 
 from __future__ import annotations
 

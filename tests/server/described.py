@@ -1,4 +1,4 @@
-"""Whether an answer is one that the API's description allows."""
+"""Checks responses against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tickler.server.openapi.document import document
 
 
 def check_described(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
-    """Of what is described: which answers there are, of which kind and shape. A method that is not described has none."""
+    """Check status, content type and schema of a response. An operation that is not in the document is skipped."""
     operation = _operation(method.lower(), path.partition("?")[0])
     if operation is None:
         return

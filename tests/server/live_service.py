@@ -1,4 +1,4 @@
-"""The service in a thread of its own, for clients that wait for their answers."""
+"""The service in its own thread, for blocking clients."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tickler.server.settings import ServerSettings
 
 
 class Nowhere:
-    """Delivers to nobody: what is made up here must not leave this machine."""
+    """Delivers nothing: generated targets must not be contacted."""
 
     async def open(self) -> None:
-        """Nothing is needed."""
+        """Start nothing."""
 
     async def deliver(self, delivery: Delivery, target: object) -> Outcome:
         return Outcome(verdict="delivered", status=200)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 @contextmanager
 def live_service() -> Iterator[tuple[str, str]]:
-    """Its URL, and a token that may do everything."""
+    """Yield its URL, and a token with all scopes."""
     ready, stop = threading.Event(), asyncio.Event()
     found: list[Any] = []
 

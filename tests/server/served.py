@@ -1,4 +1,4 @@
-"""The service, served by uvicorn on loopback in a test's own event loop; and a client that asks exactly what it is told to."""
+"""The service on uvicorn in the test's event loop, and a client that sends requests exactly as given."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NDJSON = "application/x-ndjson"
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """A response."""
 
     status: int
     headers: CIMultiDictProxy[str]
@@ -45,14 +45,14 @@ class Answer(NamedTuple):
 
     @property
     def field(self) -> str | None:
-        """That is at fault."""
+        """The field at fault."""
         assert self.is_problem, self
         found: str | None = self.json.get("field")
         return found
 
 
 class Api:
-    """Asks a service. What is under /v1 has to answer as the API's description says, and never with a 500."""
+    """A client. Responses must match the OpenAPI document, and are never a 5xx."""
 
     def __init__(self, port: int, session: aiohttp.ClientSession, headers: Mapping[str, str] | None = None) -> None:
         self.port = port
@@ -60,17 +60,17 @@ class Api:
         self.headers = dict(headers or {})
 
     def bearing(self, token: str) -> Self:
-        """The same service, asked with a token."""
+        """Return a client of the same service with a token."""
         return type(self)(self.port, self.session, {"authorization": f"Bearer {token}"})
 
     def url(self, path: str) -> URL:
-        """As it is: nothing in it is encoded or tidied up."""
+        """Return the URL of a path without encoding or normalizing it."""
         return URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
 
     async def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, check: bool = True
     ) -> Answer:
-        """`body` is sent as it is if it is bytes or a stream of them, and else as JSON."""
+        """Send a request; `body` is sent unchanged if it is bytes or a stream, else as JSON."""
         sent = dict(self.headers)
         if body is not None and not isinstance(body, bytes) and not hasattr(body, "__aiter__"):
             body = json.dumps(body).encode()
@@ -102,7 +102,7 @@ class Api:
         return await self("DELETE", path, headers=_dashed(headers))
 
     async def bytes_for(self, sent: bytes, *, half_close: bool = False, within_s: float = 20.0) -> bytes:
-        """Everything that comes back for some bytes, until the service closes the connection."""
+        """Send raw bytes, and return all that comes back until the service closes the connection."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             async with asyncio.timeout(within_s):
@@ -122,7 +122,7 @@ def _dashed(headers: Mapping[str, str]) -> dict[str, str]:
 async def serving(
     tickler: Tickler, settings: ServerSettings | None = None, *, protocol: type[asyncio.Protocol] = PROTOCOLS[0], app: Any = None
 ) -> AsyncIterator[Api]:
-    """uvicorn without its main loop, which takes a tenth of a second to start and to stop."""
+    """Serve without uvicorn's main loop, which takes a tenth of a second to start and to stop."""
     settings = settings or ServerSettings(port=0)
     config = uvicorn_config(app or make_app(tickler, settings), settings, protocol)
     config.load()

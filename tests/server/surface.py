@@ -1,4 +1,4 @@
-"""Every route of the service with its decision who may use it, read off the app itself."""
+"""Every route of the service with its scope, read from the app."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tickler.server.app import routes
 
 
 class Route(NamedTuple):
-    """A method of a path; `scope` is None where nobody has decided."""
+    """A method of a path; `scope` is None if it is not declared."""
 
     method: str
     path: str
@@ -16,7 +16,7 @@ class Route(NamedTuple):
     all_owners: bool
 
     def at(self, owner: str = "u1", key: str = "digest", fire_id: str = "fire_0") -> str:
-        """An address of it."""
+        """Return a path of the route."""
         return self.path.format(owner=owner, key=key, fire_id=fire_id, change="pause", name="style.css")
 
     @property
@@ -25,7 +25,7 @@ class Route(NamedTuple):
 
 
 def every_route() -> list[Route]:
-    """In the same order in every process."""
+    """Return all routes, in the same order in every process."""
     return sorted(
         Route(method, route.path_format, handler.opt.get("scope"), bool(handler.opt.get("all_owners")))
         for route in routes().routes

@@ -1,4 +1,4 @@
-"""What browsers bring along: sessions in cookies, forms, other sites, names that somebody else's DNS made up."""
+"""Browsers: cookie sessions, forms, cross-site requests, DNS rebinding."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from server.served import Answer, Api, serving
 from server.surface import Route, every_route
 from tickler import ManualClock, Schedule, Tickler
-from tickler.server.middleware.sessions import COOKIE, LASTS_S
+from tickler.server.middleware.sessions import COOKIE, LIFETIME_S
 from tickler.server.settings import ServerSettings
 
 FORM = "application/x-www-form-urlencoded"
 
 
 async def send(api: Api, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
-    """A form, as a browser sends it."""
+    """Post a form as a browser does."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     return await api("POST", path, urlencode(fields).encode(), headers={"content-type": FORM, **given})
 
@@ -33,7 +33,7 @@ async def form_token(api: Api, path: str = "/login", cookie: str = "") -> str:
 
 
 async def signed_in(api: Api, text: str) -> str:
-    """The cookie that a browser has then."""
+    """Sign in, and return the cookie."""
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api)})
     assert (answer.status, answer.headers["location"]) == (303, "/?notice=in")
     return answer.headers["set-cookie"].partition(";")[0]
@@ -51,7 +51,7 @@ async def test_a_cookie_is_for_this_page_alone_and_no_script_sees_it(t: Tickler,
     answer = await send(api, "/login", {"token": text, "form_token": await form_token(api), "next": "/schedules"})
     assert answer.headers["location"] == "/schedules?notice=in"
     cookie = SimpleCookie(answer.headers["set-cookie"])[COOKIE]
-    assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["max-age"]) == (True, "Strict", "/", str(LASTS_S))
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["max-age"]) == (True, "Strict", "/", str(LIFETIME_S))
     assert (cookie["secure"], cookie["domain"]) == ("", "")
     assert text not in answer.headers["set-cookie"]
     assert text.rpartition("_")[2] not in cookie.value
@@ -127,7 +127,7 @@ async def test_a_session_ends_with_its_time_and_with_its_token(t: Tickler, api: 
     first, second = await signed_in(api, text), await signed_in(api, short)
     await t.tokens.revoke(made.id)
     assert (await api.get("/v1/stats", cookie=second)).status == 401
-    clock.advance(LASTS_S - 1)
+    clock.advance(LIFETIME_S - 1)
     assert (await api.get("/v1/stats", cookie=first)).status == 200
     clock.advance(1)
     assert (await api.get("/v1/stats", cookie=first)).status == 401
@@ -151,7 +151,7 @@ async def test_signing_out_ends_the_session_wherever_its_cookie_is(t: Tickler, a
         for served in (api, elsewhere):
             assert (await served.get("/v1/stats", cookie=cookie)).status == 401
             assert (await served.get("/v1/stats", cookie=another)).status == 200
-    clock.advance(LASTS_S)
+    clock.advance(LIFETIME_S)
     kept = await t.store.records.list("server", now_ms=clock.now_ms())
     assert {record.name for record in kept} == {"closed", "cookie-key"}, "it is kept no longer than the cookie lasts"
 

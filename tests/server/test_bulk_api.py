@@ -1,4 +1,4 @@
-"""`/v1/schedules:import` and `:export`: streams of schedules, whatever comes down them."""
+"""`/v1/schedules:import` and `:export`: streams of schedules, valid or not."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_an_empty_import_puts_nothing(api: Api) -> None:
 
 
 async def test_answers_come_while_the_rest_is_still_being_sent(t: Tickler, api: Api) -> None:
-    """A batch is answered before the next is there."""
+    """A batch is answered before the next arrives."""
     answered = asyncio.Event()
 
     async def sent() -> AsyncIterator[bytes]:
@@ -152,7 +152,7 @@ async def test_a_stream_that_stops_is_given_up_with_a_last_line(t: Tickler, api:
         await reader.readuntil(b'"line":1000')
         last = await reader.readuntil(b"0\r\n\r\n")
     writer.close()
-    assert b'{"line":1001,"error":"nothing from here on was put: the request did not arrive in time' in last
+    assert b'{"line":1001,"error":"nothing from this line on was put: the body did not arrive in time' in last
     assert await count(t) == 1_000
 
 
@@ -170,11 +170,11 @@ async def test_the_last_line_says_what_is_so_when_some_were_written(
     monkeypatch.setattr(t.store.schedules, "change", until_the_second)
     body = b"".join([*map(line, "abc"), line("d", when="at(2001-01-01T00:00)"), *map(line, "ef")])
     answer = await api.post(IMPORT, body)
-    assert answer.lines[-1] == {"line": 4, "error": "nothing from here on was put: the disk is gone"}
+    assert answer.lines[-1] == {"line": 4, "error": "nothing from this line on was put: the disk is gone"}
     assert [(each["line"], each["key"]) for each in answer.lines[:-1]] == [(1, "a"), (2, "b"), (3, "c")]
     assert await count(t) == 3
     failure = PartlyWritten("dynamodb", 1, 2, TimeoutError("no answer"))
-    assert (await api.post(IMPORT, body)).lines[-1]["error"].startswith("some from here on were put, import them again: ")
+    assert (await api.post(IMPORT, body)).lines[-1]["error"].startswith("some from this line on were put, import them again: ")
 
 
 async def test_an_answer_that_nobody_reads_is_made_no_further_than_it_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ async def test_an_answer_that_nobody_reads_is_made_no_further_than_it_can_be_kep
 
 
 async def test_a_client_that_sends_everything_before_it_reads_gets_its_answer(t: Tickler, api: Api) -> None:
-    """As most HTTP libraries do. The answer is longer than what the sockets between them hold."""
+    """Most HTTP libraries do so. The response exceeds the socket buffers."""
     body = b"".join(line("x" * 500, when="no") for n in range(20_000))
 
     def ask() -> bytes:
@@ -267,11 +267,11 @@ async def test_every_owner_is_told_of_an_import_for_all(t: Tickler, api: Api, mo
     monkeypatch.setattr("tickler.server.audit_log.MAX_OWNERS", 3)
     body = line("a") + line("b") + line("c", when="no") + line("a", owner="u2")
     await api.bearing(text).post(IMPORT, body)
-    for owner, detail in (("u1", "2 of theirs"), ("u2", "1 of theirs")):
+    for owner, detail in (("u1", "2 of this owner"), ("u2", "1 of this owner")):
         (deed,) = (await t.audit.list(owner=owner)).items
         assert (deed.by, deed.token_id, deed.action, deed.detail) == ("ops", token.id, "imported", detail)
     assert {deed.detail for deed in (await t.audit.list()).items if deed.owner is None} == {"3 put, 1 refused, of 2 owners"}
     await api.bearing(text).post(IMPORT, b"".join(line("z", owner=f"v{n}") for n in range(5)))
     deeds = [deed for deed in (await t.audit.list()).items if deed.owner is None or deed.owner.startswith("v")]
     assert len(deeds) == 1 + 1 + 3
-    assert "5 put, 0 refused, of more than 3 owners, of whom the first are told" in {deed.detail for deed in deeds}
+    assert "5 put, 0 refused, of more than 3 owners, recorded for the first" in {deed.detail for deed in deeds}

@@ -1,4 +1,4 @@
-"""A tenant who sends much, or what takes long to read: others are answered meanwhile, and nobody has more than their share."""
+"""Tenants that send much, or bodies that are slow to read, do not delay others and stay within their limits."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tickler.database import pacing
 from tickler.model import payload, schedule_json
 from tickler.model.schedule_json import MAX_SIGNS, read_schedule_json
 from tickler.schedules import payload_patch
-from tickler.server import json_body as bodies
-from tickler.server.middleware import gateway as door
+from tickler.server import json_body
+from tickler.server.middleware import gateway
 from tickler.transfer import ndjson as bulk
 
 HANG_S = 20
@@ -36,7 +36,7 @@ async def two_tokens(t: Tickler, api: Api) -> tuple[Api, Api]:
 
 @asynccontextmanager
 async def slow_put(api: Api, length: int) -> AsyncIterator[None]:
-    """Says how long its body is, and sends none of it."""
+    """Announce a body, and send none of it."""
     headers = [f"{name}: {value}".encode() for name, value in api.headers.items()]
     head = request("PUT", "/v1/schedules/u1/slow", b"content-type: application/json", b"content-length: %d" % length, *headers)
     _, writer = await asyncio.open_connection("127.0.0.1", api.port)
@@ -49,7 +49,7 @@ async def slow_put(api: Api, length: int) -> AsyncIterator[None]:
 
 
 async def until(api: Api, method: str, path: str, body: bytes, status: int) -> None:
-    """It is answered so, sooner or later."""
+    """Wait until the status is the expected one."""
     async with asyncio.timeout(HANG_S):
         while (await api(method, path, body, headers={"content-type": "application/json"})).status != status:
             await asyncio.sleep(0.01)
@@ -69,7 +69,7 @@ async def test_a_token_has_one_import_at_once(t: Tickler) -> None:
         await asyncio.sleep(0.1)
         refused = await greedy("POST", "/v1/schedules:import", line)
         assert (refused.status, refused.is_problem, refused.headers["retry-after"]) == (429, True, "1")
-        assert refused.json["detail"] == "at most 1 import with one token at once: wait until one has ended"
+        assert refused.json["detail"] == "at most 1 import per token at once: wait until one has ended"
         assert (await other("POST", "/v1/schedules:import", line)).lines == [{"line": 1, "owner": "u1", "key": "k"}]
         assert (await greedy.get("/v1/schedules")).status == 200
         go_on.set()
@@ -78,7 +78,7 @@ async def test_a_token_has_one_import_at_once(t: Tickler) -> None:
 
 
 async def test_the_bodies_of_one_token_hold_so_many_bytes_together(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_HELD_BYTES", 1_000)
+    monkeypatch.setattr(gateway, "MAX_HELD_BYTES", 1_000)
     path, body = "/v1/schedules/u1/k", json.dumps({"when": "@daily", "payload": "x" * 200}).encode()
     async with serving(t) as api:
         greedy, other = await two_tokens(t, api)
@@ -92,7 +92,7 @@ async def test_the_bodies_of_one_token_hold_so_many_bytes_together(t: Tickler, m
 
 
 async def test_others_are_answered_while_many_import_what_takes_long_to_read(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line at a time, whoever sent it: so between two answers few are read, however many imports there are."""
+    """Imports take turns by line, so few lines are read between two responses, however many imports run."""
     monkeypatch.setattr(pacing, "TURN_S", 0)
     tokens = [(await t.tokens.create(["write"]))[1] for _ in range(10)]
     lines = b"".join(
@@ -122,7 +122,7 @@ async def test_others_are_answered_while_many_import_what_takes_long_to_read(t: 
 async def test_long_bodies_of_one_caller_are_read_one_by_one_and_hold_up_no_other(
     t: Tickler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others' long ones wait for one of theirs at most, and short ones for none."""
+    """Other callers' long bodies wait for at most one of this caller's, and short ones for none."""
     go_on = threading.Event()
     read: list[bytes] = []
 
@@ -137,7 +137,7 @@ async def test_long_bodies_of_one_caller_are_read_one_by_one_and_hold_up_no_othe
 
     async with serving(t) as api:
         greedy, other = await two_tokens(t, api)
-        monkeypatch.setattr(bodies, "read_schedule_json", slowly)
+        monkeypatch.setattr(json_body, "read_schedule_json", slowly)
         waiting = [asyncio.create_task(greedy("PUT", f"/v1/schedules/u1/{n}", long(b"G"), headers=JSON)) for n in range(5)]
         await asyncio.sleep(0.1)
         waiting.append(asyncio.create_task(other("PUT", "/v1/schedules/u2/long", long(b"O"), headers=JSON)))
@@ -165,7 +165,7 @@ async def test_what_has_more_in_it_than_a_schedule_can_is_refused_unread(t: Tick
 
 
 async def test_no_long_payload_is_decoded_encoded_or_merged_on_the_loop(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of a megabyte of brackets takes a tenth of a second, in which nobody else is answered."""
+    """A quarter of a megabyte of brackets would block the event loop for a tenth of a second."""
     on_loop: list[str] = []
     loop_thread = threading.get_ident()
 

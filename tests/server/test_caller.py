@@ -1,4 +1,4 @@
-"""Who may do what: tokens, their scopes on every route, and owners who see nothing but their own."""
+"""Authorization: tokens, their scopes on every route, and tokens bound to an owner."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ async def test_a_route_is_for_those_whose_token_has_its_scope(t: Tickler, api: A
 
 @pytest.fixture
 async def rivals(t: Tickler, clock: ManualClock) -> str:
-    """Somebody else's data, each part of which says so; the id of a dead fire of theirs."""
+    """Store data of another owner, marked in every part; return the id of a dead fire of it."""
 
     @t.handler("handler")
     async def fail(delivery: Delivery) -> None:
@@ -345,7 +345,7 @@ async def test_on_every_route_the_data_of_another_is_as_if_it_were_not_there(
     before = await contents(t)
 
     async def ask(owner: str, key: str, fire_id: str) -> Answer:
-        """About a name, in the path, in the query or in the body."""
+        """Request a name in the path, in the query or in the body."""
         path = route.at(owner, key, fire_id)
         body: Any = None
         if route.path in ("/v1/schedules", "/v1/fires", "/v1/audit", "/v1/schedules:export", "/schedules", "/failed", "/audit"):
@@ -380,7 +380,7 @@ async def test_on_every_route_the_data_of_another_is_as_if_it_were_not_there(
 
 
 async def first_events(api: Api) -> Answer:
-    """What those who watch are told at once."""
+    """Return the first events of a stream."""
     async with api.session.get(api.url("/v1/live"), headers=api.headers) as response, asyncio.timeout(10):
         return Answer(response.status, response.headers, await response.content.readuntil(b"\r\n\r\n"))
 
@@ -483,14 +483,14 @@ async def test_those_who_watch_are_told_of_their_own_alone(t: Tickler, bound: Ap
 async def test_whoever_may_not_put_a_target_is_not_told_which_networks_workers_reach(
     t: Tickler, api: Api, owner: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Address by address, the warnings would spell out what is allowed inside."""
+    """The warnings would reveal, address by address, which internal networks are allowed."""
     monkeypatch.setenv("TICKLER_ALLOW_NETWORKS", "10.1.0.0/16")
     asked = "/v1/preview?when=@daily&target=http://10.{}.0.1/"
     reader = api.bearing((await t.tokens.create(["read"], owner=owner))[1])
     writer = api.bearing((await t.tokens.create(["read", "write"], owner=owner))[1])
     told = [await reader.get(asked.format(number)) for number in (1, 2)]
     assert [(each.status, each.field, each.json["detail"]) for each in told] == [
-        (403, "target", "only a token with the scope 'write' is told about targets: leave target out")
+        (403, "target", "target needs a token with the scope 'write': leave it out")
     ] * 2
     assert (await reader.get("/v1/preview?when=@daily")).status == 200
     for number in (1, 2):

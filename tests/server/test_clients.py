@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the description work against a live service. They are downloaded: `make soak`."""
+"""Clients generated from the OpenAPI document work against a live service. Downloads the generators: `make soak`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPECTED = ["201", "0 9 * * *", "3", "k/1", "is not due yet", "0 10 * * *", "3",
 
 @pytest.fixture
 def folder(soak: bool, tmp_path: Path) -> Path:
-    """With the description in it."""
+    """A folder with the OpenAPI document."""
     if not soak:
         pytest.skip("downloads a generator: make soak")
     (tmp_path / "openapi.json").write_text(json.dumps(document()), encoding="utf-8")
@@ -34,11 +34,11 @@ def run(*command: str | Path, folder: Path) -> str:
     return done.stdout
 
 
-def check_told(told: str) -> None:
-    """What a client printed, a line an answer."""
-    lines = told.splitlines()
-    assert len(lines) == len(EXPECTED), told
-    assert [expected for expected, line in zip(EXPECTED, lines, strict=True) if expected not in line] == [], told
+def check_output(output: str) -> None:
+    """Check what a client printed, one line per response."""
+    lines = output.splitlines()
+    assert len(lines) == len(EXPECTED), output
+    assert [expected for expected, line in zip(EXPECTED, lines, strict=True) if expected not in line] == [], output
 
 
 def test_a_python_client_puts_gets_lists_explains_changes_and_deletes(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_python_client_puts_gets_lists_explains_changes_and_deletes(folder: Pa
     assert "will not be generated" not in generated
     shutil.copy(HERE / "use_client.py", folder)
     with live_service() as (url, token):
-        check_told(run(python, "use_client.py", url, token, folder=folder))
+        check_output(run(python, "use_client.py", url, token, folder=folder))
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm")
@@ -61,4 +61,4 @@ def test_a_typescript_client_puts_gets_lists_explains_changes_and_deletes(folder
     shutil.copy(HERE / "use_client.ts", folder)
     run("npx", "tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--types", "node", "use_client.ts", folder=folder)
     with live_service() as (url, token):
-        check_told(run("node", "use_client.js", url, token, folder=folder))
+        check_output(run("node", "use_client.js", url, token, folder=folder))

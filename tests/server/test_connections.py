@@ -1,4 +1,4 @@
-"""Connections: strangers who open many take nobody's room, and the service closes idle ones for those who ask something."""
+"""Connection limits: many idle connections do not lock others out, since idle ones are closed for new ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Connection:
         self.name = name
         self.is_open = True
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         self.is_open = False
 
 
@@ -105,7 +105,7 @@ def test_a_machine_with_many_ipv6_addresses_is_one_caller(host: str, counted: st
 
 @asynccontextmanager
 async def idle_connections(port: int, number: int) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """That send nothing."""
+    """Open connections that send nothing."""
     async with AsyncExitStack() as stack:
         readers = []
         for _ in range(number):
@@ -132,7 +132,7 @@ async def are_closed(readers: list[asyncio.StreamReader]) -> None:
                 assert await reader.read() == b""
 
 
-async def test_idle_connections_give_way_to_whoever_asks(t: Tickler) -> None:
+async def test_idle_connections_evict_to_whoever_asks(t: Tickler) -> None:
     async with serving(t, ServerSettings(max_connections=5)) as api, idle_connections(api.port, 8) as idle:
         await are_closed(idle[:3])
         assert await answers(api.port, "/health/live")
@@ -182,7 +182,7 @@ async def test_the_loop_accepts_few_at_a_time_and_the_system_holds_many(t: Tickl
 async def test_a_connection_is_refused_while_all_others_are_answered(t: Tickler) -> None:
     async with serving(t, ServerSettings(max_connections=1)) as api, api.session.get(api.url("/v1/live")):
         status, problem = first(await api.bytes_for(b""))
-        assert (status, problem["detail"]) == (503, "too many connections are open: close some, or come back in a moment")
+        assert (status, problem["detail"]) == (503, "too many connections: close some, or try again in a moment")
 
 
 WITH_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0})); from tickler.cli import main; main()"

@@ -1,4 +1,4 @@
-"""Who watches hears of every attempt, here and, through the store, elsewhere; while nobody does, nothing is written."""
+"""Subscribers get every attempt, of this process and, through the store, of others; without subscribers nothing is written."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ONE_ATTEMPT = Policy(attempts=1)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tickler.deliver.activity_publisher.UNWATCHED_PAUSE_S", 0.05)
     monkeypatch.setattr("tickler.deliver.activity_publisher.PUBLISH_PAUSE_S", 0.05)
-    monkeypatch.setattr("tickler.server.event_stream.LOOK_S", 0.05)
+    monkeypatch.setattr("tickler.server.event_stream.POLL_S", 0.05)
 
 
 @asynccontextmanager
 async def worker(url: str) -> AsyncIterator[Tickler]:
-    """At work, on a connection of its own."""
+    """A running worker with its own connection."""
     async with connect(url) as tickler:
 
         @tickler.handler("fails")
@@ -40,7 +40,7 @@ async def worker(url: str) -> AsyncIterator[Tickler]:
 
 async def watched(live: EventStream, owner: str | None, number: int) -> list[Event]:
     found: list[Event] = []
-    with live.watching() as queue:
+    with live.subscribe() as queue:
         async with asyncio.timeout(20):
             async for event in events_of(queue, owner, 1.0):
                 if event is not None:

@@ -1,4 +1,4 @@
-"""`/v1/fires`: what is owed and what was given up, over HTTP."""
+"""`/v1/fires`: open, waiting and dead fires over HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def put(t: Tickler, owner: str = "u1", key: str = "digest", **fields: obje
 
 
 async def kill(t: Tickler, *keys: str, owner: str = "u1") -> list[str]:
-    """Fire each, and have its target refuse; the ids of what is dead then."""
+    """Fire each schedule with a failing target; return the ids of the dead fires."""
     for key in keys:
         await put(t, owner, key)
         await t.trigger(owner, key)
@@ -231,5 +231,5 @@ async def test_every_owner_is_told_of_what_was_sent_again_for_all(t: Tickler, ap
     await put(t, "u3", "a")
     await api.post("/v1/fires:retry", {})
     told = {owner: [deed.detail for deed in (await t.audit.list(owner=owner)).items] for owner in ("u1", "u2", "u3")}
-    assert told == {"u1": ["2 of theirs"], "u2": ["2 of theirs"], "u3": []}
+    assert told == {"u1": ["2 of this owner"], "u2": ["2 of this owner"], "u3": []}
     assert "4 fires, of 2 owners" in [deed.detail for deed in (await t.audit.list()).items]

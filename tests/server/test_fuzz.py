@@ -1,4 +1,4 @@
-"""schemathesis against the live service: every check it has, and its stateful links, find nothing."""
+"""schemathesis, with all its checks and stateful links, finds no fault in the live service."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REFUSED = ["400", "401", "404", "405", "409", "412", "413", "414", "415", "422",
 
 
 def known_formats() -> None:
-    """Expressions, zones, addresses, secrets and cursors, whose grammar no schema has."""
+    """Register formats that no schema can express: expressions, zones, URLs, secrets and cursors."""
     whens = [
         "@daily",
         "*/5 * * * *",
@@ -65,7 +65,7 @@ def known_formats() -> None:
 
 
 def sample_coverage(seed: int) -> None:
-    """Another share for another seed, and some of every operation."""
+    """Sample by seed, with some cases of every operation."""
     numbers = itertools.count()
 
     def sampled(context: schemathesis.HookContext, case: schemathesis.Case[Any]) -> bool:
@@ -76,7 +76,7 @@ def sample_coverage(seed: int) -> None:
 
 
 def consistent(context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """What no schema can say: how fields depend on each other, what is longer in bytes, and what only a service makes."""
+    """Fix what no schema can express: dependent fields, lengths in bytes, and values that only a service makes."""
     if case.meta is None or case.meta.generation.mode.is_negative:
         return
     names, query, headers = case.path_parameters, case.query, case.headers
@@ -93,7 +93,7 @@ def consistent(context: schemathesis.HookContext, case: schemathesis.Case[Any], 
 
 
 def _make_consistent(headers: MutableMapping[str, Any]) -> None:
-    """One condition is enough, and an idempotency key is for one request."""
+    """Send one condition only, and a fresh idempotency key."""
     if "if-match" in headers:
         headers.pop("if-none-match", None)
     for name in ("if-match", "if-none-match"):  # schemathesis makes some of letters and digits alone, whatever their pattern
@@ -104,7 +104,7 @@ def _make_consistent(headers: MutableMapping[str, Any]) -> None:
 
 
 def _consistent_body(body: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    """A body may repeat the owner and the key of the path, and no others."""
+    """Make a body's owner and key those of the path."""
     body = dict(body)
     if not names and "owner" not in body:
         body.pop("key", None)
@@ -131,13 +131,13 @@ def _consistent_policy(policy: dict[str, Any]) -> dict[str, Any]:
 
 
 def _consistent_target(target: dict[str, Any]) -> dict[str, Any]:
-    """What is sealed comes from the service alone; a handler's name is printable, which depends on the version of Unicode."""
+    """Only the service makes sealed values; whether a handler's name is printable depends on the Unicode version."""
     known = {name: value for name, value in target.items() if (name, value) != ("sealed", NOWHERE)}
     return known if str(target.get("handler", "")).isprintable() else {**known, "handler": "echo"}
 
 
 def described() -> dict[str, Any]:
-    """The API as it is with tokens, without what never ends."""
+    """The document with tokens, without the event stream."""
     paths = {path: operations for path, operations in document()["paths"].items() if path != "/v1/live"}
     return {**document(), "paths": paths, "security": [{"token": []}]}
 
@@ -169,7 +169,7 @@ def config(url: str, token: str, seed: int, *, soak: bool) -> SchemathesisConfig
 
 
 class Found:
-    """What came of a run."""
+    """The result of a run."""
 
     def __init__(self) -> None:
         self.failures: Counter[str] = Counter()

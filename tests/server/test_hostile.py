@@ -1,4 +1,4 @@
-"""Bad input: whatever is sent, the answer is a 4xx with a problem in it, never a 500, and others are served meanwhile."""
+"""Bad input gets a 4xx with a problem, never a 500, and does not hold up other requests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import pytest
 from server.served import PROBLEM, Api, serving
 from tickler import ManualClock, Tickler, connect
 from tickler.server.api import schedules
-from tickler.server.middleware import gateway as door
-from tickler.server.middleware import uvicorn_protocol as wire
+from tickler.server.middleware import gateway, uvicorn_protocol
 from tickler.server.settings import ServerSettings
 from tickler.when import When
 from tickler.when.dst_marks import marked
@@ -29,17 +28,17 @@ HOST = b"host: localhost\r\n"
 BODY_S = 2.0
 
 
-@pytest.fixture(params=wire.PROTOCOLS, ids=lambda protocol: protocol.__name__)
+@pytest.fixture(params=uvicorn_protocol.PROTOCOLS, ids=lambda protocol: protocol.__name__)
 async def api(request: pytest.FixtureRequest, t: Tickler) -> AsyncIterator[Api]:
-    """With each of the parsers that uvicorn may use."""
+    """The service with each of uvicorn's HTTP parsers."""
     async with serving(t, protocol=request.param) as served:
         yield served
 
 
 @pytest.fixture
 async def hasty(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
-    """Does not wait long for a body."""
-    monkeypatch.setattr(wire, "HEAD_S", 1.0)
+    """A service with a short body timeout."""
+    monkeypatch.setattr(uvicorn_protocol, "HEAD_TIMEOUT_S", 1.0)
     async with serving(t, ServerSettings(body_s=BODY_S)) as served:
         yield served
 
@@ -50,7 +49,7 @@ async def in_pieces(data: bytes, size: int = 65_536) -> AsyncIterator[bytes]:
 
 
 def first(answer: bytes) -> tuple[int, dict[str, Any]]:
-    """Status and problem of the first answer."""
+    """Return status and problem of the first response."""
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").lower().split("\r\n")
     assert f"content-type: {PROBLEM}" in lines, answer[:500]
@@ -72,14 +71,14 @@ def request(method: str, path: str, *headers: bytes, body: bytes = b"") -> bytes
 
 
 async def is_well(api: Api) -> None:
-    """It still answers."""
+    """Check that the service still answers."""
     async with asyncio.timeout(10):
         assert (await api.put("/v1/schedules/else/where", {"when": "@daily"})).status in (200, 201)
         assert (await api.get("/v1/schedules?owner=else")).json["items"]
 
 
 async def is_well_before(api: Api, slow: Sequence[asyncio.Task[Any]]) -> None:
-    """Others are served while these are not done."""
+    """Check that others are served while these requests run."""
     began = time.perf_counter()
     await is_well(api)
     took_s = time.perf_counter() - began
@@ -279,7 +278,9 @@ async def test_header_bombs_are_refused(api: Api, headers: list[bytes]) -> None:
 
 
 async def test_a_head_is_not_waited_for_without_end(api: Api) -> None:
-    answer = await api.bytes_for(b"GET /v1/schedules HTTP/1.1\r\nx: " + b"y" * 300_000, within_s=wire.HEAD_S - 1)
+    answer = await api.bytes_for(
+        b"GET /v1/schedules HTTP/1.1\r\nx: " + b"y" * 300_000, within_s=uvicorn_protocol.HEAD_TIMEOUT_S - 1
+    )
     assert first(answer)[0] in (400, 431)
 
 
@@ -295,7 +296,7 @@ async def _until_it_ends(reader: asyncio.StreamReader) -> bytes:
 
 
 async def drip(api: Api, head: bytes, *, byte: bytes = b" ", every_s: float = 0.1, times: int = 50) -> bytes:
-    """Send a head, and then a byte now and then; the last answer that comes back before the service closes."""
+    """Send a head, then single bytes slowly; return the last response before the service closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     answer = asyncio.create_task(_until_it_ends(reader))
     try:
@@ -328,7 +329,7 @@ async def test_a_body_that_drips_is_given_up_and_others_are_served_meanwhile(has
 
 
 async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "HEAD_S", 0.3)
+    monkeypatch.setattr(uvicorn_protocol, "HEAD_TIMEOUT_S", 0.3)
     began = time.perf_counter()
     heads = [b"G", b"GET /", b"GET / HTTP/1.1\r\nx: "]
     dripping = [asyncio.create_task(drip(api, head, byte=b"E" if head == b"G" else b"x")) for head in heads]
@@ -341,7 +342,7 @@ async def test_a_head_that_never_ends_is_given_up(api: Api, monkeypatch: pytest.
 
 
 async def test_somebody_who_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "STALLED_S", 0.3)
+    monkeypatch.setattr(uvicorn_protocol, "STALL_TIMEOUT_S", 0.3)
     async with connect("sqlite://") as t, serving(t) as api:
         for key in "abcdefgh":
             await api.put(f"/v1/schedules/u1/{key}", {"when": "@daily", "payload": "x" * 250_000})
@@ -371,7 +372,7 @@ async def test_what_takes_long_to_work_out_holds_nobody_up(hasty: Api) -> None:
 
 
 async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS", 2)
     head = request("PUT", PATH, b"content-type: application/json", b"content-length: 1000")
     dripping = [asyncio.create_task(drip(hasty, head)) for _ in range(4)]
     await asyncio.wait(dripping, timeout=BODY_S, return_when=asyncio.FIRST_COMPLETED)  # two are inside, two are told so
@@ -382,7 +383,7 @@ async def test_more_than_there_is_room_for_is_told_to_come_back(hasty: Api, monk
 
 
 async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 3)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_CALLER", 3)
     greedy, other = [(await t.tokens.create(["read", "write"]))[1] for _ in range(2)]
     head = request(
         "PUT", PATH, b"content-type: application/json", b"content-length: 9", b"authorization: Bearer " + greedy.encode()
@@ -405,7 +406,7 @@ async def test_one_token_does_not_take_the_room_of_others(t: Tickler, monkeypatc
 
 
 async def test_strangers_take_no_stylesheet_from_those_who_are_let_in(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 0)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_CALLER", 0)
     await t.tokens.create(["read"])
     async with serving(t) as api:
         assert (await api.get("/login")).status == 429
@@ -428,7 +429,7 @@ async def test_many_who_ask_whether_it_is_ready_share_one_look_at_the_store(
 
 
 async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_STREAMS", 2)
+    monkeypatch.setattr(gateway, "MAX_STREAMS", 2)
     texts = [(await t.tokens.create(["read"]))[1] for _ in range(2)]
     async with serving(t) as api, AsyncExitStack() as streams:
         first, second = (api.bearing(text) for text in texts)
@@ -446,8 +447,8 @@ async def test_a_caller_has_so_many_streams_and_no_more(t: Tickler, monkeypatch:
 
 
 async def test_who_watches_over_it_is_answered_however_much_is_asked(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_REQUESTS", 0)
-    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 0)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS", 0)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_CALLER", 0)
     async with serving(t) as api:
         assert (await api("GET", "/v1/schedules", check=False)).status == 503
         for path in ("/health/live", "/health/ready"):
@@ -490,7 +491,7 @@ async def test_many_slow_clients_hold_nobody_up(t: Tickler) -> None:
         await asyncio.gather(*dripping, return_exceptions=True)
 
 
-# The wire.
+# The HTTP protocol.
 
 GARBAGE = {
     "nothing like it": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -517,7 +518,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("sent", GARBAGE.values(), ids=GARBAGE)
 async def test_what_is_no_request_gets_a_problem_for_an_answer(api: Api, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "HEAD_S", 1.0)
+    monkeypatch.setattr(uvicorn_protocol, "HEAD_TIMEOUT_S", 1.0)
     answer = await api.bytes_for(sent)
     if answer:
         assert 400 <= first(answer)[0] < 500
@@ -552,9 +553,9 @@ async def test_clients_that_go_away_break_nothing(api: Api, caplog: pytest.LogCa
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-@pytest.mark.parametrize("protocol", wire.PROTOCOLS)
+@pytest.mark.parametrize("protocol", uvicorn_protocol.PROTOCOLS)
 async def test_answers_are_sent_at_once(t: Tickler, protocol: Any) -> None:
-    """Also where the listening socket does not say that it speaks TCP, which asyncio goes by."""
+    """Also if the listening socket names no protocol, which asyncio relies on."""
     options: list[int] = []
 
     class Seen(protocol):  # type: ignore[misc]

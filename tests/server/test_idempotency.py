@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: what is sent twice is done once."""
+"""`Idempotency-Key`: a request that is sent twice is executed once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
-from tickler.server.middleware.caller import ADMITTED, KEY, LOCAL
-from tickler.server.middleware.idempotency import KIND, RUNNING_MS, Idempotency
+from tickler.server.middleware.caller import ADMITTED, CALLER, LOCAL
+from tickler.server.middleware.idempotency import KIND, LOCK_MS, Idempotency
 from tickler.server.problems import Refused
 
 PATH = "/v1/schedules/u1/digest"
@@ -127,12 +127,13 @@ async def test_what_was_done_is_done_once_also_if_who_did_it_cannot_be_remembere
     assert await fires(api) == 1
     calls = [("PUT", PATH, {"when": "@hourly"}), ("POST", f"{PATH}/pause", None), ("DELETE", PATH, None)]
     assert [(await api(method, path, body)).status for method, path, body in calls] == [200, 200, 204]
-    assert len([record for record in caplog.records if "could not be remembered: the disk is gone" in record.message]) == 4
+    lost = [record.message for record in caplog.records if record.message.startswith("audit entry lost: ")]
+    assert lost == [f"audit entry lost: local {action}: the disk is gone" for action in ("triggered", "put", "paused", "deleted")]
 
 
 @pytest.fixture
-def once(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
-    """Around what answers with its number, counted from 1, as soon as it is let."""
+def idempotency(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
+    """Wrap an app that answers with its call number, once released."""
     go_on: dict[int, asyncio.Event] = {}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -145,12 +146,12 @@ def once(t: Tickler) -> tuple[Idempotency, dict[int, asyncio.Event]]:
     return Idempotency(app, t.store.records, t.clock), go_on
 
 
-async def ask(once: Idempotency) -> bytes:
-    """With a key, always the same."""
+async def ask(idempotency: Idempotency) -> bytes:
+    """Send a request, always with the same key."""
     sent: list[Any] = []
     headers = [(b"idempotency-key", b"k1")]
     scope: Any = {"type": "http", "method": "POST", "path": "/v1/tick", "query_string": b"", "headers": headers}
-    scope |= {KEY: LOCAL, ADMITTED: True}
+    scope |= {CALLER: LOCAL, ADMITTED: True}
 
     async def receive() -> Any:
         return {"type": "http.request", "body": b""}
@@ -158,7 +159,7 @@ async def ask(once: Idempotency) -> bytes:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await once(scope, receive, send)
+    await idempotency(scope, receive, send)
     return b"".join(message.get("body", b"") for message in sent)
 
 
@@ -169,16 +170,16 @@ async def begun(go_on: dict[int, asyncio.Event], number: int) -> None:
 
 
 async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_came(
-    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
+    idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
     first.cancel()
     await asyncio.wait([first])
     with pytest.raises(Refused, match="is still running"):
         await ask(service)
-    clock.advance(RUNNING_MS / 1000)
+    clock.advance(LOCK_MS / 1000)
     second = asyncio.create_task(ask(service))
     await begun(go_on, 2)
     go_on[2].set()
@@ -186,16 +187,16 @@ async def test_what_was_broken_off_is_not_done_again_as_nobody_knows_how_far_it_
 
 
 async def test_a_key_is_held_as_long_as_its_request_runs(
-    t: Tickler, once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    t: Tickler, idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tickler.server.middleware.idempotency.EXTEND_S", 0.001)
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
     for _ in range(3):
-        clock.advance(RUNNING_MS / 1000 - 1)
+        clock.advance(LOCK_MS / 1000 - 1)
         async with asyncio.timeout(20):
-            while (await t.store.records.list(KIND, now_ms=clock.now_ms()))[0].expires_at != clock.now_ms() + RUNNING_MS:
+            while (await t.store.records.list(KIND, now_ms=clock.now_ms()))[0].expires_at != clock.now_ms() + LOCK_MS:
                 await asyncio.sleep(0.001)
     with pytest.raises(Refused, match="is still running"):
         await ask(service)
@@ -216,12 +217,12 @@ async def test_a_key_that_is_being_held_when_its_request_ends_is_kept_as_done(
 
 
 async def test_whoever_was_taken_for_gone_leaves_the_key_to_who_came_after(
-    once: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
+    idempotency: tuple[Idempotency, dict[int, asyncio.Event]], clock: ManualClock
 ) -> None:
-    service, go_on = once
+    service, go_on = idempotency
     first = asyncio.create_task(ask(service))
     await begun(go_on, 1)
-    clock.advance(RUNNING_MS / 1000)
+    clock.advance(LOCK_MS / 1000)
     second = asyncio.create_task(ask(service))
     await begun(go_on, 2)
     go_on[1].set()
@@ -272,7 +273,7 @@ async def test_an_answer_that_is_too_large_is_not_kept_and_says_so(t: Tickler, a
     await t.schedules.put(Schedule(owner="u1", key="big", when="@daily", payload="x" * 100_000))
     assert (await api.post("/v1/schedules/u1/big/pause", idempotency_key="k1")).status == 200
     again = await api.post("/v1/schedules/u1/big/pause", idempotency_key="k1")
-    assert (again.status, "too large to be kept" in again.json["detail"]) == (409, True)
+    assert (again.status, "too large to store" in again.json["detail"]) == (409, True)
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "x" * 201, "a\tb", "\x80"])

@@ -1,4 +1,4 @@
-"""`/v1/schedules` and `/v1/preview`: what users declare, put, read, changed and removed over HTTP."""
+"""`/v1/schedules` and `/v1/preview`: schedules put, read, changed, deleted and previewed over HTTP."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_schedule_is_put_and_read_as_it_is_stored(api: Api) -> None:
 
 
 def instants(value: Any, name: str = "") -> Iterator[Any]:
-    """What an answer has under `at`, or a name that ends in `_at`."""
+    """Yield the values named `at` or `…_at` in a response."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from instants(each, key)
@@ -388,7 +388,7 @@ async def test_what_the_caller_has_already_is_not_sent_again(api: Api, known: st
 
 
 async def test_what_has_fired_or_ended_since_is_sent_again(t: Tickler, api: Api, clock: ManualClock) -> None:
-    """Which makes no new version."""
+    """This makes no new version."""
     put = await api.put(PATH, {"when": "@hourly", "ends_at": "2030-11-20T14:00:00Z"})
     assert put.headers["etag"] == (await api.get(PATH)).headers["etag"]
     seen = [put]

@@ -1,4 +1,4 @@
-"""The whole API on every store: what the handlers use of one, all of them have."""
+"""The whole API on every store."""
 
 from __future__ import annotations
 

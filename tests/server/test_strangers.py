@@ -1,4 +1,4 @@
-"""Whoever has no token, or a wrong one: they get little room, and take none from others."""
+"""Callers without a valid token have low limits, and do not use up those of others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from tickler.records.activity import Event
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.event_stream import EventStream, events_of
-from tickler.server.middleware import gateway as door
-from tickler.server.middleware import rate_limit as rates
-from tickler.server.middleware import sessions
-from tickler.server.middleware import uvicorn_protocol as wire
+from tickler.server.middleware import gateway, rate_limit, sessions, uvicorn_protocol
 from tickler.server.settings import ServerSettings
 
 FORM = b"content-type: application/x-www-form-urlencoded"
@@ -29,13 +26,13 @@ HANG_S = 20
 
 
 def sign_in(address: str, length: int = 9) -> bytes:
-    """The head of it, by a proxy on this machine."""
+    """Return the head of a request from a proxy on this machine."""
     return request("POST", "/login", FORM, f"content-length: {length}".encode(), f"x-forwarded-for: {address}".encode())
 
 
 @asynccontextmanager
 async def slow_sign_ins(api: Api, *addresses: str) -> AsyncIterator[None]:
-    """That send no body; the last of them is already waited for."""
+    """Open sign-ins that send no body; returns once the last one is being read."""
     opened = [await asyncio.open_connection("127.0.0.1", api.port) for _ in addresses]
     try:
         for address, (_, writer) in zip(addresses, opened, strict=True):
@@ -52,13 +49,13 @@ def status_of(answer: bytes) -> int:
 
 
 async def status_of_sign_in(api: Api, address: str) -> int:
-    """With a form that is not ours: 403, once it is read."""
+    """Post a foreign form: 403, once it is read."""
     return status_of(await api.bytes_for(sign_in(address, 3) + b"a=b"))
 
 
 async def test_slow_sign_ins_from_one_address_lock_out_no_other(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_ADDRESS_SIGN_INS", 2)
-    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 4)
+    monkeypatch.setattr(gateway, "MAX_ADDRESS_SIGN_INS", 2)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_CALLER", 4)
     await t.tokens.create(["read"])
     async with serving(t) as api, slow_sign_ins(api, *["192.0.2.1"] * 8):
         assert await status_of_sign_in(api, "192.0.2.1") == 429
@@ -67,7 +64,7 @@ async def test_slow_sign_ins_from_one_address_lock_out_no_other(t: Tickler, monk
 
 
 async def test_slow_sign_ins_from_everywhere_leave_room_for_all_else(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_SIGN_INS", 2)
+    monkeypatch.setattr(gateway, "MAX_SIGN_INS", 2)
     _, text = await t.tokens.create(["read"])
     async with serving(t) as api, slow_sign_ins(api, "192.0.2.1", "192.0.2.2", "192.0.2.3"):
         assert await status_of_sign_in(api, "192.0.2.4") == 429
@@ -76,8 +73,8 @@ async def test_slow_sign_ins_from_everywhere_leave_room_for_all_else(t: Tickler,
 
 
 async def test_those_without_a_token_have_room_by_address_and_all_together(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_OF_ADDRESS", 2)
-    monkeypatch.setattr(door, "MAX_REQUESTS_OF_CALLER", 3)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_ADDRESS", 2)
+    monkeypatch.setattr(gateway, "MAX_REQUESTS_OF_CALLER", 3)
     await t.tokens.create(["read"])
     settings, inside, go_on = ServerSettings(port=0), 0, asyncio.Event()
     app: Any = make_app(t, settings)
@@ -107,16 +104,16 @@ async def test_those_without_a_token_have_room_by_address_and_all_together(t: Ti
 
 
 async def test_a_sign_in_has_to_be_short_and_quick(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "SIGN_IN_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(gateway, "SIGN_IN_TIMEOUT_S", 0.2)
     await t.tokens.create(["read"])
     async with serving(t) as api:
         assert status_of(await drip(api, sign_in("192.0.2.1", 1_000))) == 408
-        long = b"a" * (door.MAX_SIGN_IN_BYTES + 1)
+        long = b"a" * (gateway.MAX_SIGN_IN_BYTES + 1)
         assert status_of(await api.bytes_for(sign_in("192.0.2.1", len(long)) + long)) == 413
 
 
 async def test_wrong_tokens_are_slowed_down_and_right_ones_are_not(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MAX_FAILURES_A_MINUTE", 3)
+    monkeypatch.setattr(rate_limit, "MAX_FAILURES_A_MINUTE", 3)
     _, right = await t.tokens.create(["read"])
     async with serving(t) as api:
         wrong = api.bearing(right[:-1] + ("0" if right[-1] != "0" else "1"))
@@ -151,7 +148,7 @@ GARBLED = {
 }
 
 
-@pytest.mark.parametrize("protocol", wire.PROTOCOLS, ids=lambda protocol: protocol.__name__)
+@pytest.mark.parametrize("protocol", uvicorn_protocol.PROTOCOLS, ids=lambda protocol: protocol.__name__)
 async def test_a_request_that_turns_into_garbage_is_a_line_in_the_log(
     t: Tickler, protocol: type[asyncio.Protocol], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,8 +164,8 @@ async def test_a_request_that_turns_into_garbage_is_a_line_in_the_log(
 async def test_a_stream_ends_within_five_seconds_of_its_token(
     clock: ManualClock, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look every two seconds, and what was looked at is remembered for less than the other three."""
-    assert system.PULSE_S * 1_000 + max(tokens.REMEMBERED_MS, sessions.REMEMBERED_MS) < 5_000
+    """Streams check every two seconds, and the result is cached for less than three."""
+    assert system.PULSE_S * 1_000 + max(tokens.REMEMBERED_MS, sessions.CACHE_MS) < 5_000
     monkeypatch.setattr("tickler.server.api.system.PULSE_S", 0.02)
     async with connect(sqlite_url, clock=clock) as t, connect(sqlite_url, clock=clock) as other, serving(t) as api:
         made, text = await other.tokens.create(["read"])
@@ -183,11 +180,11 @@ async def test_a_stream_ends_within_five_seconds_of_its_token(
 
 async def test_a_stream_looks_at_its_token_however_much_happens() -> None:
     live = EventStream()
-    with live.watching() as queue:
+    with live.subscribe() as queue:
 
         async def much() -> None:
             while True:
-                live.tell(Event(owner="u1", key="k", nominal_at=0, at=0, attempt=1, happened="delivered"))
+                live.publish(Event(owner="u1", key="k", nominal_at=0, at=0, attempt=1, happened="delivered"))
                 await asyncio.sleep(0.005)
 
         happening = asyncio.create_task(much())

@@ -1,4 +1,4 @@
-"""Ticks, numbers, the doctor, who did what, health, metrics, and what happens right now."""
+"""Ticks, stats, doctor, audit log, health, metrics and the event stream."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def watching(api: Api) -> AsyncIterator[aiohttp.ClientResponse]:
 
 
 async def event(response: aiohttp.ClientResponse, kind: str) -> Any:
-    """The next one of a kind."""
+    """Return the next event of a kind."""
     found = ""
     async with asyncio.timeout(20):
         while True:
@@ -230,7 +230,7 @@ async def test_a_store_that_does_not_answer_is_a_503_and_says_when_to_come_back(
         answer = await api(method, path, body, check=False)
         assert (answer.status, answer.is_problem, answer.headers["retry-after"]) == (503, True, "5"), path
     results = (await api.post("/v1/schedules:import", b'{"owner":"u1","key":"a","when":"@daily"}\n')).lines
-    assert results == [{"line": 1, "error": "nothing from here on was put: the disk is gone"}]
+    assert results == [{"line": 1, "error": "nothing from this line on was put: the disk is gone"}]
     monkeypatch.setattr(t.store.records, "list", fail)
     clock.advance(NONE_REMEMBERED_MS / 1000)
     answer = await api("GET", "/v1/preview?when=@daily", check=False)
@@ -284,12 +284,12 @@ async def test_the_head_of_what_never_ends_ends_and_the_connection_goes_on(t: Ti
     live = EventStream()
     head = b"HEAD /v1/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
     last = b"HEAD /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-    async with serving(t, app=make_app(t, ServerSettings(), live=live), protocol=protocol) as api:
+    async with serving(t, app=make_app(t, ServerSettings(), event_stream=live), protocol=protocol) as api:
         answers = await api.bytes_for(head * 2 + last)
         assert answers.count(b"HTTP/1.1 200 OK\r\n") == 3
         assert answers.endswith(b"\r\n\r\n")
         async with asyncio.timeout(10):
-            while live._watchers:
+            while live._subscribers:
                 await asyncio.sleep(0.01)
 
 
@@ -334,7 +334,7 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
     monkeypatch.setattr(system, "PULSE_S", 0.05)
     async with connect("memory://") as t:
         live = EventStream()
-        async with serving(t, app=make_app(t, ServerSettings(), live=live)) as api:
+        async with serving(t, app=make_app(t, ServerSettings(), event_stream=live)) as api:
             running = asyncio.create_task(t.run())
             await api.put(PATH, ECHO)
             async with watching(api) as response:
@@ -342,9 +342,9 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
                 assert (await event(response, "fire"))["happened"] == "delivered"
                 for _ in range(2):
                     assert (await event(response, "stats"))["open"] == 0
-                assert len(live._watchers) == 1
+                assert len(live._subscribers) == 1
             async with asyncio.timeout(20):
-                while live._watchers:
+                while live._subscribers:
                     await asyncio.sleep(0.01)
             t.stop()
             await running
@@ -352,12 +352,12 @@ async def test_a_runner_in_the_same_process_is_seen_and_nobody_is_kept_who_has_g
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks often; how much time has passed is still the clock's to say."""
+    """Poll often; the clock still decides how much time has passed."""
     monkeypatch.setattr(system, "PULSE_S", 0.02)
 
 
 async def ended(response: aiohttp.ClientResponse) -> bool:
-    """Properly, and soon."""
+    """Read a stream to its end; True if it ended cleanly."""
     async with asyncio.timeout(20):
         await response.content.read()
     return response.content.at_eof()
@@ -430,7 +430,7 @@ async def test_the_numbers_are_worked_out_once_for_all_who_watch(monkeypatch: py
             for watcher in watchers:
                 await event(watcher, "stats")
         took_s = asyncio.get_running_loop().time() - began
-    assert len(asked_for) <= 2 + took_s / (system.FRESH * 0.2) < 24
+    assert len(asked_for) <= 2 + took_s / (system.STATS_SHARE * 0.2) < 24
 
 
 async def test_numbers_that_could_not_be_had_are_tried_for_again_by_the_next_one() -> None:

@@ -13,60 +13,62 @@ from tickler.client import Tickler
 from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
 from tickler.server.api import bulk, fires, schedules, system
-from tickler.server.context import SERVICE, Context
+from tickler.server.context import CONTEXT, Context
 from tickler.server.event_stream import EventStream
 from tickler.server.json_body import check_bodiless
-from tickler.server.middleware.caller import ADMITTED, caller_of, check_allowed
+from tickler.server.middleware.caller import ADMITTED, caller_in, check_allowed
 from tickler.server.middleware.gateway import Gateway
 from tickler.server.middleware.idempotency import Idempotency
 from tickler.server.middleware.rate_limit import RateLimit, loop_time
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.pages import router as pages
 from tickler.server.pages.rendering import error_page
-from tickler.server.problems import answer
+from tickler.server.problems import problem_response
 from tickler.server.settings import ServerSettings
 
 
-def make_app(tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, live: EventStream | None = None) -> ASGIApp:
-    """Everything on one open Tickler. `runs_here` says that a runner works in this process.
+def make_app(
+    tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, event_stream: EventStream | None = None
+) -> ASGIApp:
+    """Build the app on an open Tickler. `runs_here`: a runner works in this process.
 
-    `live` hears of what happens; whoever passes one may have it `follow` workers elsewhere.
+    Pass an `event_stream` to have it `follow` the workers of other processes too.
     """
     sessions = Sessions(tickler.store.records, tickler.clock, settings)
-    live = live or EventStream()
-    tickler.listen(live)
-    service = Context(tickler, settings, sessions, live, Metrics(tickler), runs_here=runs_here)
+    event_stream = event_stream or EventStream()
+    tickler.listen(event_stream)
+    context = Context(tickler, settings, sessions, event_stream, Metrics(tickler), runs_here=runs_here)
     app = routes()
 
-    async def handled(scope: Any, receive: Receive, send: Send) -> None:
-        scope[SERVICE] = service
+    async def with_context(scope: Any, receive: Receive, send: Send) -> None:
+        scope[CONTEXT] = context
         await app(scope, receive, send)
 
-    once = Idempotency(handled, tickler.store.records, tickler.clock)
-    return Gateway(once, settings, tickler.tokens, sessions, RateLimit(settings.rate, loop_time), service.failures)
+    idempotent = Idempotency(with_context, tickler.store.records, tickler.clock)
+    return Gateway(idempotent, settings, tickler.tokens, sessions, RateLimit(settings.rate, loop_time), context.failures)
 
 
 @cache
 def routes() -> Litestar:
-    """All that answers, for whatever service is in the scope of a request."""
+    """Build the router. It serves every Tickler of the process: the context is in the scope of each request."""
     return Litestar(
         route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages.ROUTER, pages.ASSETS],
-        before_request=_admitted,  # not guards: for each of those Litestar copies the handler
+        before_request=_authorize,  # not guards: Litestar copies the handler for each of them
         exception_handlers={TicklerError: _answer, HTTPException: _answer, Exception: _answer},
         openapi_config=None,
-        request_max_body_size=None,  # the door counts
+        request_max_body_size=None,  # the gateway enforces it
         logging_config=None,
     )
 
 
-async def _admitted(request: Request[Any, Any, Any]) -> None:
-    check_allowed(caller_of(request.scope), request.route_handler.opt)
+async def _authorize(request: Request[Any, Any, Any]) -> None:
+    check_allowed(caller_in(request.scope), request.route_handler.opt)
     request.scope[ADMITTED] = True  # type: ignore[literal-required]  # a key of ours
     check_bodiless(request)
 
 
 def _answer(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-    """People get a page, programs a problem."""
+    """Return an HTML page to browsers and problem+json to programs."""
     if request.scope["path"].startswith(("/v1/", "/static/")) or "text/html" not in request.headers.get("accept", ""):
-        return answer(request, error)
+        return problem_response(request, error)
     return error_page(request, error)

@@ -1,4 +1,4 @@
-"""What every handler is given: the service itself, and who asks it."""
+"""Gives every handler the service's shared state and the caller of its request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tickler.database.pacing import Pace
 from tickler.deliver.log_throttle import ThrottledLog
 from tickler.observe.metrics import Metrics
 from tickler.server.event_stream import EventStream
-from tickler.server.middleware.caller import Caller, caller_of
+from tickler.server.middleware.caller import Caller, caller_in
 from tickler.server.middleware.rate_limit import failure_rate_limit
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.per_caller_pool import PerCallerPool
@@ -22,20 +22,20 @@ from tickler.server.stats import Stats
 
 log = logging.getLogger("tickler.server")
 
-SERVICE = "tickler.service"  # in an ASGI scope
+CONTEXT = "tickler.context"  # key in the ASGI scope
 
 HttpRequest = Request[Any, Any, Any]
 
 
 class Context:
-    """A Tickler, and what the service has beside it."""
+    """A Tickler, and the state that the service's requests share."""
 
     def __init__(
         self,
         tickler: Tickler,
         settings: ServerSettings,
         sessions: Sessions,
-        live: EventStream,
+        event_stream: EventStream,
         metrics: Metrics,
         *,
         runs_here: bool,
@@ -43,32 +43,32 @@ class Context:
         self.tickler = tickler
         self.settings = settings
         self.sessions = sessions
-        self.live = live
+        self.event_stream = event_stream
         self.metrics = metrics
         self.runs_here = runs_here  # a runner works in this process
-        self.is_examined = False  # the doctor looks at everything right now
-        self.failures = failure_rate_limit()  # of whoever shows wrong tokens
+        self.deep_doctor_runs = False
+        self.failures = failure_rate_limit()  # of addresses that send wrong tokens
         self.preview_pool = PerCallerPool("tickler-preview", threads=2)
-        # Of long bodies and payloads; a second thread would take its time from the loop.
+        # For long bodies and payloads. One thread: a second would only compete with the event loop.
         self.reading_pool = PerCallerPool("tickler-reading", threads=1)
         self.pace = Pace()  # of imports
-        self.numbers: SingleFlight[Stats] = SingleFlight()
+        self.stats: SingleFlight[Stats] = SingleFlight()
         self.next_due: SingleFlight[int | None] = SingleFlight()
         self.not_ready = ThrottledLog(log, logging.WARNING, "not ready, %d times more")
 
-    async def admits(self, who: Caller) -> bool:
-        """Whether somebody who was let in would be let in again: for what takes longer than a token may last."""
-        if who.token_id is None:
+    async def still_admits(self, caller: Caller) -> bool:
+        """Check an admitted caller again, during requests that can outlast a token or session."""
+        if caller.token_id is None:
             return not await self.tickler.tokens.exist()
-        if who.session is not None and not await self.sessions.goes_on(who.session):
+        if caller.session is not None and not await self.sessions.is_active(caller.session):
             return False
-        return await self.tickler.tokens.get(who.token_id) is not None
+        return await self.tickler.tokens.get(caller.token_id) is not None
 
 
-def service_of(request: HttpRequest) -> Context:
-    service: Context = request.scope[SERVICE]  # type: ignore[literal-required]  # a key of ours
-    return service
+def context_of(request: HttpRequest) -> Context:
+    context: Context = request.scope[CONTEXT]  # type: ignore[literal-required]  # a key of ours
+    return context
 
 
-def caller(request: HttpRequest) -> Caller:
-    return caller_of(request.scope)
+def caller_of(request: HttpRequest) -> Caller:
+    return caller_in(request.scope)

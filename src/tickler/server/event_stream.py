@@ -1,4 +1,4 @@
-"""What happens right now, for those who watch: events of this process's runner, and of workers elsewhere."""
+"""Streams delivery attempts to subscribers, from this process's runner and from workers elsewhere."""
 
 from __future__ import annotations
 
@@ -15,95 +15,95 @@ from tickler.model.fire import Claim, Settlement
 from tickler.records.activity import Event, event_of, mark_watched, read_activity
 from tickler.records.contract import RecordStore
 
-MAX_WAITING = 200  # events that a slow watcher may lag behind
+MAX_QUEUED = 200  # events per subscriber; a slow one misses further events
 MAX_RECENT = 50
-LOOK_S = 1.0
-WATCH_EVERY = 5  # looks
+POLL_S = 1.0
+MARK_EVERY = 5  # polls
 
 log = logging.getLogger("tickler.server")
 
-Waiting = asyncio.Queue[Event | None]  # None: nothing more comes
+EventQueue = asyncio.Queue[Event | None]  # None ends the stream
 
 
 class EventStream:
-    """Hands events to everybody who watches; whoever is slow misses some, and nobody waits for them."""
+    """Publishes events to subscribers. A slow subscriber misses events and never delays the publisher."""
 
     def __init__(self) -> None:
-        self._watchers: set[Waiting] = set()
-        self._some = asyncio.Event()
+        self._subscribers: set[EventQueue] = set()
+        self._subscribed = asyncio.Event()
         self.recent: deque[Event] = deque(maxlen=MAX_RECENT)
 
     def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
-        """Nobody watches rounds."""
+        """Ignore it: subscribers get attempts only."""
 
     def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
-        """For `Tickler.listen`."""
+        """Publish an attempt; called through `Tickler.listen`."""
         if settlement.entry is not None:
-            self.tell(event_of(settlement.entry))
+            self.publish(event_of(settlement.entry))
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         self.recent.append(event)
-        for watcher in self._watchers:
+        for queue in self._subscribers:
             with suppress(asyncio.QueueFull):
-                watcher.put_nowait(event)
+                queue.put_nowait(event)
 
     def end(self) -> None:
-        """The service stops: nobody has to wait for those who watch."""
-        for watcher in self._watchers:
-            if watcher.full():
-                watcher.get_nowait()
-            watcher.put_nowait(None)
+        """End every subscription, so that shutdown does not wait for open streams."""
+        for queue in self._subscribers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
 
     @contextmanager
-    def watching(self) -> Iterator[Waiting]:
-        """Where events gather from now on."""
-        queue = Waiting(MAX_WAITING)
-        self._watchers.add(queue)
-        self._some.set()
+    def subscribe(self) -> Iterator[EventQueue]:
+        """Yield a queue that receives the events from now on."""
+        queue = EventQueue(MAX_QUEUED)
+        self._subscribers.add(queue)
+        self._subscribed.set()
         try:
             yield queue
         finally:
-            self._watchers.discard(queue)
-            if not self._watchers:
-                self._some.clear()
+            self._subscribers.discard(queue)
+            if not self._subscribers:
+                self._subscribed.clear()
 
     async def follow(self, records: RecordStore, clock: Clock, own: Callable[[], Collection[str]]) -> None:
-        """Until cancelled: ask workers elsewhere to tell what they do while somebody watches, and pass it on.
+        """While there are subscribers, ask workers elsewhere to publish their activity, and pass it on. Runs until cancelled.
 
-        `own` tells the workers of this process, which tell by themselves.
+        `own` returns the workers of this process, which publish here directly.
         """
         seen: dict[str, int] = {}
-        looks = 0
+        polls = 0
         while True:
-            if not self._watchers:
-                looks = 0
-                await self._some.wait()
+            if not self._subscribers:
+                polls = 0
+                await self._subscribed.wait()
             try:
-                if looks % WATCH_EVERY == 0:
+                if polls % MARK_EVERY == 0:
                     await mark_watched(records, clock.now_ms())
                 await self._pass_on(records, clock.now_ms(), own(), seen)
             except TicklerError as error:
-                log.debug("nothing is heard of workers elsewhere: %s", error)
-            looks += 1
-            await asyncio.sleep(LOOK_S)
+                log.debug("cannot read the activity of other workers: %s", error)
+            polls += 1
+            await asyncio.sleep(POLL_S)
 
     async def _pass_on(self, records: RecordStore, now_ms: int, own: Collection[str], seen: dict[str, int]) -> None:
         fresh: list[Event] = []
         by_worker = await read_activity(records, now_ms)
         for gone in seen.keys() - by_worker.keys():
             del seen[gone]
-        for worker, heard in by_worker.items():
+        for worker, activity in by_worker.items():
             if worker in own:
                 continue
-            number = heard.number - seen.get(worker, 0)  # a worker that is new here tells all that it remembers
-            seen[worker] = heard.number
-            fresh += heard.events[-number:] if number > 0 else []
+            number = activity.number - seen.get(worker, 0)  # of a new worker, all that it published
+            seen[worker] = activity.number
+            fresh += activity.events[-number:] if number > 0 else []
         for event in sorted(fresh, key=lambda event: event.at):
-            self.tell(event)
+            self.publish(event)
 
 
-async def events_of(queue: Waiting, owner: str | None, pulse_s: float) -> AsyncIterator[Event | None]:
-    """Those of an owner or of all, as they happen, until the end; None every `pulse_s` seconds, whatever happens."""
+async def events_of(queue: EventQueue, owner: str | None, pulse_s: float) -> AsyncIterator[Event | None]:
+    """Yield the events of an owner, or of all, until the stream ends; None at least every `pulse_s` seconds."""
     loop = asyncio.get_running_loop()
     pulse_at = loop.time() + pulse_s
     while True:

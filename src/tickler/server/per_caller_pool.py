@@ -1,4 +1,4 @@
-"""A few threads for what takes long to work out, shared fairly: one piece of work at a time for each caller."""
+"""A thread pool for long computations, shared fairly: one at a time per caller."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class PerCallerPool:
-    """Runs work on so many threads. A caller's second piece of work waits for the first, not before that of others."""
+    """Runs work on a fixed number of threads. A caller's next work is queued only when the previous has ended."""
 
     def __init__(self, name: str, threads: int) -> None:
         self._threads = ThreadPoolExecutor(threads, name)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, caller: str, work: Callable[[], T]) -> T:
-        turn = self._turns.setdefault(caller, asyncio.Lock())
-        async with turn:
+        lock = self._locks.setdefault(caller, asyncio.Lock())
+        async with lock:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -1,4 +1,4 @@
-"""Errors as the API answers them: problem+json (RFC 9457) with the field at fault and what to do."""
+"""Turns errors into problem+json (RFC 9457), with the field at fault and the remedy."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MEDIA_TYPE = "application/problem+json"
 
 _NAMED = re.compile(r"([a-z_]+): ")
 _REMEDIES = {
-    404: "there is nothing at this path: see /openapi.json",
-    405: "this path does not take this method: see the header `allow`",
+    404: "unknown path: see /openapi.json",
+    405: "this path does not support this method: see the header `allow`",
 }
 
 log = logging.getLogger("tickler.server")
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What went wrong. `field` names the part of the request at fault, where one is."""
+    """An error. `field` names the part of the request at fault, if there is one."""
 
     type: str
     title: str
@@ -47,7 +47,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Refused(TicklerError):
-    """The service says no, with this status."""
+    """The service refuses a request, with this HTTP status."""
 
     def __init__(self, status: int, detail: str, field: str | None = None, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -57,12 +57,12 @@ class Refused(TicklerError):
 
 
 def problem_of(error: Exception) -> Problem:
-    """What is unexpected is told to the log, and to nobody else."""
+    """Describe an error. The details of an unexpected error go to the log only."""
     status, field = _status_of(error), getattr(error, "field", None)
     detail = error.detail if isinstance(error, HTTPException) else str(error)
     if status == 500:
         log.error("a request failed", exc_info=error)
-        detail = "something went wrong here; the log of the service has it"
+        detail = "internal error: see the log of the service"
     if isinstance(error, HTTPException):
         detail = _REMEDIES.get(status, detail)
     if (isinstance(error, InvalidWhen) and field not in ("tz", "starts_at", "ends_at")) or isinstance(error, NeverFires):
@@ -73,7 +73,7 @@ def problem_of(error: Exception) -> Problem:
     return Problem(f"https://tickler.invalid/problems/{title.lower().replace(' ', '-')}", title, status, detail, field)
 
 
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     problem = problem_of(error)
     return Response(msgspec.json.encode(problem), status_code=problem.status, media_type=MEDIA_TYPE, headers=headers_of(error))
 

@@ -1,4 +1,4 @@
-"""What callers see of what happened: whoever is bound to an owner is not told which machine it was."""
+"""Hides worker names, which are host names, from callers bound to an owner."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from msgspec.structs import replace
 from tickler.fires.fires import FirePage, HistoryPage
 from tickler.fires.redaction import nameless_entry, nameless_fire
 from tickler.model.fire import Fire
-from tickler.server.context import HttpRequest, caller
+from tickler.server.context import HttpRequest, caller_of
 
 
 def names_workers(request: HttpRequest) -> bool:
-    return caller(request).owner is None
+    return caller_of(request).owner is None
 
 
-def fire_seen(request: HttpRequest, fire: Fire) -> Fire:
+def redact_fire(request: HttpRequest, fire: Fire) -> Fire:
     return fire if names_workers(request) else nameless_fire(fire)
 
 
-def fires_seen(request: HttpRequest, page: FirePage, worker: str | None = None) -> FirePage:
-    """`worker` stands for whoever has one of them."""
+def redact_fires(request: HttpRequest, page: FirePage, worker: str | None = None) -> FirePage:
+    """Show `worker` in place of a worker's name."""
     return page if names_workers(request) else replace(page, items=[nameless_fire(fire, worker) for fire in page.items])
 
 
-def history_seen(request: HttpRequest, page: HistoryPage) -> HistoryPage:
+def redact_history(request: HttpRequest, page: HistoryPage) -> HistoryPage:
     return page if names_workers(request) else replace(page, items=[nameless_entry(entry) for entry in page.items])

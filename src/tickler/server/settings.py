@@ -1,4 +1,4 @@
-"""What an operator can say about the service."""
+"""Settings of the service."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msgspec import Meta
 from tickler.errors import InvalidInput
 
 DEFAULT_PORT = 8321
-# What those want that do not take any text.
-WANTED = {
+# What a setting takes, if not any text.
+EXPECTED = {
     "port": "a whole number from 0 to 65535",
     "rate": "a number greater than 0",
     "max_body": "a whole number of bytes, at least 1",
@@ -26,18 +26,18 @@ WANTED = {
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Each has a variable in the environment: TICKLER_ and its name in upper case."""
+    """Each field is read from the environment variable TICKLER_ plus its name in upper case."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = DEFAULT_PORT
-    hosts: tuple[str, ...] = ()  # names by which others may call it, besides where it listens; for further ones 421
-    rate: Annotated[float, Meta(gt=0)] = 200.0  # requests a second that one token may make, and twice as many at once
-    max_body: Annotated[int, Meta(ge=1)] = 1_048_576  # bytes; an import is a stream, and each of its lines may be as long
-    body_s: Annotated[float, Meta(gt=0)] = 20.0  # for a request to arrive in
-    secure_cookie: bool = False  # set it where the page is reached by https
-    max_connections: Annotated[int, Meta(ge=1)] | None = None  # open at once; None: half of the files that may be open
-    max_address_connections: Annotated[int, Meta(ge=1)] | None = None  # of them, from one address; None: a quarter
-    # Addresses and networks of reverse proxies: their X-Forwarded-For is believed, and they connect as often as they like.
+    hosts: tuple[str, ...] = ()  # allowed Host names besides the listening address; others get 421
+    rate: Annotated[float, Meta(gt=0)] = 200.0  # requests per second and token, with bursts of twice as many
+    max_body: Annotated[int, Meta(ge=1)] = 1_048_576  # bytes of a body, or of one line of an import
+    body_s: Annotated[float, Meta(gt=0)] = 20.0  # time limit for receiving a body
+    secure_cookie: bool = False  # set it if the page is served over https
+    max_connections: Annotated[int, Meta(ge=1)] | None = None  # open at once; None: half of the file limit
+    max_address_connections: Annotated[int, Meta(ge=1)] | None = None  # of those, from one address; None: a quarter
+    # Addresses and networks of reverse proxies. Their X-Forwarded-For is trusted; the limit per address does not apply to them.
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **flags: object) -> Self:
-        """Flags that are not None come first, then the environment, then the defaults."""
+        """Read settings. Flags that are not None override the environment, which overrides the defaults."""
         given = {
             name: environ[f"TICKLER_{name.upper()}"] for name in cls.__struct_fields__ if f"TICKLER_{name.upper()}" in environ
         }
@@ -57,24 +57,24 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         try:
             settings = msgspec.convert(values, cls, strict=False)
         except msgspec.ValidationError as error:
-            raise cls._misfit(values, str(error)) from None
+            raise cls._invalid(values, str(error)) from None
         return settings
 
     @classmethod
-    def _misfit(cls, values: Mapping[str, object], reason: str) -> InvalidInput:
-        """Says which of them it is."""
+    def _invalid(cls, values: Mapping[str, object], reason: str) -> InvalidInput:
+        """Return an error that names the first invalid setting."""
         for name, value in values.items():
             try:
                 msgspec.convert({name: value}, cls, strict=False)
             except msgspec.ValidationError:
-                said = ",".join(value) if isinstance(value, list) else str(value)
-                where = f"TICKLER_{name.upper()}: {said[:80]!r} is not {WANTED.get(name, 'what it wants')}"
+                text = ",".join(value) if isinstance(value, list) else str(value)
+                where = f"TICKLER_{name.upper()}: {text[:80]!r} is not {EXPECTED.get(name, 'a valid value')}"
                 return InvalidInput(f"{where}: change it, or leave it out; see the settings table in the docs")
-        return InvalidInput(f"the service's settings do not fit: {reason}: see the settings table in the docs")
+        return InvalidInput(f"invalid settings: {reason}; see the settings table in the docs")
 
     @property
     def is_local(self) -> bool:
-        """Whether it listens for this machine alone."""
+        """True if it listens on a loopback address only."""
         if self.host == "localhost":
             return True
         try:
@@ -84,12 +84,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needs_token(self) -> bool:
-        """Whether others can reach it, also through a proxy that calls it by a name: nobody is let in without a token."""
+        """True if other machines can reach it, directly or through a proxy: every request then needs a token."""
         return bool(self.hosts) or not self.is_local
 
     @property
     def own_names(self) -> frozenset[str]:
-        """What the address it listens on is called in a request; an address that stands for all others has no name."""
+        """Host names of the listening address; none for a wildcard address such as 0.0.0.0."""
         plain = self.host.lower().strip("[]")
         try:
             address = ipaddress.ip_address(plain)

@@ -1,4 +1,4 @@
-"""What many ask for at once, worked out once."""
+"""Shares one computation among concurrent requests for the same value."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Answers by key. An error is for all who wait for it, and is not kept."""
+    """Caches results by key for a short time. An error reaches all who wait for it, and is not cached."""
 
     def __init__(self) -> None:
-        self._begun: dict[str | None, tuple[float, asyncio.Task[T]]] = {}  # by key: when, and what
+        self._running: dict[str | None, tuple[float, asyncio.Task[T]]] = {}  # by key: start time, result
 
     async def get(self, key: str | None, make: Callable[[], Coroutine[Any, Any, T]], fresh_s: float) -> T:
-        """What `make` gave, or gives yet, where it began less than `fresh_s` ago; or else what it gives now.
+        """Return the result of a `make` that started less than `fresh_s` ago, or else of a new one.
 
-        Whoever goes away while it is made leaves it to the others.
+        Cancelling one waiter does not cancel `make` for the others.
         """
         now = asyncio.get_running_loop().time()
-        began, task = self._begun.get(key, (now, None))
+        began, task = self._running.get(key, (now, None))
         if task is None or now - began >= fresh_s or _has_failed(task):
-            self._begun = {other: each for other, each in self._begun.items() if now - each[0] < fresh_s}
+            self._running = {other: each for other, each in self._running.items() if now - each[0] < fresh_s}
             task = asyncio.create_task(make())
-            task.add_done_callback(_has_failed)  # looked at, also where nobody waits any more
-            self._begun[key] = (now, task)
+            task.add_done_callback(_has_failed)  # retrieves the exception even if nobody awaits it
+            self._running[key] = (now, task)
         return await asyncio.shield(task)
 
 

@@ -1,4 +1,4 @@
-"""How it stands now: numbers from a bounded number of bounded reads, however many schedules there are."""
+"""Counts of the current state, from a bounded number of bounded reads, however many schedules there are."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ LATE_MS = 60_000
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts go no further than `most` and `most_fires`: that many are "at least"."""
+    """Counts of the current state. They stop at `most` and `most_fires`: a count that reaches its limit means "at least"."""
 
     now_ms: int
-    clock_offset_ms: int = 0  # the store's clock less this machine's
-    next_due_at: int | None = None  # also where there are more
+    clock_offset_ms: int = 0  # the store's clock minus this machine's
+    next_due_at: int | None = None  # also None if `more` and therefore unknown
     sleeping: int = 0  # in the index, and not due
     due: int = 0
     late: int = 0  # due for more than a minute
     in_flight: int = 0
-    open: int = 0  # fires that are owed: leased, or to be tried again
+    open: int = 0  # fires not delivered yet: leased, or to be retried
     waiting: int = 0
     dead: int = 0
     most: int = MAX_COUNTED
-    more: bool = False  # there are more rows than were looked at: sleeping, due and late are "at least", however few
+    more: bool = False  # not all rows were read: sleeping, due and late mean "at least"
     most_fires: int = MAX_FIRES
     workers: list[WorkerReport] = []
     workers_alive: int = 0
 
 
 async def stats(tickler: Tickler, owner: str | None = None) -> Stats:
-    """Of everything, or of what belongs to an owner."""
+    """Count everything, or only what belongs to an owner."""
     return await _of_all(tickler) if owner is None else await _of_owner(tickler, owner)
 
 
@@ -52,16 +52,16 @@ async def _of_all(tickler: Tickler) -> Stats:
         due=due,
         late=await tickler.index.count(due_by=now_ms - LATE_MS, most=MAX_COUNTED) if due else 0,
         in_flight=sum(worker.in_flight for worker in alive),
-        open=await _fires(tickler, "open"),
-        waiting=await _fires(tickler, "waiting"),
-        dead=await _fires(tickler, "dead"),
+        open=await _count_fires(tickler, "open"),
+        waiting=await _count_fires(tickler, "waiting"),
+        dead=await _count_fires(tickler, "dead"),
         workers=workers,
         workers_alive=len(alive),
     )
 
 
 async def _of_owner(tickler: Tickler, owner: str) -> Stats:
-    """From the first rows of the owner alone, where there are many: when the next of all is due is not known then."""
+    """Count the owner's first rows. If there are more, the owner's next due instant is unknown."""
     now_ms = tickler.now_ms()
     nexts, more = await tickler.index.next_fires(owner, MAX_OWN_ROWS)
     is_open = (await tickler.fires.list(state="open", owner=owner, limit=MAX_FIRES)).items
@@ -73,13 +73,13 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
         late=sum(at <= now_ms - LATE_MS for at in nexts),
         in_flight=sum(fire.worker is not None for fire in is_open),
         open=len(is_open),
-        waiting=await _fires(tickler, "waiting", owner),
-        dead=await _fires(tickler, "dead", owner),
+        waiting=await _count_fires(tickler, "waiting", owner),
+        dead=await _count_fires(tickler, "dead", owner),
         most=MAX_OWN_ROWS,
         more=more,
-        workers_alive=sum(worker.is_alive(now_ms) for worker in await tickler.workers()),  # not who: names are those of machines
+        workers_alive=sum(worker.is_alive(now_ms) for worker in await tickler.workers()),  # no names: those are host names
     )
 
 
-async def _fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:
+async def _count_fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:
     return len((await tickler.fires.list(state=state, owner=owner, limit=MAX_FIRES)).items)

@@ -126,7 +126,7 @@ def _server(tickler: Tickler, settings: ServerSettings, live: EventStream, *, ru
         from tickler.server.middleware.uvicorn_protocol import ServiceServer, uvicorn_config
     except ImportError as error:
         raise InvalidInput(f"{error.name} is not installed: `{install_command('server')}`") from None
-    server = ServiceServer(uvicorn_config(make_app(tickler, settings, runs_here=runs, live=live), settings))
+    server = ServiceServer(uvicorn_config(make_app(tickler, settings, runs_here=runs, event_stream=live), settings))
     server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # they are listened to here
     return server
 

@@ -1,4 +1,4 @@
-"""`/v1/schedules:import` and `:export`: many schedules, a line of JSON each, as streams."""
+"""`/v1/schedules:import` and `:export`: streams of schedules, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,72 +14,68 @@ from tickler.errors import PartlyWritten, TicklerError
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.schedules.schedules import Schedules
 from tickler.server.audit_log import AffectedOwners, record_many
-from tickler.server.authorization import Nothing, check_target, visible_owner
-from tickler.server.context import HttpRequest, caller, service_of
-from tickler.server.json_body import aside_of
+from tickler.server.authorization import check_target, owner_filter
+from tickler.server.context import HttpRequest, caller_of, context_of
+from tickler.server.json_body import NDJSON, off_loop
 from tickler.server.middleware.caller import Caller
 from tickler.server.problems import Refused, problem_of
 from tickler.server.query_params import QueryParams
 from tickler.server.spooled_response import SpooledResponse
 from tickler.transfer.ndjson import LineResult, export_lines, import_lines
 
-NDJSON = "application/x-ndjson"
-
-_NO_MORE = "nothing from here on was put"
+_NOTHING_PUT = "nothing from this line on was put"
 
 
 @post("/v1/schedules:import", opt={"scope": "write"}, status_code=200)
 async def import_schedules(request: HttpRequest) -> ASGIResponse:
-    """Put a schedule a line; the answer has a line a row, as they are done: what became of it, and why not."""
+    """Put one schedule per line. The response streams one result per line: the schedule that was put, or the error."""
     QueryParams(request)
     if request.headers.get("idempotency-key") is not None:
-        raise Refused(400, "an import may be repeated as it is: leave the idempotency key out", "idempotency-key")
+        raise Refused(400, "an import can be repeated safely: leave the idempotency key out", "idempotency-key")
     return SpooledResponse(iterator=_imported(request), media_type=NDJSON, status_code=200)
 
 
 @get("/v1/schedules:export", opt={"scope": "read"})
 async def export_schedules(request: HttpRequest) -> Stream | Response[bytes]:
-    """Every schedule a line, as an import takes them; one that cannot be written down has a line with an `error`."""
-    query = QueryParams(request, "owner")
-    try:
-        owner = visible_owner(request, query.text("owner"))
-    except Nothing:
+    """Write one schedule per line, in the format of an import; a line with an `error` for one that cannot be exported."""
+    visible = owner_filter(request, QueryParams(request, "owner").text("owner"))
+    if visible is None:
         return Response(b"", media_type=NDJSON)
-    pieces = _exported(service_of(request).tickler.schedules, owner)
-    first = await anext(pieces, b"")  # if the store does not answer, it is said with a status
-    return Stream(_chained(first, pieces), media_type=NDJSON)
+    chunks = _exported(context_of(request).tickler.schedules, visible.owner)
+    first = await anext(chunks, b"")  # before the status is sent, so that an unavailable store gets a 503
+    return Stream(_chained(first, chunks), media_type=NDJSON)
 
 
 HANDLERS = [import_schedules, export_schedules]
 
 
 async def _imported(request: HttpRequest) -> AsyncIterator[bytes]:
-    """What was put stays put, whatever happens to the rest."""
-    service, who = service_of(request), caller(request)
+    """Put the lines and yield their results. What was put stays put if a later line fails."""
+    context, caller = context_of(request), caller_of(request)
     put = refused = line = 0
-    touched = AffectedOwners()
+    affected = AffectedOwners()
     failure: TicklerError | None = None
     try:
         async for result in import_lines(
-            service.tickler.schedules,
-            _pieces(request),
-            check=lambda schedule: _check(who, schedule),
-            pace=service.pace,
-            aside=aside_of(request),
+            context.tickler.schedules,
+            _body_chunks(request),
+            check=lambda schedule: _check(caller, schedule),
+            pace=context.pace,
+            aside=off_loop(request),
         ):
             put, refused, line = put + (result.error is None), refused + (result.error is not None), result.line
             if result.error is None and result.owner is not None:
-                touched.add(result.owner)
+                affected.add(result.owner)
             yield _line(result)
     except TicklerError as error:
         failure = error
-    await record_many(request, "imported", touched, f"{put} put, {refused} refused")
+    await record_many(request, "imported", affected, f"{put} put, {refused} refused")
     if failure is not None:
-        said = "some from here on were put, import them again" if isinstance(failure, PartlyWritten) else _NO_MORE
-        yield _line(LineResult(line=line + 1, error=f"{said}: {problem_of(failure).detail}"))
+        outcome = "some from this line on were put, import them again" if isinstance(failure, PartlyWritten) else _NOTHING_PUT
+        yield _line(LineResult(line=line + 1, error=f"{outcome}: {problem_of(failure).detail}"))
 
 
-async def _pieces(request: HttpRequest) -> AsyncIterator[bytes]:
+async def _body_chunks(request: HttpRequest) -> AsyncIterator[bytes]:
     while True:
         message: Any = await request.receive()
         yield message.get("body", b"")
@@ -88,33 +84,33 @@ async def _pieces(request: HttpRequest) -> AsyncIterator[bytes]:
 
 
 async def _exported(schedules: Schedules, owner: str | None) -> AsyncIterator[bytes]:
-    torn: list[StoredSchedule] = []
-    async for piece in export_lines(schedules, owner=owner, left_out=torn.append):
-        yield piece
-        if torn:
-            yield b"".join(map(_torn_line, torn))
-            torn.clear()
-    if torn:
-        yield b"".join(map(_torn_line, torn))
+    failed: list[StoredSchedule] = []
+    async for chunk in export_lines(schedules, owner=owner, left_out=failed.append):
+        yield chunk
+        if failed:
+            yield b"".join(map(_error_line, failed))
+            failed.clear()
+    if failed:
+        yield b"".join(map(_error_line, failed))
 
 
-def _torn_line(schedule: StoredSchedule) -> bytes:
-    """An import refuses it, and says so."""
-    reason = "was written by a newer Tickler: upgrade" if schedule.newer else f"does not read ({schedule.reason}): put it again"
+def _error_line(schedule: StoredSchedule) -> bytes:
+    """Return a line that an import refuses."""
+    reason = "was written by a newer Tickler: upgrade" if schedule.newer else f"is unreadable ({schedule.reason}): put it again"
     return msgspec.json.encode({"owner": schedule.owner, "key": schedule.key, "error": reason}) + b"\n"
 
 
-async def _chained(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chained(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
-    async for piece in pieces:
-        yield piece
+    async for chunk in chunks:
+        yield chunk
 
 
-def _check(who: Caller, schedule: Schedule) -> None:
-    """What is not theirs to write is refused as any other line is."""
-    if not who.may_see(schedule.owner):
-        raise Refused(404, "there is no such owner", "owner")
-    check_target(who, schedule.target)
+def _check(caller: Caller, schedule: Schedule) -> None:
+    """Refuse a line that the caller may not write."""
+    if not caller.can_see(schedule.owner):
+        raise Refused(404, "unknown owner", "owner")
+    check_target(caller, schedule.target)
 
 
 def _line(result: LineResult) -> bytes:

@@ -1,4 +1,4 @@
-"""`/v1/fires`: what is owed, and what was given up."""
+"""`/v1/fires`: open, waiting and dead fires."""
 
 from __future__ import annotations
 
@@ -10,95 +10,93 @@ from litestar import Response, get, post
 from tickler.errors import FireNotFound, InvalidInput
 from tickler.model.fire import Fire, FireState
 from tickler.server.audit_log import record
-from tickler.server.authorization import Nothing, visible_owner
+from tickler.server.authorization import owner_filter
 from tickler.server.bulk_retry import retry_dead
-from tickler.server.context import HttpRequest, caller, service_of
-from tickler.server.json_body import answered, body_of, empty_body
+from tickler.server.context import HttpRequest, caller_of, context_of
+from tickler.server.json_body import empty_body, empty_page, json_body_of, json_response
 from tickler.server.problems import Refused
-from tickler.server.query_params import MAX_LISTED, QueryParams
-from tickler.server.response_redaction import fire_seen, fires_seen
+from tickler.server.query_params import LIMIT, QueryParams
+from tickler.server.response_redaction import redact_fire, redact_fires
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 
 
 @get("/v1/fires", opt={"scope": "read"})
 async def list_fires(request: HttpRequest) -> Response[bytes]:
-    """Open, waiting or dead ones, by their nominal instant, a page at a time."""
+    """List open, waiting or dead fires by nominal instant, one page at a time."""
     query = QueryParams(request, "state", "owner", "key", "limit", "after")
-    try:
-        owner = visible_owner(request, query.text("owner"))
-    except Nothing:
-        return answered({"items": [], "next": None})
-    page = await service_of(request).tickler.fires.list(
+    visible = owner_filter(request, query.text("owner"))
+    if visible is None:
+        return empty_page()
+    page = await context_of(request).tickler.fires.list(
         state=query.one_of("state", _STATES) or "open",
-        owner=owner,
+        owner=visible.owner,
         key=query.text("key"),
-        limit=query.number("limit", 100, MAX_LISTED),
+        limit=query.number(LIMIT),
         after=query.text("after"),
     )
-    return answered(fires_seen(request, page))
+    return json_response(redact_fires(request, page))
 
 
 @get("/v1/fires/{fire_id:str}", opt={"scope": "read"})
 async def get_fire(request: HttpRequest) -> Response[bytes]:
-    """One that is not settled yet."""
+    """Return a fire that is not settled yet."""
     QueryParams(request)
-    return answered(fire_seen(request, await _found(request)))
+    return json_response(redact_fire(request, await _fire_at(request)))
 
 
 @post("/v1/fires/{fire_id:str}/retry", opt={"scope": "write"}, status_code=202)
 async def retry_fire(request: HttpRequest) -> Response[bytes]:
-    """Send a dead one again, with all its attempts."""
+    """Retry a dead fire, with its full number of attempts."""
     QueryParams(request)
     await empty_body(request)
-    fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
-    again = await tickler.fires.retry(fire.id, by=who.name)
+    fire, caller, tickler = await _fire_at(request), caller_of(request), context_of(request).tickler
+    again = await tickler.fires.retry(fire.id, by=caller.name)
     await record(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(fire_seen(request, again), 202)
+    return json_response(redact_fire(request, again), 202)
 
 
 @post("/v1/fires/{fire_id:str}/cancel", opt={"scope": "write"}, status_code=200)
 async def cancel_fire(request: HttpRequest) -> Response[bytes]:
-    """Never deliver it."""
+    """Cancel a fire: it is never delivered."""
     QueryParams(request)
     await empty_body(request)
-    fire, who, tickler = await _found(request), caller(request), service_of(request).tickler
-    cancelled = await tickler.fires.cancel(fire.id, by=who.name)
+    fire, caller, tickler = await _fire_at(request), caller_of(request), context_of(request).tickler
+    cancelled = await tickler.fires.cancel(fire.id, by=caller.name)
     await record(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
-    return answered(fire_seen(request, cancelled))
+    return json_response(redact_fire(request, cancelled))
 
 
 @post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)
 async def retry_all_fires(request: HttpRequest) -> Response[bytes]:
-    """Send dead fires of an owner, of one schedule or of all again: `{"owner": …, "key": …}`, both optional.
+    """Retry the dead fires of an owner, of a schedule or of all: `{"owner": …, "key": …}`, both optional.
 
-    The earliest 1,000; `more` says that there are others.
+    Takes the earliest `MAX_RETRIED`; `more` tells whether there are others.
     """
     QueryParams(request)
-    wanted = await body_of(request)
-    if not isinstance(wanted, dict):
-        raise Refused(400, "the body is no object with owner and key: send {} for all of them")
-    for name, value in wanted.items():
+    fields = await json_body_of(request)
+    if not isinstance(fields, dict):
+        raise Refused(400, "the body is not an object: send {} for all fires, or owner and key")
+    for name, value in fields.items():
         if name not in ("owner", "key") or not isinstance(value, str):
-            raise Refused(400, f"{name[:40]!r} is not an owner or a key that is text: leave out what does not matter", name[:40])
-    try:
-        owner = visible_owner(request, wanted.get("owner"))
-    except Nothing:
-        return answered({"retried": 0, "more": False}, 202)
-    retried = await retry_dead(request, owner, wanted.get("key"))
-    return answered({"retried": retried.count, "more": retried.more}, 202)
+            raise Refused(400, f"{name[:40]!r}: only owner and key are known, and both take text", name[:40])
+    visible = owner_filter(request, fields.get("owner"))
+    if visible is None:
+        return json_response({"retried": 0, "more": False}, 202)
+    retried = await retry_dead(request, visible.owner, fields.get("key"))
+    return json_response({"retried": retried.count, "more": retried.more}, 202)
 
 
 HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]
 
 
-async def _found(request: HttpRequest) -> Fire:
-    """One that is the caller's to see."""
+async def _fire_at(request: HttpRequest) -> Fire:
+    """Return the fire of the path, if the caller can see it."""
     fire_id = unquote(request.path_params["fire_id"])
     try:
-        fire = await service_of(request).tickler.fires.get(fire_id)
-    except InvalidInput:  # no fire has such an id
+        fire = await context_of(request).tickler.fires.get(fire_id)
+    except InvalidInput:  # an impossible id
         fire = None
-    if fire is None or not caller(request).may_see(fire.owner):
-        raise FireNotFound(fire_id, "there is no fire of that id that is not settled: its schedule's history may have it")
+    if fire is None or not caller_of(request).can_see(fire.owner):
+        raise FireNotFound(fire_id, "no open, waiting or dead fire has this id: its schedule's history may have it")
     return fire

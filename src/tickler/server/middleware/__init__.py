@@ -1,1 +1,1 @@
-"""What a request passes before a handler has it: from bytes on the wire to who asks, and whether it was asked before."""
+"""The layers before a handler: HTTP protocol, limits, authentication, idempotency."""

@@ -1,4 +1,4 @@
-"""Remote addresses: what counts as one caller, and which of them are reverse proxies."""
+"""Remote addresses: normalized for limits per caller, and matched against trusted proxies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-MAX_ADDRESS_LENGTH = 64  # of what a proxy says: it may be no address at all
+MAX_ADDRESS_LENGTH = 64  # a proxy may send text that is not an address
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @lru_cache(maxsize=4096)
 def caller_address(host: str) -> str:
-    """What limits count by: an IPv4 address, or the /64 of an IPv6 address, since one machine may use all of that."""
+    """Return the key for limits: an IPv4 address, or the /64 of an IPv6 address, since one machine may use all of it."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -27,13 +27,13 @@ def caller_address(host: str) -> str:
 
 
 def address_of(scope: Mapping[str, Any]) -> str:
-    """Of whoever sent a request: the address that a trusted proxy names, or the one that is connected."""
+    """Return the caller's address: the one a trusted proxy names, or else that of the connection."""
     client = scope.get("client")
     return caller_address(client[0]) if client else ""
 
 
 def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
-    """`ValueError` where one is neither an address nor a network."""
+    """Parse networks; `ValueError` if a text is neither an address nor a network."""
     return tuple(ipaddress.ip_network(text) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""How many bytes of bodies one caller's requests may hold at once."""
+"""Limits the bytes that the bodies of one caller's requests hold at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tickler.server.problems import Refused
 
 
 class ByteLimit:
-    """Counts by caller; whoever holds nothing is not remembered."""
+    """Counts held bytes per caller."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()
 
     @contextmanager
     def hold(self, caller: str, most: int) -> Iterator[HeldBytes]:
-        """For one request, as long as it goes on."""
+        """Account for the body of one request until the request ends."""
         held = HeldBytes(self._held, caller, most)
         try:
             yield held
@@ -28,25 +28,25 @@ class ByteLimit:
 
 
 class HeldBytes:
-    """What one request holds. A body that is too long for the limit may come, but alone."""
+    """The bytes that one request holds. A body above the limit is accepted if the caller holds nothing else."""
 
     def __init__(self, held: Counter[str], caller: str, most: int) -> None:
-        self._of_all = held
+        self._by_caller = held
         self._caller = caller
         self._most = most
         self.size = 0
 
     def grow_to(self, size: int) -> None:
-        """429 where the caller's requests would hold too much together."""
+        """Refuse with 429 if the caller's requests would hold too much together."""
         more = size - self.size
         if more <= 0:
             return
-        of_caller = self._of_all[self._caller]
+        of_caller = self._by_caller[self._caller]
         if of_caller > self.size and of_caller + more > self._most:
             raise Refused(
                 429,
-                f"{self._most} bytes of bodies at once are enough: wait until a request has ended",
+                f"the bodies of your requests may hold {self._most} bytes at once: wait until a request has ended",
                 headers={"retry-after": "1"},
             )
-        self._of_all[self._caller] += more
+        self._by_caller[self._caller] += more
         self.size = size

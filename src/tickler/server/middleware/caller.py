@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""The caller of a request, and which handlers it may use."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from tickler.access.tokens import SCOPES, Scope, Token
 from tickler.server.middleware.sessions import Session
 from tickler.server.problems import Refused
 
-KEY = "tickler.who"  # in an ASGI scope
-ADMITTED = "tickler.admitted"  # there too, once the route is found and the caller may use it
+CALLER = "tickler.caller"  # key in the ASGI scope
+ADMITTED = "tickler.admitted"  # key in the ASGI scope, set once the caller may use the route
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Somebody who proved who they are, or, where no token exists, anybody on this machine."""
+    """An authenticated caller; or, while no token exists, anybody on this machine."""
 
-    name: str  # as deeds remember it
+    name: str  # in the audit log
     scopes: tuple[Scope, ...]
     owner: str | None = None
     token_id: str | None = None
-    session: Session | None = None  # of a browser that sent its cookie by itself
+    session: Session | None = None  # of a browser, authenticated by cookie
 
     @property
     def by_cookie(self) -> bool:
         return self.session is not None
 
     @property
-    def asking(self) -> str:
-        """Whom a form is for: a session, a token, or whoever needs neither."""
+    def client_id(self) -> str:
+        """Return the id of the session, else of the token, else "local"."""
         return self.session.id if self.session is not None else self.token_id or "local"
 
-    def may_see(self, owner: str | None) -> bool:
+    def can_see(self, owner: str | None) -> bool:
         return self.owner is None or self.owner == owner
 
 
 LOCAL = Caller("local", SCOPES)
-NOBODY = Caller("nobody", ())
+ANONYMOUS = Caller("anonymous", ())
 
 
 def of_token(token: Token, session: Session | None = None) -> Caller:
     return Caller(token.name or f"token {token.id}", token.scopes, token.owner, token.id, session)
 
 
-def caller_of(scope: Mapping[str, Any]) -> Caller:
-    who: Caller = scope[KEY]
-    return who
+def caller_in(scope: Mapping[str, Any]) -> Caller:
+    caller: Caller = scope[CALLER]
+    return caller
 
 
-def check_allowed(who: Caller, opt: Mapping[str, Any]) -> None:
-    """`opt` is a handler's: `scope` says what it takes, "nothing" where everybody may; `all_owners`, that it is about all."""
+def check_allowed(caller: Caller, opt: Mapping[str, Any]) -> None:
+    """Check the `opt` of a handler: its token `scope`, or "nothing" if public; `all_owners` excludes bound tokens."""
     needed = opt.get("scope", "operate")
     if needed == "nothing":
         return
-    if who is NOBODY:
+    if caller is ANONYMOUS:
         raise Refused(
             401,
             "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`",
             headers={"www-authenticate": "Bearer"},
         )
-    if who.owner is not None and opt.get("all_owners"):
+    if caller.owner is not None and opt.get("all_owners"):
         raise Refused(
             403,
             "this token is bound to one owner, and this path serves all owners: "
             f"create one without `--owner`, with the scope {needed!r}",
         )
-    if needed not in who.scopes:
+    if needed not in caller.scopes:
         raise Refused(403, f"this token lacks the scope {needed!r}: create one with `tickler token create --scope {needed}`")

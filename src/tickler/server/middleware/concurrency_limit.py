@@ -1,4 +1,4 @@
-"""How much one caller may have going on at once, so that nobody takes the room of all others."""
+"""Limits how many requests of one caller run at once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tickler.server.problems import Refused
 
 
 class ConcurrencyLimit:
-    """Counts by caller; whoever has nothing going on is not remembered."""
+    """Counts running requests per caller."""
 
     def __init__(self) -> None:
-        self._taken: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
 
     @contextmanager
     def take(self, caller: str, most: int, what: str) -> Iterator[None]:
-        """For as long as one of `what` goes on; 429 where the caller has `most` of them."""
-        if self._taken[caller] >= most:
+        """Hold a slot while the block runs; 429 if the caller already has `most` of `what`."""
+        if self._running[caller] >= most:
             raise Refused(429, f"at most {most} {what} at once: wait until one has ended", headers={"retry-after": "1"})
-        self._taken[caller] += 1
+        self._running[caller] += 1
         try:
             yield
         finally:
-            self._taken[caller] -= 1
-            if not self._taken[caller]:
-                del self._taken[caller]
+            self._running[caller] -= 1
+            if not self._running[caller]:
+                del self._running[caller]

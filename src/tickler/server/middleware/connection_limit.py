@@ -1,20 +1,20 @@
-"""How many connections may be open, in all and from one address, so that nobody takes the files that everything else needs.
+"""Limits open connections, in total and per address, so that the store and deliveries keep enough file descriptors.
 
-Where there is no room left, an idle connection is closed for the new one: first those that never sent a request, the oldest of
-them first, then those between two requests. Only where all are answering a request is the new one refused.
+At the limit, an idle connection is closed for the new one: first those that never sent a request, oldest first, then those
+between two requests. The new one is refused only if all others are answering a request.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-MAX_CONNECTIONS = 2_048  # by default, however many files the process may open
+MAX_CONNECTIONS = 2_048  # default, even if the file limit would allow more
 MIN_CONNECTIONS = 16
-BURST_SHARE = 8  # an eighth of the file limit: what the loop may accept before it counts
+BURST_SHARE = 8  # an eighth of the file limit: connections that the loop may accept before they are counted
 
 
 class ConnectionLimits(NamedTuple):
-    """`total` of all, `per_address` of one address; `burst` may be open beyond them for a moment."""
+    """Maximum connections in total and per address; `burst` more may be open for a moment."""
 
     total: int
     per_address: int
@@ -22,12 +22,12 @@ class ConnectionLimits(NamedTuple):
 
     @property
     def requests(self) -> int:
-        """Of the connections, so many may be answering at once: the others are left for probes, and to be closed for new ones."""
+        """How many connections may be answering at once; the rest serve probes, or can be closed for new ones."""
         return max(self.total * 3 // 4, 1)
 
 
 def connection_limits(files: int | None, total: int | None = None, per_address: int | None = None) -> ConnectionLimits:
-    """For a process that may open so many files (None: no limit); half of them are left to the store and to deliveries."""
+    """Return the limits of a process that may open `files` (None: no limit). Half of them are for the store and deliveries."""
     most = MAX_CONNECTIONS if files is None else min(MAX_CONNECTIONS, max(files // 2, MIN_CONNECTIONS))
     total = most if total is None else total
     burst = 256 if files is None else min(max(files // BURST_SHARE, MIN_CONNECTIONS), 256)
@@ -35,28 +35,28 @@ def connection_limits(files: int | None, total: int | None = None, per_address: 
 
 
 class Closable(Protocol):
-    """A connection, as far as a limit knows it."""
+    """A connection that a limit can close."""
 
-    def give_way(self) -> None:
-        """Close at once: its place goes to another."""
+    def evict(self) -> None:
+        """Close at once, to make room for another."""
 
 
 class _Group:
-    """Connections of one address, or of all: how many, and which may be closed, the oldest first."""
+    """Connections of one address, or of all: their number, and those that can be closed, oldest first."""
 
     __slots__ = ("between", "count", "fresh")
 
     def __init__(self) -> None:
         self.count = 0
-        self.fresh: dict[Closable, None] = {}  # that never sent a request
-        self.between: dict[Closable, None] = {}  # two requests
+        self.fresh: dict[Closable, None] = {}  # never sent a request
+        self.between: dict[Closable, None] = {}  # between two requests
 
     def idlest(self) -> Closable | None:
         return next(iter(self.fresh), None) or next(iter(self.between), None)
 
 
 class ConnectionLimit:
-    """Counts open connections. Each is added once, and from then on is idle, answering, or gone."""
+    """Counts open connections. Each is added once, and then is idle, answering, or removed."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -65,11 +65,11 @@ class ConnectionLimit:
         self._addresses: dict[Closable, str | None] = {}
 
     def add(self, connection: Closable, address: str | None) -> bool:
-        """Take it in, if need be for another that is idle; whether there was room. None is an address without a limit."""
+        """Add a connection, closing an idle one if necessary; False if there is no room. None: an address without a limit."""
         group = None if address is None else self._by_address.get(address)
-        if group is not None and group.count >= self.limits.per_address and not self._make_room(group):
+        if group is not None and group.count >= self.limits.per_address and not self._evict_idle(group):
             return False
-        if self._all.count >= self.limits.total and not self._make_room(self._all):
+        if self._all.count >= self.limits.total and not self._evict_idle(self._all):
             return False
         self._addresses[connection] = address
         if address is not None:
@@ -80,18 +80,18 @@ class ConnectionLimit:
         return True
 
     def answering(self, connection: Closable) -> None:
-        """A request has arrived on it: it stays open."""
+        """Mark a connection whose request has arrived: it is not closed for others."""
         for group in self._groups(connection):
             group.fresh.pop(connection, None)
             group.between.pop(connection, None)
 
     def idle(self, connection: Closable) -> None:
-        """It was answered, and may send another request."""
+        """Mark a connection whose request was answered: it can be closed for others."""
         for group in self._groups(connection):
             group.between[connection] = None
 
     def remove(self, connection: Closable) -> None:
-        """It is closed. No matter whether it was ever added, or is removed already."""
+        """Forget a closed connection; a no-op if it is unknown."""
         if connection not in self._addresses:
             return
         self.answering(connection)
@@ -107,10 +107,10 @@ class ConnectionLimit:
         address = self._addresses[connection]
         return (self._all,) if address is None else (self._all, self._by_address[address])
 
-    def _make_room(self, group: _Group) -> bool:
+    def _evict_idle(self, group: _Group) -> bool:
         idlest = group.idlest()
         if idlest is None:
             return False
         self.remove(idlest)
-        idlest.give_way()
+        idlest.evict()
         return True

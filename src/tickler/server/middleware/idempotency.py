@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a POST or PATCH that is sent twice, since nobody knew whether the first one arrived, is done once."""
+"""`Idempotency-Key`: executes a POST or PATCH once, even if a client sends it again."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
-from tickler.server.middleware.caller import ADMITTED, NOBODY, caller_of
+from tickler.server.middleware.caller import ADMITTED, ANONYMOUS, caller_in
 from tickler.server.problems import Refused
 
 KIND = "idempotency"
-ANSWER_RETENTION_MS = 24 * 3_600_000
-RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
-EXTEND_S = 200.0  # until then they say again that they are not
-MAX_ANSWER_BYTES = 40_000  # what is larger is not kept, and says so
-KEPT_HEADERS = (b"content-type", b"content-length", b"etag", b"tickler-removed")
+MAX_KEY_LENGTH = 200
+RESPONSE_RETENTION_MS = 24 * 3_600_000
+LOCK_MS = 10 * 60_000  # an unextended lock expires after this
+EXTEND_S = 200.0  # interval at which a running request extends its lock
+MAX_RESPONSE_BYTES = 40_000  # larger responses are not stored; a repeat gets 409
+STORED_HEADERS = (b"content-type", b"content-length", b"etag", b"tickler-removed")
 
-_KEY = re.compile(r"[!-~]{1,200}")
-_PATCHED = re.compile(r"/v1/schedules/[^/]+/[^/]+")
+_KEY = re.compile(rf"[!-~]{{1,{MAX_KEY_LENGTH}}}")
+_SCHEDULE_PATH = re.compile(r"/v1/schedules/[^/]+/[^/]+")
 
 log = logging.getLogger("tickler.server")
 
 
-class _StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a request under its key."""
+class _StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of a key, and its response once it is done."""
 
     state: Literal["running", "done"]
     request: str  # a fingerprint
@@ -44,7 +45,7 @@ class _StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Idempotency:
-    """An ASGI app around another: answers again what was answered before."""
+    """ASGI middleware that stores responses by idempotency key and replays them."""
 
     def __init__(self, app: ASGIApp, records: RecordStore, clock: Clock) -> None:
         self._app = app
@@ -57,123 +58,114 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
-            raise Refused(
-                400, "give one idempotency key of 1 to 200 letters, digits and signs, without spaces", "idempotency-key"
-            )
-        await self._once(scope, receive, send, keys[0])
+            raise Refused(400, f"give one idempotency key of 1 to {MAX_KEY_LENGTH} visible ASCII characters", "idempotency-key")
+        await self._execute(scope, receive, send, keys[0])
 
-    async def _once(self, scope: Any, receive: Receive, send: Send, key: str) -> None:
+    async def _execute(self, scope: Any, receive: Receive, send: Send, key: str) -> None:
         body = await _whole(receive)
-        who = caller_of(scope)
-        name = _digest(who.token_id or "", key)
+        name = _digest(caller_in(scope).token_id or "", key)
         fingerprint = _digest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.hex())
-        held = _Held(self._records, self._clock, name)
-        running = _StoredAnswer(state="running", request=fingerprint)
+        lock = _Lock(self._records, self._clock, name)
+        running = _StoredResponse(state="running", request=fingerprint)
         try:
-            await held.put(running, RUNNING_MS)
+            await lock.put(running, LOCK_MS)
         except VersionConflict:
-            await self._again(name, fingerprint, send)
+            await self._replay(name, fingerprint, send)
             return
-        answer = _Answer()
-        extending = asyncio.create_task(_extend(held, running))
+        response = _Response()
+        extending = asyncio.create_task(_extend(lock, running))
         try:
-            await self._app(scope, _replayed(body, receive), answer)
+            await self._app(scope, _receive_again(body, receive), response)
         finally:
             extending.cancel()
-            if answer.whole:  # or else nobody knows what was done, and nobody does it again until all hope is lost
-                await _keep(held, running, answer, is_admitted=ADMITTED in scope)
-        for message in answer.messages:
+            if response.whole:  # otherwise the outcome is unknown: the key stays locked until it expires
+                await _store(lock, running, response, is_admitted=ADMITTED in scope)
+        for message in response.messages:
             await send(message)
 
-    async def _again(self, name: str, fingerprint: str, send: Send) -> None:
+    async def _replay(self, name: str, fingerprint: str, send: Send) -> None:
         record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
-        kept = value_of(record, _StoredAnswer)
-        if kept is None:
-            raise Refused(409, "the first request with this key went to a newer version of the service: ask that one")
-        if kept.request != fingerprint:
-            raise Refused(422, "this key was used for another request: choose a new one", "idempotency-key")
-        if kept.state == "running":
+        stored = value_of(record, _StoredResponse)
+        if stored is None:
+            raise Refused(409, "the first request with this key was answered by a newer version of the service: send it there")
+        if stored.request != fingerprint:
+            raise Refused(422, "this key was used for a different request: choose a new one", "idempotency-key")
+        if stored.state == "running":
             raise Refused(409, "the first request with this key is still running: wait", headers={"retry-after": "1"})
-        if kept.body is None:
-            raise Refused(409, "the first request with this key was done, but its answer was too large to be kept")
+        if stored.body is None:
+            raise Refused(409, "the first request with this key was done, but its response was too large to store")
         await send(
             {
                 "type": "http.response.start",
-                "status": kept.status,
+                "status": stored.status,
                 "headers": [
-                    *((name.encode(), value.encode("latin-1")) for name, value in kept.headers.items()),
+                    *((name.encode(), value.encode("latin-1")) for name, value in stored.headers.items()),
                     (b"idempotent-replayed", b"true"),
                 ],
             }
         )
-        await send({"type": "http.response.body", "body": base64.b64decode(kept.body), "more_body": False})
+        await send({"type": "http.response.body", "body": base64.b64decode(stored.body), "more_body": False})
 
 
-class _Held:
-    """The record of a key, as long as it is ours: once it has expired, another may have begun anew."""
+class _Lock:
+    """The record of a key. Once it has expired, another request may take it over."""
 
     def __init__(self, records: RecordStore, clock: Clock, name: str) -> None:
         self._records = records
         self._clock = clock
         self._name = name
         self._version = self._until = 0
-        self._one_at_a_time = asyncio.Lock()
+        self._mutex = asyncio.Lock()
 
-    async def put(self, kept: _StoredAnswer, for_ms: int) -> None:
-        """`VersionConflict` when it is another's. For no time at all: let go of it.
+    async def put(self, value: _StoredResponse, for_ms: int) -> None:
+        """Write the record; `for_ms=0` releases it. `VersionConflict` if another request holds it.
 
-        Whoever is cancelled meanwhile leaves it to be written, so that what is known of the version stays true.
+        Cancellation does not interrupt the write, so that the known version stays right.
         """
-        await asyncio.shield(self._put(kept, for_ms))
+        await asyncio.shield(self._put(value, for_ms))
 
-    async def _put(self, kept: _StoredAnswer, for_ms: int) -> None:
-        async with self._one_at_a_time:
-            await self._write(kept, for_ms)
-
-    async def _write(self, kept: _StoredAnswer, for_ms: int) -> None:
-        now_ms = self._clock.now_ms()
-        expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
-        value = msgspec.json.encode(kept)
-        self._version = await self._records.put(KIND, self._name, value, now_ms=now_ms, expires_at=until, expected=expected)
-        self._until = until
+    async def _put(self, value: _StoredResponse, for_ms: int) -> None:
+        async with self._mutex:
+            now_ms = self._clock.now_ms()
+            expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
+            encoded = msgspec.json.encode(value)
+            self._version = await self._records.put(KIND, self._name, encoded, now_ms=now_ms, expires_at=until, expected=expected)
+            self._until = until
 
 
-async def _extend(held: _Held, running: _StoredAnswer) -> None:
-    """As long as it runs."""
+async def _extend(lock: _Lock, running: _StoredResponse) -> None:
+    """Extend the lock until cancelled."""
     while True:
         await asyncio.sleep(EXTEND_S)
         try:
-            await held.put(running, RUNNING_MS)
+            await lock.put(running, LOCK_MS)
         except VersionConflict:
             return
         except TicklerError as error:
-            log.debug("that a request still runs could not be said: %s", error)
+            log.debug("cannot extend an idempotency lock: %s", error)
 
 
-async def _keep(held: _Held, running: _StoredAnswer, answer: _Answer, *, is_admitted: bool) -> None:
-    """What failed here, or came while another was at it, may be tried again; what was refused stays refused.
-
-    Whoever was not let in leaves nothing behind.
-    """
-    body = bytes(answer.body)
-    done = _StoredAnswer(
+async def _store(lock: _Lock, running: _StoredResponse, response: _Response, *, is_admitted: bool) -> None:
+    """Store a final response. After a 5xx, a 409 or a rejected caller, release the key, so that it can be retried."""
+    body = bytes(response.body)
+    done = _StoredResponse(
         state="done",
         request=running.request,
-        status=answer.status,
-        headers=answer.headers,
-        body=base64.b64encode(body).decode() if len(body) <= MAX_ANSWER_BYTES else None,
+        status=response.status,
+        headers=response.headers,
+        body=base64.b64encode(body).decode() if len(body) <= MAX_RESPONSE_BYTES else None,
     )
     try:
-        is_over = answer.status < 500 and answer.status != 409 and is_admitted
-        await (held.put(done, ANSWER_RETENTION_MS) if is_over else held.put(running, 0))
-    except TicklerError as error:  # it was done, which whoever asked has to know
-        log.warning("what was done under an idempotency key could not be remembered: %s", error)
+        is_final = response.status < 500 and response.status != 409 and is_admitted
+        await (lock.put(done, RESPONSE_RETENTION_MS) if is_final else lock.put(running, 0))
+    except TicklerError as error:  # it was done all the same: answer the caller
+        log.warning("idempotent response lost: %s", error)
 
 
-class _Answer:
-    """Holds an answer back until it is remembered: whoever has it and asks again gets the same."""
+class _Response:
+    """Buffers a response until it is stored, so that a client that has it gets the same again."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -186,7 +178,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {
-                name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"] if name in KEPT_HEADERS
+                name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"] if name in STORED_HEADERS
             }
         elif message["type"] == "http.response.body":
             self.body += message.get("body", b"")
@@ -195,11 +187,11 @@ class _Answer:
 
 
 def _keys(scope: Any) -> list[str]:
-    """None where there is nothing to do once: nobody's requests leave nothing behind, and an import may be repeated as it is."""
+    """Return the keys to apply: none for unknown callers, who must not fill the store, nor for imports, which are repeatable."""
     path: str = scope["path"]
-    is_patch = scope["method"] == "PATCH" and _PATCHED.fullmatch(path)
+    is_patch = scope["method"] == "PATCH" and _SCHEDULE_PATH.fullmatch(path)
     is_post = scope["method"] == "POST" and path.startswith("/v1/") and not path.endswith(":import")
-    if not (is_patch or is_post) or caller_of(scope) is NOBODY:
+    if not (is_patch or is_post) or caller_in(scope) is ANONYMOUS:
         return []
     return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
 
@@ -213,8 +205,8 @@ async def _whole(receive: Receive) -> bytes:
             return bytes(body)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body at once, and then whatever comes."""
+def _receive_again(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole body, then what follows."""
     messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Any:

@@ -1,4 +1,4 @@
-"""The body of a request as it comes in, bounded in size and time."""
+"""Limits the size and the arrival time of a request body."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from litestar.types import Receive
 from tickler.server.middleware.byte_limit import HeldBytes
 from tickler.server.problems import Refused
 
-IDLE_S = 10.0  # the longest pause within a stream
+IDLE_S = 10.0  # maximum pause within a streamed body
 
 
 class BodyLimits(NamedTuple):
-    """`max_bytes` and `body_s` of the whole body; None in a stream, which is as long as it likes while something comes."""
+    """Size and arrival time of a whole body; both None for a stream, which is limited by its pauses only."""
 
     max_bytes: int | None
     body_s: float | None
 
 
 class IncomingBody:
-    """An ASGI `receive` around another. What it hands on counts as held by the caller until the request is done."""
+    """Wraps an ASGI `receive`. The bytes received count as held by the caller until the request ends."""
 
     def __init__(self, receive: Receive, limits: BodyLimits, held: HeldBytes | None, *, announced: int, has_body: bool) -> None:
         self._receive = receive
@@ -35,7 +35,7 @@ class IncomingBody:
 
     async def __call__(self) -> Any:
         if self._ended:
-            return await self._receive()  # until it goes away
+            return await self._receive()  # waits for the disconnect
         self._hold()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -43,12 +43,12 @@ class IncomingBody:
             async with asyncio.timeout(IDLE_S if self._left_s is None else max(self._left_s, 0)):
                 message: Any = await self._receive()
         except TimeoutError:
-            raise Refused(408, "the request did not arrive in time: send it at once") from None
+            raise Refused(408, "the body did not arrive in time: send it faster") from None
         if self._left_s is not None:
             self._left_s -= loop.time() - began
         if message["type"] != "http.request":
             if self._has_body:
-                raise Refused(400, "the request ended before its body was there")
+                raise Refused(400, "the connection closed before the whole body arrived")
             return message
         self._ended = not message.get("more_body", False)
         self._received += len(message.get("body", b""))
@@ -64,4 +64,4 @@ class IncomingBody:
 
 
 def too_long(most: int) -> Refused:
-    return Refused(413, f"the body is longer than {most} bytes: send less, or import it")
+    return Refused(413, f"the body is longer than {most} bytes: send less, or use /v1/schedules:import")

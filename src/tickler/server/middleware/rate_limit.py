@@ -1,4 +1,4 @@
-"""How fast one caller may ask: a bucket each, that fills by itself."""
+"""Limits the request rate per caller with token buckets."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 
 
 class RateLimit:
-    """`take` gives 0 where a request may go on, or else the seconds until the next one may."""
+    """A token bucket per caller."""
 
     def __init__(self, per_second: float, clock_s: Callable[[], float], most: float | None = None) -> None:
-        """`most` at once; where it is not given, as many as come in two seconds."""
+        """`most` is the burst; by default the requests of two seconds."""
         self._per_second = per_second
         self._most = max(2 * per_second, 1.0) if most is None else most
         self._clock_s = clock_s
-        self._buckets: dict[str, tuple[float, float]] = {}  # by caller: what was left, and when
+        self._buckets: dict[str, tuple[float, float]] = {}  # by caller: tokens left, and when
 
     def take(self, caller: str) -> float:
+        """Count a request; return 0 if it is allowed, else the seconds until the next one is."""
         now = self._clock_s()
         left, at = self._buckets.get(caller, (self._most, now))
         left = min(left + (now - at) * self._per_second, self._most)
         if caller not in self._buckets and len(self._buckets) >= MAX_CALLERS:
-            self._buckets.clear()  # all that is forgotten is who was fast
+            self._buckets.clear()  # bounds memory; the callers start again with full buckets
         if left < 1:
             self._buckets[caller] = (left, now)
             return (1 - left) / self._per_second
@@ -39,11 +40,11 @@ def loop_time() -> float:
 
 
 def failure_rate_limit() -> RateLimit:
-    """By address: how often it may show a wrong token."""
+    """Return a limit on wrong tokens, by address."""
     return RateLimit(MAX_FAILURES_A_MINUTE / 60, loop_time, MAX_FAILURES_A_MINUTE)
 
 
 def too_many_failures(wait_s: float) -> Refused:
     return Refused(
-        429, "this address sends too many wrong tokens: check the token, and wait", headers={"retry-after": str(int(wait_s) + 1)}
+        429, "too many wrong tokens from this address: check the token, and wait", headers={"retry-after": str(int(wait_s) + 1)}
     )

@@ -1,4 +1,4 @@
-"""The wire: bytes before they are a request. What never becomes one is answered with a problem; nobody is waited for long."""
+"""uvicorn protocols with limits on connections, header size and time, which answer malformed requests with problem+json."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tickler.server.middleware.connection_limit import ConnectionLimit, connecti
 from tickler.server.problems import MEDIA_TYPE, Refused, problem_of
 from tickler.server.settings import ServerSettings
 
-HEAD_S = 10.0  # for the head of a request to arrive in
-LINGER_S = 2.0  # for what is refused to be sent to its end
-STALLED_S = 30.0  # for somebody to go on reading what they asked for
+HEAD_TIMEOUT_S = 10.0  # for the head of a request to arrive
+LINGER_S = 2.0  # for the client to finish sending a refused request
+STALL_TIMEOUT_S = 30.0  # for a client that stopped reading its response
 MAX_HEAD_BYTES = 65_536
-MAX_LEFT_OVER_BYTES = 64 * 1024 * 1024  # of a body that was answered before it was there: thrown away, so that the answer is read
-GOODBYE_S = 2  # for answers that are on their way when it stops
-QUEUED_CONNECTIONS = 2_048  # that the system holds until they are accepted
+MAX_DISCARDED_BYTES = 64 * 1024 * 1024  # of a body answered early; discarded, so that the client reads the answer
+SHUTDOWN_TIMEOUT_S = 2  # for responses in progress
+QUEUED_CONNECTIONS = 2_048  # that the operating system holds until they are accepted
 
 log = logging.getLogger("tickler.server")
 
@@ -35,13 +35,13 @@ else:
 
 
 class ServiceConfig(uvicorn.Config):
-    """How the service is served, and what its connections share."""
+    """uvicorn's configuration, with the state that all connections share."""
 
     def __init__(self, app: Any, settings: ServerSettings, protocol: type[asyncio.Protocol]) -> None:
         limits = connection_limits(file_limit(), settings.max_connections, settings.max_address_connections)
         self.connection_limit = ConnectionLimit(limits)
         self.proxies = networks_of(settings.proxies)
-        self.crowded = ThrottledLog(log, logging.WARNING, "%d more connections were closed or refused to keep within the limits")
+        self.limit_log = ThrottledLog(log, logging.WARNING, "%d more connections closed or refused: connection limit reached")
         super().__init__(
             app,
             http=protocol,
@@ -50,64 +50,64 @@ class ServiceConfig(uvicorn.Config):
             access_log=False,
             lifespan="off",
             server_header=False,
-            backlog=limits.burst,  # so many are accepted before the first of them is counted
+            backlog=limits.burst,  # the loop may accept this many before it counts the first
             forwarded_allow_ips=list(settings.proxies),
-            timeout_graceful_shutdown=GOODBYE_S,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         )
 
 
 class _Bounded(_Protocol):
-    """Beside one of uvicorn's protocols: bounds in number, size and time what that waits for."""
+    """Mixin for uvicorn's protocols that limits connections, header size and waiting times."""
 
     config: ServiceConfig
     _received = 0
     _refused = False
-    _answered: Any = None  # the request that is answered now; `cycle` may be one that waits behind it
+    _answered: Any = None  # the request being answered; `cycle` may be a pipelined one behind it
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
-    _stalled_timer: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        _send_at_once(transport)
+        _set_no_delay(transport)
         self._await_head()
         if not self.config.connection_limit.add(self, self._counted_address()):
-            self.config.crowded.say("refused a connection from %s: all that may be open are in use", self._peer)
+            self.config.limit_log.say("refused a connection from %s: connection limit reached, and none is idle", self._peer)
             self._refused = True
-            transport.write(_answer(503, "too many connections are open: close some, or come back in a moment"))
-            transport.close()  # at once: it is one more than may be open
+            transport.write(_answer(503, "too many connections: close some, or try again in a moment"))
+            transport.close()  # at once: it is above the limit
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.config.connection_limit.remove(self)
-        self._head_came()
-        self._goes_on()
+        self._cancel_head_timer()
+        self._cancel_stall_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         if self._refused:
-            if self._received > MAX_LEFT_OVER_BYTES:
+            if self._received > MAX_DISCARDED_BYTES:
                 self.transport.abort()
             return
         super().data_received(data)
         if self._refused or self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            self._head_came()
+            self._cancel_head_timer()
             self.config.connection_limit.answering(self)
             return
         self._await_head()
         self._head_bytes += len(data)
-        is_left_over = self.cycle is not None and self.cycle.more_body
-        if self._head_bytes > (MAX_LEFT_OVER_BYTES if is_left_over else MAX_HEAD_BYTES):
-            self._refuse(431, f"the head of the request is longer than {MAX_HEAD_BYTES} bytes: send less in it")
+        is_discarded = self.cycle is not None and self.cycle.more_body
+        if self._head_bytes > (MAX_DISCARDED_BYTES if is_discarded else MAX_HEAD_BYTES):
+            self._refuse(431, f"the head of the request is longer than {MAX_HEAD_BYTES} bytes: shorten it")
 
     def pause_writing(self) -> None:
         super().pause_writing()
         self._await_reader()
 
     def resume_writing(self) -> None:
-        self._goes_on()
+        self._cancel_stall_timer()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
@@ -115,57 +115,57 @@ class _Bounded(_Protocol):
         if self.cycle.response_complete:
             self.config.connection_limit.idle(self)
 
-    def give_way(self) -> None:
-        self.config.crowded.say("closed an idle connection from %s for another: as many are open as may be", self._peer)
+    def evict(self) -> None:
+        self.config.limit_log.say("closed an idle connection from %s for a new one: connection limit reached", self._peer)
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "this is no HTTP request: nothing could be read of it")
+        self._refuse(400, "malformed HTTP request: send HTTP/1.1")
 
     @property
     def _peer(self) -> str:
         return self.client[0] if self.client else "an unknown address"
 
     def _counted_address(self) -> str | None:
-        """None for a proxy, which connects for many."""
+        """Return the address for the limit; None for a proxy, which connects for many."""
         if self.client is None or is_within(self.client[0], self.config.proxies):
             return None
         return caller_address(self.client[0])
 
     def _await_head(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
 
-    def _head_came(self) -> None:
+    def _cancel_head_timer(self) -> None:
         self._head_bytes = 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
     def _await_reader(self) -> None:
-        self._stalled_timer = self.loop.call_later(STALLED_S, self._stalled, self._received)
+        self._stall_timer = self.loop.call_later(STALL_TIMEOUT_S, self._on_stall, self._received)
 
-    def _stalled(self, received: int) -> None:
-        """Whoever still sends may read later."""
+    def _on_stall(self, received: int) -> None:
+        """Abort, unless the client is still sending: it may read later."""
         if self._received > received:
             self._await_reader()
         else:
             self.transport.abort()
 
-    def _goes_on(self) -> None:
-        if self._stalled_timer is not None:
-            self._stalled_timer.cancel()
-            self._stalled_timer = None
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Unless an answer is on its way already. What still comes is thrown away for a while: whoever sends reads only then."""
+        """Send a problem, unless a response has started. Discard input for a while: some clients send all before they read."""
         self._refused = True
-        self._head_came()
+        self._cancel_head_timer()
         cycle = self._answered or self.cycle
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(_answer(status, detail))
         if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True  # for whoever works on it: nothing more is read or written
+            cycle.disconnected = True  # tells the app that nothing more is read or written
             cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -173,7 +173,7 @@ class _Bounded(_Protocol):
 
 
 class BoundedH11(_Bounded, H11Protocol):
-    """Where httptools is not installed."""
+    """Used if httptools is not installed."""
 
 
 try:
@@ -182,8 +182,8 @@ except ImportError:
     PROTOCOLS: tuple[type[asyncio.Protocol], ...] = (BoundedH11,)
 else:
 
-    class BoundedHttpTools(_Bounded, HttpToolsProtocol):  # type: ignore[misc]  # both have what is used here
-        """The faster one."""
+    class BoundedHttpTools(_Bounded, HttpToolsProtocol):  # type: ignore[misc]  # both have the attributes used here
+        """Used if httptools is installed: faster."""
 
         def _start_asgi_task(self, cycle: Any, app: Any) -> None:
             self._answered = cycle
@@ -193,7 +193,7 @@ else:
 
 
 class ServiceServer(uvicorn.Server):
-    """Accepts a few connections at a time, while the system holds many more for it."""
+    """Accepts few connections at a time, while the operating system queues many."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -202,12 +202,12 @@ class ServiceServer(uvicorn.Server):
 
 
 def uvicorn_config(app: Any, settings: ServerSettings, protocol: type[asyncio.Protocol] = PROTOCOLS[0]) -> uvicorn.Config:
-    """How the service is served."""
+    """Return uvicorn's configuration for the service."""
     return ServiceConfig(app, settings, protocol)
 
 
-def _send_at_once(transport: asyncio.Transport) -> None:
-    """asyncio sees to it only where the listening socket names its protocol; head and body are then 40 ms apart."""
+def _set_no_delay(transport: asyncio.Transport) -> None:
+    """Set TCP_NODELAY, which asyncio does only if the listening socket names its protocol. Without it, the body lags by 40 ms."""
     connection = transport.get_extra_info("socket")
     if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,1 +1,1 @@
-"""The API, described as OpenAPI 3.1."""
+"""The OpenAPI 3.1 document of the API."""

@@ -1,4 +1,4 @@
-"""The routes of the API, as a table from which its description is made."""
+"""The routes of the API, as a table from which the OpenAPI document is made."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tickler.model.fire import Fire
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
+from tickler.server.json_body import NDJSON
 from tickler.server.openapi.types import (
     Preview,
-    Retried,
     RetryBody,
+    RetryResult,
     ScheduleBody,
     SchedulePage,
     SchedulePatch,
@@ -25,35 +26,33 @@ from tickler.server.openapi.types import (
 )
 from tickler.server.stats import Stats
 
-NDJSON = "application/x-ndjson"
-
 
 class Route(msgspec.Struct, frozen=True):
-    """A method of a path. `query` and `headers` name what `document.py` describes; `refuses` is beyond what every route may."""
+    """An operation. `query` and `headers` name entries of `document.py`; `errors` are statuses beyond those of every route."""
 
     method: str
     path: str
     id: str
-    says: str
-    answers: Any
+    summary: str
+    response: Any
     status: int = 200
     query: tuple[str, ...] = ()
     body: Any = None
-    refuses: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()
     headers: tuple[str, ...] = ()
 
     @property
     def tag(self) -> str:
-        """By which clients group it."""
+        """The group of the operation in clients."""
         first = self.path.removeprefix("/v1/").partition("/")[0].partition(":")[0]
         return first if first in TAGS else "service"
 
 
 TAGS = {
-    "schedules": "What users declare",
-    "fires": "What is to be delivered, and what could not be",
-    "preview": "When an expression fires",
-    "service": "The whole of it: ticks, numbers, the doctor, the audit log, health",
+    "schedules": "Schedules",
+    "fires": "Open, waiting and dead fires",
+    "preview": "Preview of expressions",
+    "service": "The service: ticks, stats, doctor, audit log, health",
 }
 _SCHEDULE = "/v1/schedules/{owner}/{key}"
 _FIRE = "/v1/fires/{fire_id}"
@@ -61,47 +60,48 @@ _PAGED = ("limit", "after")
 
 ROUTES = (
     Route("put", _SCHEDULE, "putSchedule",
-          "Make or replace a schedule", StoredScheduleBody, body=ScheduleBody, refuses=(412, 415, 422),
+          "Create or replace a schedule", StoredScheduleBody, body=ScheduleBody, errors=(412, 415, 422),
           headers=("if-match", "if-none-match: *")),
     Route("patch", _SCHEDULE, "patchSchedule",
-          "Change some fields, and keep the rest", StoredScheduleBody, body=SchedulePatch, refuses=(404, 412, 415, 422),
+          "Change some fields of a schedule", StoredScheduleBody, body=SchedulePatch, errors=(404, 412, 415, 422),
           headers=("if-match",)),
     Route("get", _SCHEDULE, "getSchedule",
-          "A schedule as it is stored", ScheduleWithHealth, refuses=(404, 422), headers=("if-none-match",)),
+          "Get a schedule", ScheduleWithHealth, errors=(404, 422), headers=("if-none-match",)),
     Route("delete", _SCHEDULE, "deleteSchedule",
-          "Remove it, and cancel what it owes", None, 204, refuses=(404, 412, 422), headers=("if-match",)),
+          "Delete a schedule, and cancel its undelivered fires", None, 204, errors=(404, 412, 422), headers=("if-match",)),
     Route("get", "/v1/schedules", "listSchedules",
-          "Schedules by owner and key", SchedulePage, query=("owner", "key_prefix", "state", "failing", *_PAGED), refuses=(422,)),
-    Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Hold new fires", StoredScheduleBody,
-          refuses=(404, 412, 422), headers=("if-match",)),
-    Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Fire again, from now on", StoredScheduleBody,
-          refuses=(404, 412, 422), headers=("if-match",)),
-    Route("post", f"{_SCHEDULE}/trigger", "triggerSchedule", "Fire now, out of turn", Fire, 202, refuses=(404, 422)),
+          "List schedules", SchedulePage, query=("owner", "key_prefix", "state", "failing", *_PAGED), errors=(422,)),
+    Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Pause a schedule", StoredScheduleBody,
+          errors=(404, 412, 422), headers=("if-match",)),
+    Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Resume a schedule", StoredScheduleBody,
+          errors=(404, 412, 422), headers=("if-match",)),
+    Route("post", f"{_SCHEDULE}/trigger", "triggerSchedule", "Fire a schedule now", Fire, 202, errors=(404, 422)),
     Route("get", f"{_SCHEDULE}/preview", "previewSchedule",
-          "Its next instants", Preview, query=("n", "after_instant"), refuses=(404, 422)),
-    Route("get", f"{_SCHEDULE}/why", "whySchedule", "Why it fired, or did not", Why, query=("at",), refuses=(422,)),
+          "Preview a schedule", Preview, query=("n", "after_instant"), errors=(404, 422)),
+    Route("get", f"{_SCHEDULE}/why", "whySchedule", "Explain why a schedule fired or did not", Why, query=("at",), errors=(422,)),
     Route("get", f"{_SCHEDULE}/fires", "historyOfSchedule",
-          "What happened to its fires", HistoryPage, query=_PAGED, refuses=(422,)),
+          "List the history of a schedule", HistoryPage, query=_PAGED, errors=(422,)),
     Route("get", "/v1/preview", "preview",
-          "The next instants of an expression", Preview, query=("when", "tz", "n", "after_instant", "target"), refuses=(422,)),
-    Route("post", "/v1/schedules:import", "importSchedules", "Put a schedule a line", NDJSON, body=NDJSON),
-    Route("get", "/v1/schedules:export", "exportSchedules", "Every schedule a line", NDJSON, query=("owner",), refuses=(422,)),
+          "Preview an expression", Preview, query=("when", "tz", "n", "after_instant", "target"), errors=(422,)),
+    Route("post", "/v1/schedules:import", "importSchedules", "Import schedules", NDJSON, body=NDJSON),
+    Route("get", "/v1/schedules:export", "exportSchedules", "Export schedules", NDJSON, query=("owner",), errors=(422,)),
     Route("get", "/v1/fires", "listFires",
-          "Open, waiting or dead fires", FirePage, query=("fire_state", "owner", "key", "limit", "after_fire"), refuses=(422,)),
-    Route("get", _FIRE, "getFire", "A fire that is not settled", Fire, refuses=(404, 422)),
-    Route("post", f"{_FIRE}/retry", "retryFire", "Send a dead fire again", Fire, 202, refuses=(404, 422)),
-    Route("post", f"{_FIRE}/cancel", "cancelFire", "Never deliver it", Fire, refuses=(404, 422)),
+          "List unsettled or dead fires", FirePage, query=("fire_state", "owner", "key", "limit", "after_fire"), errors=(422,)),
+    Route("get", _FIRE, "getFire", "Get an unsettled or dead fire", Fire, errors=(404, 422)),
+    Route("post", f"{_FIRE}/retry", "retryFire", "Retry a dead fire", Fire, 202, errors=(404, 422)),
+    Route("post", f"{_FIRE}/cancel", "cancelFire", "Cancel a fire", Fire, errors=(404, 422)),
     Route("post", "/v1/fires:retry", "retryFires",
-          "Send dead fires again", Retried, 202, body=RetryBody, refuses=(415, 422)),
+          "Retry dead fires", RetryResult, 202, body=RetryBody, errors=(415, 422)),
     Route("get", "/v1/tick", "tickByGet", "Deliver what is due now", Summary, query=("budget_ms",)),
     Route("post", "/v1/tick", "tick", "Deliver what is due now", Summary, query=("budget_ms",)),
-    Route("get", "/v1/stats", "getStats", "How it stands, in numbers", Stats),
-    Route("get", "/v1/forecast", "getForecast", "How much is to come", Forecast),
-    Route("get", "/v1/doctor", "getDoctor", "What is wrong", Diagnosis, query=("deep",), refuses=(409,)),
-    Route("post", "/v1/doctor:repair", "repair", "Mend what can be mended", Diagnosis),
-    Route("get", "/v1/audit", "listDeeds", "Who did what", AuditPage, query=("owner", "limit", "after_deed"), refuses=(422,)),
-    Route("get", "/v1/live", "live", "Attempts as they happen", "text/event-stream"),
-    Route("get", "/health/live", "isLive", "The process answers", "text/plain"),
-    Route("get", "/health/ready", "isReady", "The store answers", "text/plain"),
-    Route("get", "/metrics", "getMetrics", "For Prometheus", "text/plain"),
+    Route("get", "/v1/stats", "getStats", "Get counts of the current state", Stats),
+    Route("get", "/v1/forecast", "getForecast", "Get the number of fires to come", Forecast),
+    Route("get", "/v1/doctor", "getDoctor", "Check the store and workers", Diagnosis, query=("deep",), errors=(409,)),
+    Route("post", "/v1/doctor:repair", "repair", "Check everything, and repair what can be repaired", Diagnosis),
+    Route("get", "/v1/audit", "listAuditEntries",
+          "List audit entries", AuditPage, query=("owner", "limit", "after_audit_entry"), errors=(422,)),
+    Route("get", "/v1/live", "streamEvents", "Stream attempts and stats", "text/event-stream"),
+    Route("get", "/health/live", "isLive", "Check that the process answers", "text/plain"),
+    Route("get", "/health/ready", "isReady", "Check that the store answers", "text/plain"),
+    Route("get", "/metrics", "getMetrics", "Get metrics for Prometheus", "text/plain"),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Values of the API as JSON Schema, in the form that client generators understand.
+"""Makes JSON Schemas of the API's types, in a form that client generators understand.
 
-Defaults stand in descriptions. As `default` they would do harm: openapi-typescript takes a field that has one for required, and
-openapi-python-client sends it with every request, so that clients would keep the defaults of the day they were generated.
+Defaults are in descriptions. As `default` they would do harm: openapi-typescript makes such a field required, and
+openapi-python-client sends it with every request, so that clients would freeze the defaults of their generation date.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from msgspec import inspect
 REFERENCE = "#/components/schemas/{name}"
 
 
-def schemas_of(sent: Iterable[type], answered: Iterable[type]) -> dict[str, Any]:
-    """By name. What is answered is there with all its fields, unless its type leaves out what is at its default."""
-    sent, answered = [*sent], [*answered]
-    _, components = msgspec.json.schema_components([*answered, *sent], ref_template=REFERENCE)
-    for struct in _structs(answered):
+def schemas_of(requests: Iterable[type], responses: Iterable[type]) -> dict[str, Any]:
+    """Return schemas by name. A response has all its fields, unless its type omits defaults."""
+    requests, responses = [*requests], [*responses]
+    _, components = msgspec.json.schema_components([*responses, *requests], ref_template=REFERENCE)
+    for struct in _structs(responses):
         if not struct.cls.__struct_config__.omit_defaults:
-            required = components[struct.cls.__name__].setdefault("required", [])  # a tag is, which is none of the fields
-            required += [field.encode_name for field in struct.fields if not field.required and _is_there(field)]
+            required = components[struct.cls.__name__].setdefault("required", [])  # already has the tag, which is not a field
+            required += [field.encode_name for field in struct.fields if not field.required and _has_default(field)]
     for schema in components.values():
         for field in schema.get("properties", {}).values():
             field.pop("default", None)
@@ -45,6 +45,6 @@ def _structs(types: Iterable[type]) -> Iterator[inspect.StructType]:
         waiting += [getattr(info, name) for name in ("type", "item_type", "value_type") if hasattr(info, name)]
 
 
-def _is_there(field: inspect.Field) -> bool:
-    """Whether a field that need not be given has a value all the same: one that may be unset has no default here."""
+def _has_default(field: inspect.Field) -> bool:
+    """True if an optional field always has a value; a field that can be UNSET has none."""
     return field.default is not msgspec.NODEFAULT or field.default_factory is not msgspec.NODEFAULT

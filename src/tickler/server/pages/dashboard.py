@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import Response, get
 
 from tickler.records.worker_status import MISSING_MS, STOPPED, WorkerReport
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import page
 from tickler.server.stats import stats
 
@@ -16,7 +16,7 @@ STOPPED_MS = 300_000  # the same for workers that have stopped
 
 @get("/", opt={"scope": "read"})
 async def dashboard(request: HttpRequest) -> Response[str]:
-    service, who = service_of(request), caller(request)
+    service, who = context_of(request), caller_of(request)
     numbers = await stats(service.tickler, who.owner)
     first = await service.tickler.schedules.list(owner=who.owner, limit=1)
     workers = [each for each in numbers.workers if _is_shown(each, numbers.now_ms)]
@@ -30,7 +30,7 @@ async def dashboard(request: HttpRequest) -> Response[str]:
 @get("/audit", opt={"scope": "read"})
 async def audit_log(request: HttpRequest) -> Response[str]:
     after = request.query_params.get("after") or None
-    entries = await service_of(request).tickler.audit.list(owner=caller(request).owner, limit=AUDIT_LOG_PAGE, after=after)
+    entries = await context_of(request).tickler.audit.list(owner=caller_of(request).owner, limit=AUDIT_LOG_PAGE, after=after)
     return await page(request, "audit_log", "audit_log", entries=entries)
 
 

@@ -8,7 +8,7 @@ from litestar import Response, get, post
 
 from tickler.observe.doctor import SHOWN
 from tickler.observe.human_format import count
-from tickler.server.context import HttpRequest, service_of
+from tickler.server.context import HttpRequest, context_of
 from tickler.server.doctor_lock import examine, repair_all
 from tickler.server.pages.rendering import page, read_form
 
@@ -16,7 +16,7 @@ from tickler.server.pages.rendering import page, read_form
 @get("/doctor", opt={"scope": "read", "all_owners": True})
 async def doctor(request: HttpRequest) -> Response[str]:
     """Run the quick checks; `check` runs all."""
-    diagnosis = await service_of(request).tickler.doctor()
+    diagnosis = await context_of(request).tickler.doctor()
     return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=SHOWN)
 
 

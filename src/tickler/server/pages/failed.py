@@ -12,9 +12,9 @@ from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Fire
 from tickler.server.audit_log import record
 from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path
-from tickler.server.response_redaction import fires_seen
+from tickler.server.response_redaction import redact_fires
 
 PAGE = 50
 CANCEL = "The fire will never be delivered."
@@ -22,10 +22,10 @@ CANCEL = "The fire will never be delivered."
 
 @get("/failed", opt={"scope": "read"})
 async def failed(request: HttpRequest) -> Response[str]:
-    fires, (owner, key) = service_of(request).tickler.fires, _filter(request, request.query_params)
+    fires, (owner, key) = context_of(request).tickler.fires, _filter(request, request.query_params)
     after = request.query_params.get("after") or None
-    dead = fires_seen(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
-    open_fires = fires_seen(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
+    dead = redact_fires(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
+    open_fires = redact_fires(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
     retrying = [fire for fire in open_fires.items if fire.reason is not None]
     groups = [[fire] for fire in dead.items] if key else group_by_reason(dead.items)
     return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
@@ -35,7 +35,7 @@ async def failed(request: HttpRequest) -> Response[str]:
 async def confirm_retry_all(request: HttpRequest) -> Response[str]:
     """Say how many fires a retry of all would queue."""
     owner, key = _filter(request, request.query_params)
-    dead = await service_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
+    dead = await context_of(request).tickler.fires.list(state="dead", owner=owner, key=key, limit=MAX_RETRIED)
     ids = {(fire.owner, fire.key) for fire in dead.items}
     return await page(
         request, "retry_all", "failed", owner=owner, key=key,
@@ -54,9 +54,9 @@ async def retry_all(request: HttpRequest) -> Response[Any]:
 async def change(request: HttpRequest) -> Response[Any]:
     fire_id, change = request.path_params["fire_id"], request.path_params["change"]
     fields = await read_form(request)
-    tickler, who = service_of(request).tickler, caller(request)
+    tickler, who = context_of(request).tickler, caller_of(request)
     fire = await tickler.fires.get(fire_id)
-    if fire is None or not who.may_see(fire.owner) or change not in ("retry", "cancel"):
+    if fire is None or not who.can_see(fire.owner) or change not in ("retry", "cancel"):
         raise FireNotFound(fire_id, "this fire no longer exists: it was delivered, retried or cancelled meanwhile")
     back = local_path(fields.get("back"), "/failed")
     if change == "cancel" and "confirmed" not in fields:
@@ -80,5 +80,5 @@ def group_by_reason(fires: Sequence[Fire]) -> list[list[Fire]]:
 
 def _filter(request: HttpRequest, given: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Return the owner and the key to show; None stands for all. A caller who is limited to an owner gets that owner."""
-    owner = caller(request).owner or given.get("owner") or None
+    owner = caller_of(request).owner or given.get("owner") or None
     return owner, given.get("key") or None if owner else None

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response, get
 
 from tickler.observe.forecast import Forecast
-from tickler.server.context import HttpRequest, service_of
+from tickler.server.context import HttpRequest, context_of
 from tickler.server.pages.rendering import page
 
 LEVELS = 6  # shades of the heat map
@@ -33,7 +33,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 @get("/forecast", opt={"scope": "read", "all_owners": True})
 async def forecast(request: HttpRequest) -> Response[str]:
-    forecast = await service_of(request).tickler.forecasts.at_hand()
+    forecast = await context_of(request).tickler.forecasts.at_hand()
     return await page(
         request, "forecast", "forecast",
         forecast=forecast, days=days(forecast), bars=bars(forecast), levels=LEVELS,

@@ -6,7 +6,7 @@ from typing import Any
 
 from litestar import Response, get, post
 
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.addresses import address_of
 from tickler.server.middleware.rate_limit import too_many_failures
 from tickler.server.pages.rendering import local_path, page, read_form, redirect
@@ -19,7 +19,7 @@ async def login(request: HttpRequest) -> Response[str]:
 
 @post("/login", opt={"scope": "nothing"}, status_code=200)
 async def sign_in(request: HttpRequest) -> Response[Any]:
-    service = service_of(request)
+    service = context_of(request)
     fields = await read_form(request)
     next_path = local_path(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
@@ -38,7 +38,7 @@ async def sign_out(request: HttpRequest) -> Response[Any]:
     await read_form(request)
     await _end_session(request)
     answer = redirect("/login", "out")
-    answer.headers["set-cookie"] = service_of(request).sessions.no_cookie()
+    answer.headers["set-cookie"] = context_of(request).sessions.expired_cookie()
     return answer
 
 
@@ -46,6 +46,6 @@ HANDLERS = [login, sign_in, sign_out]
 
 
 async def _end_session(request: HttpRequest) -> None:
-    session = caller(request).session
+    session = caller_of(request).session
     if session is not None:
-        await service_of(request).sessions.end(session)
+        await context_of(request).sessions.end(session)

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from tickler.errors import ScheduleNotFound
 from tickler.observe import human_format
-from tickler.server.context import HttpRequest, caller, service_of
-from tickler.server.middleware.caller import KEY, NOBODY, Caller
+from tickler.server.context import HttpRequest, caller_of, context_of
+from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.pages.states import entry_state, fire_state
 from tickler.server.pages.time_format import format_time, time_element
@@ -51,24 +51,24 @@ NOTICES = {
 async def page(request: HttpRequest, name: str, section: str, status: int = 200, **values: Any) -> Response[str]:
     """Render the template `name`; `section` is the entry of the navigation that it belongs to."""
     who = _caller_or_nobody(request)
-    form_token = await service_of(request).sessions.form_token(who.asking)
-    counts = {} if who is NOBODY else {"failed": await _count_dead(request, who.owner)}
+    form_token = await context_of(request).sessions.form_token(who.client_id)
+    counts = {} if who is ANONYMOUS else {"failed": await _count_dead(request, who.owner)}
     return _render(request, name, section, status, {**values, "form_token": form_token, "counts": counts})
 
 
 async def _count_dead(request: HttpRequest, owner: str | None) -> int:
     """Count dead fires up to one more than the navigation shows."""
-    return len((await service_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
+    return len((await context_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
 def _render(request: HttpRequest, name: str, section: str, status: int, values: Mapping[str, Any]) -> Response[str]:
-    service, who = service_of(request), _caller_or_nobody(request)
+    service, who = context_of(request), _caller_or_nobody(request)
     nav = [each for each in NAV if who.owner is None or each[0] not in FOR_ALL_OWNERS]
     now_ms = service.tickler.now_ms()
     shared = {
         "section": section,
         "max_count": MAX_NAV_COUNT,
-        "nav": nav if who is not NOBODY else [],
+        "nav": nav if who is not ANONYMOUS else [],
         "who": who,
         "may": {scope: scope in who.scopes for scope in ("read", "write", "operate")},
         "version": VERSION,
@@ -82,8 +82,8 @@ def _render(request: HttpRequest, name: str, section: str, status: int, values: 
 
 
 def _caller_or_nobody(request: HttpRequest) -> Caller:
-    who = request.scope.get(KEY)
-    return who if isinstance(who, Caller) else NOBODY
+    who = request.scope.get(CALLER)
+    return who if isinstance(who, Caller) else ANONYMOUS
 
 
 async def confirmation_page(request: HttpRequest, path: str, label: str, question: str, back: str) -> Response[str]:
@@ -103,7 +103,7 @@ async def read_form(request: HttpRequest) -> dict[str, str]:
         raise Refused(400, "the form is malformed: open the page again") from None
     fields = dict(pairs)
     given = fields.pop("form_token", "")
-    if not await service_of(request).sessions.is_form_token(given, caller(request).asking):
+    if not await context_of(request).sessions.is_form_token(given, caller_of(request).client_id):
         raise Refused(403, "this form is too old, or the page did not send it: open the page again")
     return fields
 

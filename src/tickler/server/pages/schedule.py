@@ -12,12 +12,12 @@ from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Health
 from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import record
-from tickler.server.authorization import place
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.authorization import path_id
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path, with_query
 from tickler.server.pages.schedules import may_edit, payload_text
 from tickler.server.pages.timeline import timeline
-from tickler.server.response_redaction import fires_seen, history_seen, names_workers
+from tickler.server.response_redaction import names_workers, redact_fires, redact_history
 from tickler.when import Unreadable, marked
 from tickler.when.describe import in_words
 
@@ -31,15 +31,15 @@ PATH = "/schedules/{owner:str}/{key:str}"
 
 @get(PATH, opt={"scope": "read"})
 async def schedule(request: HttpRequest) -> Response[str]:
-    owner, key = place(request)
-    tickler = service_of(request).tickler
+    owner, key = path_id(request)
+    tickler = context_of(request).tickler
     stored = await tickler.schedules.get(owner, key)
     after = request.query_params.get("after") or None
-    history = history_seen(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
+    history = redact_history(request, await tickler.fires.history(owner, key, limit=HISTORY, after=after))
     if stored is None and not history.items:
         raise ScheduleNotFound(owner, key)
     by_state = [
-        fires_seen(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MAX_MARKS), SOMEBODY).items
+        redact_fires(request, await tickler.fires.list(state=state, owner=owner, key=key, limit=MAX_MARKS), SOMEBODY).items
         for state in ("open", "waiting", "dead")
     ]
     fires = [fire for each in by_state for fire in each]
@@ -51,7 +51,7 @@ async def schedule(request: HttpRequest) -> Response[str]:
         owner=owner, key=key, subject=f"{owner}/{key}", stored=stored, history=history, health=health,
         payload="" if stored is None else await payload_text(request, stored),
         warnings=[] if stored is None else tickler.warnings(stored.target),
-        may_edit=stored is not None and may_edit(caller(request), stored.target),
+        may_edit=stored is not None and may_edit(caller_of(request), stored.target),
         fires=listed, unlisted=len(fires) - len(listed), dead=len(by_state[-1]), max_marks=MAX_MARKS,
         words=in_words(stored.when) if stored is not None and is_readable else "",
         upcoming=_upcoming(stored) if stored is not None and is_readable else [],
@@ -65,8 +65,8 @@ async def change(request: HttpRequest) -> Response[Any]:
     """Do what a button of the page says."""
     change = request.path_params["change"]
     fields = await read_form(request)
-    owner, key = place(request)
-    tickler, detail = service_of(request).tickler, None
+    owner, key = path_id(request)
+    tickler, detail = context_of(request).tickler, None
     back = local_path(fields.get("back"), schedule_path(owner, key))
     if change == "pause":
         await tickler.schedules.pause(owner, key)

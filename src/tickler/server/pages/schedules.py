@@ -19,9 +19,9 @@ from tickler.model.strict_json import read_json
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.server.audit_log import record
 from tickler.server.authorization import check_target, schedule_at
-from tickler.server.context import HttpRequest, caller, service_of
+from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import read_revision, revision_text
-from tickler.server.json_body import read_aside
+from tickler.server.json_body import read_off_loop
 from tickler.server.middleware.caller import Caller
 from tickler.server.pages.rendering import page, pretty_json, read_form, redirect, schedule_path, with_query
 from tickler.server.problems import Refused, problem_of
@@ -44,7 +44,7 @@ FIELDS = (
 
 @get("/schedules", opt={"scope": "read"})
 async def schedules(request: HttpRequest) -> Response[str]:
-    who, query, tickler = caller(request), request.query_params, service_of(request).tickler
+    who, query, tickler = caller_of(request), request.query_params, context_of(request).tickler
     owner = who.owner or query.get("owner", "").strip() or None
     prefix = query.get("key", "").strip() or None
     state = query.get("state") or None
@@ -71,7 +71,7 @@ async def schedules(request: HttpRequest) -> Response[str]:
 
 @get("/new-schedule", opt={"scope": "write"})
 async def new(request: HttpRequest) -> Response[str]:
-    who = caller(request)
+    who = caller_of(request)
     fields = {
         "owner": who.owner or "",
         "when": "* * * * *",
@@ -85,7 +85,7 @@ async def new(request: HttpRequest) -> Response[str]:
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: HttpRequest) -> Response[str]:
     stored = await schedule_at(request)
-    if not may_edit(caller(request), stored.target):
+    if not may_edit(caller_of(request), stored.target):
         raise Refused(403, "the target is not a URL, and your token cannot write such a target: ask the operator of the service")
     return await _form(request, _fields(stored) | {"payload": await payload_text(request, stored)})
 
@@ -115,11 +115,11 @@ def may_edit(who: Caller, target: Target | None) -> bool:
 
 
 async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
-    service, who = service_of(request), caller(request)
+    service, who = context_of(request), caller_of(request)
     try:
         size = sum(len(text) for text in fields.values())
-        schedule = await read_aside(request, size, lambda: _declared(fields, stored))
-        if not who.may_see(schedule.owner):
+        schedule = await read_off_loop(request, size, lambda: _declared(fields, stored))
+        if not who.can_see(schedule.owner):
             raise Refused(422, "is not yours: your token is limited to another owner", "owner")
         check_target(who, schedule.target)
         version: Expected = 0 if stored is None else _revision(fields)
@@ -160,7 +160,7 @@ def _field_at_fault(field: str | None) -> str:
 
 async def payload_text(request: HttpRequest, stored: StoredSchedule) -> str:
     """Format a stored payload; empty if there is none."""
-    return await read_aside(
+    return await read_off_loop(
         request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty_json(stored.payload)
     )
 
