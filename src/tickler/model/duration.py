@@ -10,12 +10,11 @@ from tickler.errors import InvalidInput
 Duration = timedelta | float
 
 
-def _invalid_input(name: str, reason: str) -> InvalidInput:
-    return InvalidInput(f"{name}: {reason}")
-
-
 def to_duration(
-    name: str, value: object, longest: timedelta, error: Callable[[str, str], InvalidInput] = _invalid_input
+    name: str,
+    value: object,
+    longest: timedelta,
+    error: Callable[[str, str], InvalidInput] = lambda name, reason: InvalidInput(f"{name}: {reason}"),
 ) -> timedelta:
     """Return the timedelta of what a caller passed as `name`. Raise `error(name, reason)` unless it is from 0 to `longest`."""
     is_seconds = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= longest.total_seconds()
