@@ -13,13 +13,15 @@ from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
 from tickler.deliver.abandoned import Abandoned
-from tickler.deliver.attempt import Attempts, OnDispatch
-from tickler.deliver.claim_loop import Summary
+from tickler.deliver.attempt import Attempts
+from tickler.deliver.listeners import Listeners, OnDispatch
 from tickler.deliver.run_options import RunOptions
-from tickler.deliver.target_registry import Wrap, own_deliverers, wrapped
+from tickler.deliver.summary import Summary
+from tickler.deliver.target_registry import TargetRegistry, Wrap, own_deliverers, wrapped
 from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
+from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index
@@ -203,7 +205,7 @@ class Tickler:
     @property
     def in_flight(self) -> int:
         """How many attempts `run` is making in this process."""
-        return sum(worker.runner.in_flight for worker in self._workers)
+        return sum(worker.in_flight for worker in self._workers)
 
     async def run(self, options: RunOptions | None = None) -> None:
         """Deliver what is due until `stop`, or until cancelled; then finish what is in flight, and give back the rest.
@@ -257,15 +259,13 @@ class Tickler:
         own = own_deliverers(self._store.records, self._sealer, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
-        attempts = Attempts(
-            deliverers, self._clock, new_name(), self._kept_ms, self._listeners, self._heard_by, handlers, self._abandoned
-        )
+        name, listeners = new_name(), Listeners(self._listeners, self._heard_by)
+        attempts = Attempts(TargetRegistry(deliverers, handlers), self._clock, name, listeners, self._abandoned)
         shared, reopen = self._store.capabilities.shared, settings.reopen
         if shared and reopen is None:
             options = options.without_keeper()
-        return Worker(
-            self._store, self.schedules, attempts, self._clock, self._follow_clock, options, reopen=reopen if shared else None
-        )
+        config = WorkerConfig(name, options, self._kept_ms, reopen if shared else None)
+        return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, config)
 
     def _wake(self) -> None:
         for worker in list(self._workers):

@@ -312,8 +312,9 @@ async def test_a_clock_that_is_set_far_off_stops_claiming_and_one_that_is_set_ri
         await machine.until_arrived(4)
     assert all(arrival.late_ms < 100 for arrival in (*machine.arrived[:2], machine.arrived[3]))
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert f"this machine's clock is {off_ms:+d} ms off the store's: nothing is claimed here until it is set right" in errors
-    assert caplog.text.count("claiming goes on") == 1
+    said = "the worker claims nothing until the clock is corrected"
+    assert f"this machine's clock is {off_ms:+d} ms off the store's: {said}" in errors
+    assert caplog.text.count("the worker resumes claiming") == 1
 
 
 @pytest.mark.parametrize("off_ms", [MAX_OFFSET_MS, -MAX_OFFSET_MS, 1_999])

@@ -230,7 +230,7 @@ def test_a_name_that_no_target_could_have_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("handler", [None, "module:function", 5, ["work"]], ids=repr)
 def test_what_cannot_be_called_is_no_handler(handler: Handler) -> None:
-    with pytest.raises(InvalidInput, match=r"^handler 'work': is a .*: pass a function that takes the delivery"):
+    with pytest.raises(InvalidInput, match=r"^handler 'work' is a .*: pass a function that takes the delivery"):
         Handlers().register("work", handler)
 
 

@@ -110,7 +110,7 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
             process.terminate()
             assert await ended(process, within_s=30) == 0
         (entry,) = (await tickler.fires.history("u1", due.key)).items
-        assert (entry.happened, entry.detail) == ("failed", "the worker was told to stop")
+        assert (entry.happened, entry.detail) == ("failed", "the worker was stopped")
 
         async def is_delivered() -> bool:
             return await happened(tickler, due) == [("failed", 1), ("delivered", 2)]

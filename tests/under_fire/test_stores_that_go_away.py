@@ -67,7 +67,7 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
 
 def all_noticed(workers: Workers) -> bool:
     """Whether each has said that the store was not there."""
-    return all(any("round failed" in text for text in worker.said) for worker in workers.living)
+    return all(any("claiming failed" in text for text in worker.said) for worker in workers.living)
 
 
 async def test_a_postgresql_that_crashes_and_comes_back_loses_nothing(

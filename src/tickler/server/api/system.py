@@ -102,7 +102,7 @@ async def is_ready(request: HttpRequest) -> str:
         async with asyncio.timeout(READY_S):
             await service.next_due.get(None, service.tickler.index.next_due, READ_AGAIN_S)
     except (TicklerError, TimeoutError) as error:
-        service.not_ready.say("not ready: %s", str(error) or f"the store did not answer within {READY_S:g} s")
+        service.not_ready.log("not ready: %s", str(error) or f"the store did not answer within {READY_S:g} s")
         raise Refused(503, "the store does not answer: see the log of the service") from None
     return "ready"
 

@@ -72,7 +72,7 @@ class _Bounded(_Protocol):
         _send_at_once(transport)
         self._await_head()
         if not self.config.connection_limit.add(self, self._counted_address()):
-            self.config.crowded.say("refused a connection from %s: all that may be open are in use", self._peer)
+            self.config.crowded.log("refused a connection from %s: all that may be open are in use", self._peer)
             self._refused = True
             transport.write(_answer(503, "too many connections are open: close some, or come back in a moment"))
             transport.close()  # at once: it is one more than may be open
@@ -116,7 +116,7 @@ class _Bounded(_Protocol):
             self.config.connection_limit.idle(self)
 
     def give_way(self) -> None:
-        self.config.crowded.say("closed an idle connection from %s for another: as many are open as may be", self._peer)
+        self.config.crowded.log("closed an idle connection from %s for another: as many are open as may be", self._peer)
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
