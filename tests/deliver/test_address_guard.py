@@ -1,4 +1,4 @@
-"""The address guard: what is refused, before anything is connected, and what is not.
+"""The address guard: which addresses it refuses before anything is connected, and which it allows.
 
 Nothing here opens a connection to anything but loopback: where an address is hostile or public, connecting is switched off.
 """
@@ -219,12 +219,12 @@ HOSTILE_URLS = [
 
 
 class Connections(list[object]):
-    """Where something would have been connected to."""
+    """An address that would have been connected to."""
 
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """Remembers what would be connected to, and sends nothing: neither a packet nor a question to a DNS."""
+    """Records what would be connected to, and sends nothing: neither a packet nor a DNS query."""
     seen = Connections()
 
     async def sock_connect(loop: object, sock: socket.socket, address: object) -> None:
@@ -241,7 +241,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 
 
 def http_target(url: str) -> HttpTarget:
-    """A target that was not looked at when it was made."""
+    """Return a target whose URL was not checked."""
     target = HttpTarget("https://example.org")
     force_setattr(target, "url", url)
     return target

@@ -1,4 +1,4 @@
-"""One attempt: whatever a deliverer does, an outcome comes of it, and a settlement that every store can keep."""
+"""One attempt: whatever a deliverer does, it ends in an outcome and in a settlement that every store can keep."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Behave = Callable[[Delivery], Awaitable[Outcome]]
 
 
 class Pigeon(Target, frozen=True, tag="pigeon"):
-    """A kind of target that no other package brings."""
+    """A kind of target of this test alone."""
 
     to: str = "home"
 
 
 class Dovecote:
-    """Delivers to pigeons as it is told."""
+    """Delivers to pigeons as `behave` says."""
 
     def __init__(self, behave: Behave, *, bounded: bool = False, opens: BaseException | None = None) -> None:
         self._behave = behave
@@ -68,7 +68,7 @@ async def fine(delivery: Delivery) -> Outcome:
 
 
 def answering(answer: object, seconds: float = 0) -> Behave:
-    """After so long, returns it, or raises it if it is an error."""
+    """Return a behaviour that waits, and then returns the answer, or raises it if it is an error."""
 
     async def behave(delivery: Delivery) -> Outcome:
         await asyncio.sleep(seconds)
@@ -94,7 +94,7 @@ def claim(
     by_hand: bool = False,
     target: Target | None = Pigeon(),  # noqa: B008
 ) -> Claim:
-    """As a store gives it: with a fire, unless it is delivered at most once and was not opened by hand."""
+    """Return a claim as a store does: with a fire, unless it is at most once and was not opened by hand."""
     schedule = StoredSchedule(
         owner="u1",
         key="digest",
@@ -162,7 +162,7 @@ async def test_a_deliverer_is_handed_all_there_is_to_know_of_the_fire(policy: Po
 async def test_the_time_for_an_attempt_is_what_the_policy_allows_or_what_is_left_of_a_tick(
     policy_s: float, left_s: float | None, timeout_s: float
 ) -> None:
-    """Both as the deliverer is told, and as it is cut off."""
+    """The limit is passed to the deliverer, and enforced."""
     told: list[float] = []
 
     async def wait(delivery: Delivery) -> Outcome:
@@ -207,7 +207,7 @@ async def test_a_clock_that_is_set_back_meanwhile_makes_no_negative_duration() -
 
 
 class Speechless(Exception):
-    """Has no text, not even when it is asked for it."""
+    """An error whose __str__ fails."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -348,7 +348,7 @@ async def test_one_that_answers_in_spite_of_its_timeout_is_believed() -> None:
 @pytest.mark.parametrize("bounded", [False, True], ids=["unbounded", "bounded"])
 @in_virtual_time
 async def test_an_attempt_that_is_cancelled_from_outside_is_cancelled(bounded: bool) -> None:
-    """Only the worker knows what that means; a deliverer that was itself told nothing wrong has failed at nothing."""
+    """The worker decides what follows: a deliverer that was cancelled has not failed."""
     heard: list[Outcome] = []
     making = attempts(answering(OK, 60), lambda delivery, outcome: heard.append(outcome), bounded=bounded)
     task = asyncio.create_task(making.make(claim(Policy(timeout=300))))
@@ -372,7 +372,7 @@ async def test_what_waits_for_a_task_that_somebody_cancelled_has_failed_and_was_
 
 
 class Stubborn:
-    """Will not be cancelled until it is let go."""
+    """Ignores its cancellation until the test releases it."""
 
     def __init__(self) -> None:
         self.let_go = asyncio.Event()
@@ -490,7 +490,7 @@ async def test_a_listener_that_is_cut_off_does_not_take_the_outcome_along() -> N
 
 @in_virtual_time
 async def test_the_outcome_is_as_it_was_when_listeners_began() -> None:
-    """What follows is counted from the end of the attempt, not from when somebody had written it down."""
+    """Delays count from the end of the attempt, not from the end of the callbacks."""
 
     async def slow(delivery: Delivery, outcome: Outcome) -> None:
         await asyncio.sleep(100)

@@ -1,4 +1,4 @@
-"""Fires go to SQS and Lambda: on an engine that checks signatures and runs functions, and on servers that misbehave."""
+"""Delivery to SQS and Lambda, on an engine that checks signatures and runs functions, and on servers that misbehave."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Cloud:
         return closing(boto3.client(name, region_name=region, endpoint_url=self.endpoint, **keys))
 
     def user(self, *actions: str) -> tuple[str, str]:
-        """Key and secret of somebody who may do that."""
+        """Return key and secret of a user who may do that."""
         name = f"user{next(self._numbers)}"
         with self.client("iam") as iam:
             iam.create_user(UserName=name)
@@ -145,7 +145,7 @@ class Cloud:
             return key["AccessKeyId"], key["SecretAccessKey"]
 
     def queue(self, suffix: str = "", region: str = "eu-west-1", **attributes: str) -> str:
-        """Make one; its ARN."""
+        """Create one, and return its ARN."""
         name = f"queue{next(self._numbers)}{suffix}"
         if suffix == ".fifo":
             attributes["FifoQueue"] = "true"
@@ -154,7 +154,7 @@ class Cloud:
         return f"arn:aws:sqs:{region}:{ACCOUNT}:{name}"
 
     def messages(self, arn: str) -> list[dict[str, Any]]:
-        """All that are in a queue; not to be seen again for a while."""
+        """Receive all messages of a queue."""
         region, _, name = arn.split(":")[3:]
         with self.client("sqs", region) as sqs:
             url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
@@ -163,7 +163,7 @@ class Cloud:
             return found
 
     def function(self) -> str:
-        """Make one that does as it is told; its ARN."""
+        """Create a function with this code, and return its ARN."""
         name = f"function{next(self._numbers)}"
         trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
@@ -725,7 +725,7 @@ class TestEndpoints:
 
     @both
     async def test_a_region_that_nobody_knows_is_named(self, service_name: str) -> None:
-        """Before anything is sent to anybody."""
+        """Before anything is sent."""
         arn = (QUEUE.arn if service_name == "sqs" else FUNCTION.arn).replace("eu-west-1", "nowhere")
         outcome = await deliver_once(service_name, delivery(), arn=arn)
         assert outcome == Outcome(
@@ -735,7 +735,7 @@ class TestEndpoints:
 
 @asynccontextmanager
 async def saying(*parts: bytes) -> AsyncIterator[str]:
-    """The endpoint of a server that reads a little, says that whatever it is asked, and hangs up."""
+    """Yield the endpoint of a server that gives this answer to everything, and hangs up."""
 
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -754,7 +754,7 @@ async def saying(*parts: bytes) -> AsyncIterator[str]:
 
 
 def _nowhere() -> str:
-    """An endpoint where nobody listens."""
+    """Return an endpoint that refuses connections."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""What a worker has in its hands, when something goes wrong around it. In virtual time, on a store in memory that can fail."""
+"""The dispatcher, when something goes wrong around it. In virtual time, on a faulty in-memory store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names are looked up by the system, each on a thread of its own: a slow nameserver holds up those who asked it, and no other."""
+"""Names are looked up by the system, each on a thread of its own: a slow nameserver delays no other lookup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TARPIT = "tarpit.example"
 
 
 class SlowNameserver:
-    """Answers for names in its domain when it is told to; for all others the system does."""
+    """Answers for names in its domain when the test says so; the system answers for all others."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()

@@ -1,4 +1,4 @@
-"""A process that has run out of file descriptors, memory or threads: no target's fault, and no fire is lost."""
+"""A process that has run out of file descriptors, memory or threads: the target is not at fault, and no fire is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker claimed and could not begin: it is given back, no attempt is counted, and another delivers it."""
+"""Fires that a worker claimed and could not begin are given back; no attempt is counted, and another worker delivers them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def attempts_of(bench: Bench, number: int) -> Counter[tuple[str, int]]:
 
 
 async def report_of(bench: Bench) -> WorkerReport:
-    """Of the worker that is alive."""
+    """Return the report of the live worker."""
     (report,) = [each for each in await bench.tickler.workers() if each.is_alive(bench.clock.now_ms())]
     return report
 

@@ -1,4 +1,4 @@
-"""Delivery over HTTP against real servers on loopback: what is sent, what each answer means, and what bad manners can do."""
+"""Delivery over HTTP to real servers on loopback: requests, answers, and receivers that misbehave."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NEW_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 
 class Signing:
-    """What to sign with, and what was asked for it."""
+    """Returns the secrets to sign with, and records the calls."""
 
     def __init__(self) -> None:
         self.secrets = [OLD_SECRET]
@@ -726,7 +726,7 @@ async def test_an_early_refusal_of_a_large_body_is_heard(deliverer: HttpDelivere
 
 
 class Authority:
-    """Makes certificates that nobody but the test trusts."""
+    """Makes certificates that only the test trusts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

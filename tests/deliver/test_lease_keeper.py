@@ -28,7 +28,7 @@ FIRE = Fire(id="f", owner="u1", key="k", nominal_at=NOW_MS, opened_at=NOW_MS, at
 
 
 def wait_here(what: str, is_so: Callable[[], bool]) -> None:
-    """Blocks the event loop, as a handler does that computes."""
+    """Block the event loop, as a handler that computes does."""
     ends_at = time.monotonic() + TIMEOUT_S
     while not is_so():
         assert time.monotonic() < ends_at, f"not so within {TIMEOUT_S:g} s: {what}"
@@ -47,7 +47,7 @@ def short_lease() -> RunOptions:
 
 
 async def another_worker(url: str, looks: list[float], ends: threading.Event) -> None:
-    """As in another process: takes over what seems to be nobody's, again and again."""
+    """Take over expired leases again and again, as another process would."""
     async with connect(url) as tickler:
         while not ends.is_set():
             taken = await tickler.fires.lease(tickler.now_ms(), worker="another")

@@ -1,4 +1,4 @@
-"""What payloads may take of a worker's memory: while they are held, and while handlers have them."""
+"""Limits on the memory of payloads: while they are held, and while handlers use them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHAPES = {
 
 
 def claimed(payload: object, host: str | None = None, owner: str = "u1") -> StoredSchedule:
-    """As a store hands it out: to a handler, or to a host."""
+    """Return a schedule as a store does, for a handler or a host."""
     body = encode_body(replace(schedule(host=host), payload=payload))
     return stored_schedule(owner, "k", "* * * * *", "UTC", True, 1, 0, 0, body, 0, None, None)
 

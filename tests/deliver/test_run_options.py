@@ -1,4 +1,4 @@
-"""How a runner is told to work, as a value."""
+"""The options of a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settlements on their way to the store: many at a time, in order, and none forgotten while the store is away."""
+"""Settlements are written in batches, in order, and none is lost while the store is away."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETENTION_MS = 3_600_000
 
 
 class Written:
-    """Acknowledgements to the store of a bench. Batches are told apart by when they were asked for."""
+    """A settlement writer on the store of a bench. Batches differ by their time."""
 
     def __init__(self) -> None:
         self.bench = Bench()
@@ -43,7 +43,7 @@ class Written:
 
     @property
     def order(self) -> list[int]:
-        """Which were written, in the order in which they were."""
+        """Return what was written, in order."""
         return [settlement.entry.nominal_at - START_MS for settlement in self.faults.settled if settlement.entry is not None]
 
     @property
@@ -52,7 +52,7 @@ class Written:
 
 
 def noted(number: int) -> Settlement:
-    """Of what is delivered at most once."""
+    """Return the settlement of an at-most-once fire."""
     entry = Entry(owner="u1", key="digest", nominal_at=START_MS + number, at=START_MS + number, happened="delivered", attempt=1)
     return Settlement(Id("u1", "digest"), None, "done", entry)
 
@@ -65,7 +65,7 @@ def done(claim: Claim) -> Settlement:
 
 
 async def claimed(bench: Bench, number: int, lease_ms: int = 60_000) -> list[Claim]:
-    """Fires of one worker, that are due."""
+    """Return due fires, leased to one worker."""
     await bench.put(
         *(Schedule(owner="u1", key=f"k{n}", when=Cron("* * * * *"), target="https://h.example") for n in range(number))
     )
@@ -212,7 +212,7 @@ async def test_who_waits_until_all_is_written_waits_no_longer_than_that() -> Non
 
 @in_virtual_time
 async def test_nobody_waits_where_nothing_is_to_be_written() -> None:
-    """Not even where nobody writes."""
+    """Not even without a running writer."""
     written = Written()
     before = written.bench.clock.now_ms()
     await written.writer.flush(60)
@@ -252,7 +252,7 @@ async def test_those_whose_lease_had_gone_to_another_are_counted_and_the_others_
 
 @in_virtual_time
 async def test_an_answer_that_was_lost_makes_it_written_again_and_changes_no_fire_twice() -> None:
-    """It comes as a lost lease then: the store had done it, and nobody knew."""
+    """It counts as a lost lease then: the store had written it, and its answer was lost."""
     written = Written()
     (claim,) = await claimed(written.bench, 1)
     written.faults.losing_answers.add("fires.settle")

@@ -122,7 +122,7 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
 
 
 async def test_what_was_claimed_ahead_is_given_back_for_its_instant_and_not_before(sqlite_url: str) -> None:
-    """Of one that may not wait for anything when it is told to stop."""
+    """With a drain time of 0, a stopping worker waits for nothing."""
     tickler, fires = watched(sqlite_url, SystemClock())
     async with tickler:
         tickler.handler("quick")(lambda fire: None)

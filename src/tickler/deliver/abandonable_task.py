@@ -15,7 +15,7 @@ OnAbandoned = Callable[["asyncio.Future[Any]"], None]
 
 
 class TaskResult(NamedTuple, Generic[T]):
-    """What the work returned or raised. `late`: it exceeded its timeout and was cancelled."""
+    """The return value of the work, or its error. `late`: it exceeded its timeout and was cancelled."""
 
     answer: T | None
     raised: BaseException | None

@@ -224,7 +224,7 @@ class GuardedResolver(AbstractResolver):
         if isinstance(refusal, PortRefused):
             raise refusal
         if refusal is not None:
-            # The address is only logged: whoever can write a URL could otherwise explore names inside this network.
+            # The address is only logged: otherwise users could explore names inside this network.
             log.warning("%s resolves to a blocked address: %s", host, refusal)
             raise AddressRefused(f"{host} resolves to a blocked address (see the worker's log): {_REMEDY}")
         raise OSError(errno.EADDRNOTAVAIL, "the name has no address")

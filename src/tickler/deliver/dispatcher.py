@@ -74,12 +74,12 @@ class Dispatcher:
 
     @property
     def waiting(self) -> int:
-        """How many fires are not started yet."""
+        """The number of fires that are not started yet."""
         return len(self._queue) + len(self._early) + self._memory.number_waiting
 
     @property
     def waiting_of(self) -> dict[str, int]:
-        """How many fires of each owner are not started yet."""
+        """The number of fires that are not started yet, by owner."""
         if not self._early and not self._memory.number_waiting:
             return self._queue.queued
         return Counter(claim.schedule.owner for claim in self._unstarted())
@@ -100,7 +100,7 @@ class Dispatcher:
 
     @property
     def free(self) -> int:
-        """How many slots are free."""
+        """The number of free slots."""
         return self._options.in_flight - self._queue.started
 
     def waiting_at_most_once(self) -> Counter[str]:

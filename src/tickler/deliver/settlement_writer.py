@@ -58,7 +58,7 @@ class SettlementWriter:
 
     @property
     def unopened(self) -> int:
-        """How many given-back fires the store does not have yet."""
+        """The number of given-back fires that the store does not have yet."""
         return len(self._unopened)
 
     def fires(self) -> list[Fire]:
