@@ -153,7 +153,7 @@ class Dispatcher:
         return len(claims)
 
     def set_deadline(self, ends_at: float) -> None:
-        """Let no attempt last longer than until then, on the loop's clock, and the drain time."""
+        """End every attempt by then, on the loop's clock, plus the drain time."""
         self._ends_at = ends_at
 
     async def drain(self, seconds: float) -> None:
