@@ -13,13 +13,15 @@ from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
 from tickler.deliver.abandoned import Abandoned
-from tickler.deliver.attempt import Attempts, OnDispatch
-from tickler.deliver.claim_loop import Summary
+from tickler.deliver.attempt import Attempts
+from tickler.deliver.listeners import Listeners, OnDispatch
 from tickler.deliver.run_options import RunOptions
-from tickler.deliver.target_registry import Wrap, own_deliverers, wrapped
+from tickler.deliver.summary import Summary
+from tickler.deliver.target_registry import TargetRegistry, Wrap, own_deliverers, wrapped
 from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
+from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index
@@ -200,8 +202,8 @@ class Tickler:
 
     @property
     def in_flight(self) -> int:
-        """The number of attempts that `run` is making in this process."""
-        return sum(worker.runner.in_flight for worker in self._workers)
+        """How many attempts `run` is making in this process."""
+        return sum(worker.in_flight for worker in self._workers)
 
     async def run(self, options: RunOptions | None = None) -> None:
         """Deliver due fires until `stop` or cancellation; then finish the attempts in flight and release the other fires.
@@ -255,22 +257,13 @@ class Tickler:
         own = own_deliverers(self._store.records, self._encryption, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
-        attempts = Attempts(
-            deliverers,
-            self._clock,
-            new_name(),
-            self._retention_ms,
-            self._dispatch_callbacks,
-            self._listeners,
-            handlers,
-            self._abandoned,
-        )
+        name, listeners = new_name(), Listeners(self._dispatch_callbacks, self._listeners)
+        attempts = Attempts(TargetRegistry(deliverers, handlers), self._clock, name, listeners, self._abandoned)
         shared, reopen = self._store.capabilities.shared, settings.reopen
         if shared and reopen is None:
             options = options.without_keeper()
-        return Worker(
-            self._store, self.schedules, attempts, self._clock, self._follow_clock, options, reopen=reopen if shared else None
-        )
+        config = WorkerConfig(name, options, self._retention_ms, reopen if shared else None)
+        return Worker(self._store, self.schedules, attempts, self._clock, self._follow_clock, config)
 
     def _wake(self) -> None:
         for worker in list(self._workers):

@@ -70,7 +70,7 @@ async def test_a_tick_says_in_json_which_fire_it_gave_up(tmp_path: Path, sqlite_
     (line,) = map(json.loads, done.stderr.splitlines())
     assert line["fire_id"].startswith("fire_")
     assert (line["owner"], line["key"], line["attempt"], line["level"]) == ("u1", "k1", 1, "warning")
-    assert line["message"].startswith("u1/k1 was given up after attempt 1: no (")
+    assert line["message"].startswith("u1/k1 is dead after attempt 1: no (")
     assert json.loads(done.stdout)["dead"] == 1
 
 

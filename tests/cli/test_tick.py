@@ -10,7 +10,7 @@ import pytest
 import tickler
 from tickler import At, ManualClock, PythonTarget, Schedule
 from tickler.clock import to_datetime
-from tickler.deliver.claim_loop import Summary
+from tickler.deliver.summary import Summary
 
 from .preloaded import run_tickler
 

@@ -87,8 +87,8 @@ def test_a_setup_that_does_not_import_is_one_line_and_nothing_is_touched(tmp_pat
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("TICKLER_ALLOW_NETWORKS", "10.0.0.0/8,localhost", "'localhost' is no network: write "),
-        ("TICKLER_ALLOW_PORTS", "70000", "'70000' is no port: write "),
+        ("TICKLER_ALLOW_NETWORKS", "10.0.0.0/8,localhost", "'localhost' is not a network: write "),
+        ("TICKLER_ALLOW_PORTS", "70000", "invalid port '70000': write "),
         ("TICKLER_ALLOW_ARNS", "queue", "'queue' is neither an ARN nor "),
         ("TICKLER_SIGNING_SECRET", "hello", "is not base64: pass one that tickler.new_secret() made"),
     ],
@@ -204,7 +204,7 @@ async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url
     process = await start("-c", without, "work", "--store", f"{sqlite_url}?create=1")
     try:
         for kind, extra in (("HttpTarget", "http"), ("SqsTarget", "aws"), ("LambdaTarget", "aws")):
-            said = await line_with(process, f"nothing is delivered to {kind} here: ".encode())
+            said = await line_with(process, f"this worker does not deliver to {kind}: ".encode())
             assert said.endswith(f": the package aiohttp is not installed: pip install 'ticklerfile[{extra}]'\n".encode())
         await line_with(process, b" INFO working")
         process.terminate()

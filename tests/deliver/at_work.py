@@ -1,4 +1,4 @@
-"""A Tickler at work: on a store in memory that can fail, in virtual time, with a handler that does what it is told."""
+"""A Tickler on a faulty in-memory store, in virtual time, with a handler whose behaviour a test sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_MOST_ONCE = Policy(delivery="at-most-once")
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """What a handler was given, and when."""
+    """One call of the handler."""
 
     owner: str
     key: str
@@ -39,7 +39,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """Everything that is delivered is noted, and then `behave` is asked what comes of it.
+    """Notes every delivery, and then asks `behave` for its outcome.
 
     An Outcome is taken as it is; anything else is a Python handler's answer.
     """
@@ -61,17 +61,17 @@ class Bench:
         self.tickler.deliver_with(HttpTarget, self)
 
     def another(self) -> Tickler:
-        """On the same store, as another process has it: it wakes nobody here."""
+        """Return a Tickler on the same store, as another process would have it: it wakes no worker here."""
         return Tickler(self.store.store(), self.clock, self.settings)
 
     async def open(self) -> None:
-        """As a deliverer: nothing to open."""
+        """Do nothing, as a deliverer."""
 
     async def close(self) -> None:
-        """As a deliverer: nothing to close."""
+        """Do nothing, as a deliverer."""
 
     async def deliver(self, delivery: Delivery, target: HttpTarget) -> Outcome:
-        """As a deliverer to hosts that are none."""
+        """Deliver to hosts that do not exist."""
         outcome = await self._work(delivery)
         return outcome if isinstance(outcome, Outcome) else Outcome(verdict="delivered", status=204)
 
@@ -95,7 +95,7 @@ class Bench:
         return [arrival.key for arrival in self.arrived]
 
     async def until_arrived(self, number: int) -> None:
-        """Wait until so many attempts have begun, all in all."""
+        """Wait until so many attempts have begun in total."""
         reached = asyncio.Event()
         self._waiters.append((number, reached))
         if len(self.arrived) < number:
@@ -108,7 +108,7 @@ class Bench:
         return (await self.tickler.fires.list(state=state, limit=10_000)).items  # type: ignore[arg-type]  # one of the states
 
     async def history(self, key: str = "digest", owner: str = "u1") -> list[Entry]:
-        """The oldest first."""
+        """Return the history, oldest first."""
         return (await self.tickler.fires.history(owner, key, limit=10_000)).items[::-1]
 
     async def happened(self, key: str = "digest", owner: str = "u1") -> list[str]:
@@ -120,12 +120,12 @@ class Bench:
         return found
 
     async def claimed_by_a_ghost(self, lease_ms: int = 60_000) -> list[Claim]:
-        """What a worker took that is never heard of again."""
+        """Claim as a worker that then disappears."""
         return await self.tickler.fires.claim(self.clock.now_ms(), worker="ghost", lease_ms=lease_ms)
 
     @asynccontextmanager
     async def running(self, options: RunOptions | None = None) -> AsyncIterator[asyncio.Task[None]]:
-        """A runner, told to stop at the end, and waited for."""
+        """Run a worker until the end of the `async with`, and wait for it."""
         task = asyncio.create_task(self.tickler.run(options))
         try:
             yield task
@@ -139,7 +139,7 @@ async def _at_once(delivery: Delivery) -> object:
 
 
 def after(seconds: float, then: object = None) -> Callable[[Delivery], Awaitable[object]]:
-    """What takes so long, and then returns something or raises it."""
+    """Return a behaviour that waits, and then returns or raises something."""
 
     async def behave(delivery: Delivery) -> object:
         await asyncio.sleep(seconds)
@@ -151,7 +151,7 @@ def after(seconds: float, then: object = None) -> Callable[[Delivery], Awaitable
 
 
 def soon(seconds: float) -> At:
-    """So many seconds after the start of the test."""
+    """Return the instant so many seconds after the start of the test."""
     return At(to_datetime(START_MS + round(seconds * 1000)))
 
 
@@ -163,7 +163,7 @@ def schedule(
     owner: str = "u1",
     host: str | None = None,
 ) -> Schedule:
-    """Due at a when, or so many seconds after the start of the test and then kept. To a handler, or to a host."""
+    """Return a schedule, due at a when or so many seconds after the start of the test, for a handler or a host."""
     once = not isinstance(when, When)
     due = when if isinstance(when, When) else soon(when)
     target: Target = PythonTarget("work") if host is None else HttpTarget(f"https://{host}.example/hook")

@@ -1,4 +1,4 @@
-"""A store in memory that can be away, slow, or lose its answers; and that says what was asked of it."""
+"""An in-memory store that can be away, be slow or lose its answers, and that counts its calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AWAY = "the store is away"
 
 
 class Faults:
-    """What is asked of a store passes here, under its name: `fires.claim`, `records.put`, …"""
+    """Injects faults into the calls of a store, by name: `fires.claim`, `records.put`, …"""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -35,7 +35,7 @@ class Faults:
         self.failing.clear()
 
     async def until_asked(self, name: str, more: int = 1) -> None:
-        """Wait until something has been asked for so many more times."""
+        """Wait until a call was made so many more times."""
         reached = asyncio.Event()
         self._waiters.append((name, self.asked[name] + more, reached))
         await reached.wait()
@@ -80,7 +80,7 @@ class _Part:
 
 
 class FaultyStore:
-    """Not a Store to the type checker, which cannot see what is passed on; `store()` is."""
+    """The type checker does not see a Store here, because calls are forwarded; `store()` returns one."""
 
     def __init__(self, faults: Faults) -> None:
         self.real = MemoryStore()

@@ -1,4 +1,4 @@
-"""Loopback servers to deliver to: some answer as they are told, some behave badly; and a DNS that changes its mind."""
+"""Loopback servers to deliver to, some of which misbehave, and a DNS server that changes its answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEGABYTE = 1024 * 1024
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request, as it came over the wire."""
+    """A request as received."""
 
     line: str
     headers: dict[str, str]  # with names as they were sent
@@ -33,7 +33,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Sink:
-    """Reads requests, and does `behave` after each. Knows how many connections were made to it, and what came."""
+    """Reads requests, and calls `behave` after each. Counts connections, and keeps the requests."""
 
     def __init__(
         self, behave: Behaviour, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None, reads: bool = True
@@ -101,7 +101,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Received:
 
 
 def answers(status: int, body: bytes = b"", **headers: str) -> Behaviour:
-    """What a decent receiver does. Names of headers have `_` for `-`."""
+    """Answer as a good receiver does. Names of headers have `_` for `-`."""
     fields = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     return sends(f"HTTP/1.1 {status} Whatever\r\ncontent-length: {len(body)}\r\n{fields}\r\n".encode() + body)
 
@@ -114,7 +114,7 @@ def sends(data: bytes) -> Behaviour:
 
 
 def sends_much(first: bytes, megabytes: int, last: bytes) -> Behaviour:
-    """Piece by piece, so that it never lies in memory here."""
+    """Send in pieces, so that the whole is never in memory here."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         writer.write(first)
@@ -136,7 +136,7 @@ def sends_and_closes(data: bytes) -> Behaviour:
 
 
 def sends_for_ever(first: bytes, again: bytes) -> Behaviour:
-    """As fast as it is read, until nobody reads any more."""
+    """Send as fast as it is read, until the connection ends."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         writer.write(first + again)
@@ -149,7 +149,7 @@ def sends_for_ever(first: bytes, again: bytes) -> Behaviour:
 
 
 def drips(first: bytes, every_s: float) -> Behaviour:
-    """One byte, and then another one, for a very long time."""
+    """Send single bytes for a very long time."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         writer.write(first)
@@ -162,7 +162,7 @@ def drips(first: bytes, every_s: float) -> Behaviour:
 
 
 def answers_and_then(first: bytes, later: bytes, now: asyncio.Event) -> Behaviour:
-    """To one request; and what nobody asked for, when it is told to."""
+    """Answer one request, and later send something unasked."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         writer.write(first)
@@ -261,7 +261,7 @@ class FickleDns(asyncio.DatagramProtocol):
 
 
 class DnsResolver(AbstractResolver):
-    """Asks that DNS, and nobody else."""
+    """Asks only that DNS server."""
 
     def __init__(self, dns: FickleDns) -> None:
         self._dns = dns
@@ -297,7 +297,7 @@ class _Reply(asyncio.DatagramProtocol):
 
 
 class ScriptedResolver(AbstractResolver):
-    """Knows the addresses of some names by heart. Sends nothing."""
+    """Resolves some names from a table. Sends nothing."""
 
     def __init__(self, addresses: dict[str, list[str]]) -> None:
         self.addresses = addresses

@@ -1,4 +1,4 @@
-"""The address guard: what is refused, before anything is connected, and what is not.
+"""The address guard: which addresses it refuses before anything is connected, and which it allows.
 
 Nothing here opens a connection to anything but loopback: where an address is hostile or public, connecting is switched off.
 """
@@ -219,12 +219,12 @@ HOSTILE_URLS = [
 
 
 class Connections(list[object]):
-    """Where something would have been connected to."""
+    """An address that would have been connected to."""
 
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """Remembers what would be connected to, and sends nothing: neither a packet nor a question to a DNS."""
+    """Records what would be connected to, and sends nothing: neither a packet nor a DNS query."""
     seen = Connections()
 
     async def sock_connect(loop: object, sock: socket.socket, address: object) -> None:
@@ -241,7 +241,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 
 
 def http_target(url: str) -> HttpTarget:
-    """A target that was not looked at when it was made."""
+    """Return a target whose URL was not checked."""
     target = HttpTarget("https://example.org")
     force_setattr(target, "url", url)
     return target
@@ -413,8 +413,8 @@ def test_a_refusal_says_what_the_address_is_and_how_to_allow_it() -> None:
     with pytest.raises(AddressRefused) as refused:
         GUARD.check_address("64:ff9b::a9fe:a9fe", 80)
     assert str(refused.value) == (
-        "64:ff9b::a9fe:a9fe is IPv4 behind a translator (64:ff9b::/96), standing for 169.254.169.254: "
-        "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS if it should be reached; any port is allowed there"
+        "64:ff9b::a9fe:a9fe is IPv4 behind a translator (64:ff9b::/96), which stands for 169.254.169.254: "
+        "name its network in allow_networks= or TICKLER_ALLOW_NETWORKS to allow it, on any port"
     )
 
 
@@ -445,7 +445,7 @@ def test_a_refusal_of_an_address_inside_names_the_one_variable_that_is_needed(ur
     with pytest.raises(AddressRefused) as refused:
         AddressGuard(networks).check_url(url)
     assert str(refused.value).startswith(how)
-    assert str(refused.value).endswith("if it should be reached; any port is allowed there")
+    assert str(refused.value).endswith("to allow it, on any port")
     needed = how.partition("TICKLER_ALLOW_NETWORKS=")[2].partition(" ")[0] or "127.0.0.0/8"
     AddressGuard([*networks, needed]).check_url(url)
 
@@ -454,15 +454,15 @@ async def test_a_name_of_an_address_inside_is_refused_for_its_network_before_its
     resolver = ScriptedResolver({"backend": ["10.0.0.1"]})
     (refused,) = await deliver(GUARD, resolver, "http://backend:8000/hook")
     assert (refused.verdict, connections) == ("give_up", [])
-    assert "backend leads to an address that is not allowed" in (refused.detail or "")
-    assert (refused.detail or "").endswith("if it should be reached; any port is allowed there")
+    assert "backend resolves to a blocked address (see the worker's log)" in (refused.detail or "")
+    assert (refused.detail or "").endswith("to allow it, on any port")
     assert (await deliver(AddressGuard(["10.0.0.1"]), resolver, "http://backend:8000/hook"))[0].verdict == "retry"
     assert connections == [("10.0.0.1", 8000)], "with what was asked for, and nothing else"
 
 
 @pytest.mark.parametrize("text", ["", "example.org", "1.2.3", "1.2.3.4.5", "127.1", "0x7f000001", "::g", "١.١.١.١", " 8.8.8.8"])
 def test_what_is_no_address_is_refused_as_none(text: str) -> None:
-    with pytest.raises(AddressRefused, match="is no address: write"):
+    with pytest.raises(AddressRefused, match="is not an IP address: write"):
         GUARD.check_address(text, 80)
 
 
@@ -506,7 +506,7 @@ METADATA = [
 def test_the_metadata_of_clouds_is_allowed_by_its_own_address_alone(address: str) -> None:
     around = ipaddress.ip_network((address, 24 if "." in address else 64), strict=False)
     for networks in (["0.0.0.0/0", "::/0"], [str(around)], [str(around), "64:ff9b::/96"]):
-        with pytest.raises(AddressRefused, match="name it by itself in allow_networks="):
+        with pytest.raises(AddressRefused, match="name this very address in allow_networks="):
             AddressGuard(networks).check_address(address, 80)
         if "." in address:
             for hidden in (f"::ffff:{address}", f"64:ff9b::{address}"):
@@ -570,7 +570,7 @@ def test_what_is_no_network_is_refused_by_its_value(network: object) -> None:
 
 
 def test_one_text_is_no_list_of_networks() -> None:
-    with pytest.raises(InvalidInput, match=r"allow_networks: '10\.0\.0\.0/8' is one text: pass a list"):
+    with pytest.raises(InvalidInput, match=r"allow_networks: '10\.0\.0\.0/8' is a str: pass a list"):
         AddressGuard("10.0.0.0/8")
 
 
@@ -622,16 +622,16 @@ async def test_a_name_that_leads_nowhere_allowed_is_refused_by_name_and_only_the
 ) -> None:
     resolver = GuardedResolver(GUARD, ScriptedResolver(NAMES))
     with pytest.raises(
-        AddressRefused, match=r"private\.example leads to an address that is not allowed.*allow_networks="
+        AddressRefused, match=r"private\.example resolves to a blocked address \(see the worker\'s log\).*allow_networks="
     ) as refused:
         await resolver.resolve("private.example", 443)
     assert "10.0" not in str(refused.value)
-    assert "private.example leads to an address that is refused: 10.0.0.5 is private" in caplog.text
+    assert "private.example resolves to a blocked address: 10.0.0.5 is private" in caplog.text
 
 
 async def test_a_name_without_addresses_is_an_error_of_the_network() -> None:
     resolver = GuardedResolver(GUARD, ScriptedResolver({"empty.example": []}))
-    with pytest.raises(OSError, match="it has no address"):
+    with pytest.raises(OSError, match="the name has no address"):
         await resolver.resolve("empty.example", 443)
 
 
@@ -680,7 +680,7 @@ async def test_a_name_that_changes_its_mind_is_not_followed_to_an_address_that_i
             url = f"http://rebinding.example:{good.port}/"
             outcomes = await deliver(ONLY_ONE, DnsResolver(dns), url, times=4)
         assert [outcome.verdict for outcome in outcomes] == ["delivered", "give_up", "delivered", "give_up"]
-        assert "rebinding.example leads to an address that is not allowed" in (outcomes[1].detail or "")
+        assert "rebinding.example resolves to a blocked address (see the worker's log)" in (outcomes[1].detail or "")
         assert (good.connections, bad.connections) == (2, 0)
         assert dns.asked == ["rebinding.example"] * 4  # once a connection: there is no second answer between check and connect
 

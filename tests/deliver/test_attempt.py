@@ -1,4 +1,4 @@
-"""One attempt: whatever a deliverer does, an outcome comes of it, and a settlement that every store can keep."""
+"""One attempt: whatever a deliverer does, it ends in an outcome and in a settlement that every store can keep."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pytest
 
 from tickler import At, Cron, Delivery, HttpTarget, Outcome, Policy, PythonTarget, Target
 from tickler.clock import ManualClock
-from tickler.deliver.attempt import MAX_DETAIL_BYTES, MAX_LABELS, Attempts, OnDispatch, host_of
+from tickler.deliver.attempt import MAX_DETAIL_BYTES, Attempts, host_of
+from tickler.deliver.listeners import Listeners, OnDispatch
+from tickler.deliver.target_registry import MAX_LABELS, TargetRegistry
 from tickler.deliver.targets.python import Handlers
 from tickler.fires import Fire
 from tickler.model.delivery import Verdict
-from tickler.model.fire import HISTORY_RETENTION_MS, MAX_ANSWER_BYTES, Claim, Settlement, fire_id
+from tickler.model.fire import MAX_ANSWER_BYTES, Claim, Settlement, fire_id
 from tickler.model.policy import DEFAULT_POLICY
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.when import When
@@ -32,13 +34,13 @@ Behave = Callable[[Delivery], Awaitable[Outcome]]
 
 
 class Pigeon(Target, frozen=True, tag="pigeon"):
-    """A kind of target that no other package brings."""
+    """A kind of target of this test alone."""
 
     to: str = "home"
 
 
 class Dovecote:
-    """Delivers to pigeons as it is told."""
+    """Delivers to pigeons as `behave` says."""
 
     def __init__(self, behave: Behave, *, bounded: bool = False, opens: BaseException | None = None) -> None:
         self._behave = behave
@@ -66,7 +68,7 @@ async def fine(delivery: Delivery) -> Outcome:
 
 
 def answering(answer: object, seconds: float = 0) -> Behave:
-    """After so long, returns it, or raises it if it is an error."""
+    """Return a behaviour that waits, and then returns the answer, or raises it if it is an error."""
 
     async def behave(delivery: Delivery) -> Outcome:
         await asyncio.sleep(seconds)
@@ -77,8 +79,9 @@ def answering(answer: object, seconds: float = 0) -> Behave:
     return behave
 
 
-def attempts(behave: Behave = fine, *listeners: OnDispatch, bounded: bool = False) -> Attempts:
-    return Attempts({Pigeon: Dovecote(behave, bounded=bounded)}, LoopClock(), "w1", HISTORY_RETENTION_MS, listeners)
+def attempts(behave: Behave = fine, *callbacks: OnDispatch, bounded: bool = False) -> Attempts:
+    targets = TargetRegistry({Pigeon: Dovecote(behave, bounded=bounded)})
+    return Attempts(targets, LoopClock(), "w1", Listeners(callbacks))
 
 
 def claim(
@@ -91,7 +94,7 @@ def claim(
     by_hand: bool = False,
     target: Target | None = Pigeon(),  # noqa: B008
 ) -> Claim:
-    """As a store gives it: with a fire, unless it is delivered at most once and was not opened by hand."""
+    """Return a claim as a store does: with a fire, unless it is at most once and was not opened by hand."""
     schedule = StoredSchedule(
         owner="u1",
         key="digest",
@@ -159,7 +162,7 @@ async def test_a_deliverer_is_handed_all_there_is_to_know_of_the_fire(policy: Po
 async def test_the_time_for_an_attempt_is_what_the_policy_allows_or_what_is_left_of_a_tick(
     policy_s: float, left_s: float | None, timeout_s: float
 ) -> None:
-    """Both as the deliverer is told, and as it is cut off."""
+    """The limit is passed to the deliverer, and enforced."""
     told: list[float] = []
 
     async def wait(delivery: Delivery) -> Outcome:
@@ -199,12 +202,12 @@ async def test_a_clock_that_is_set_back_meanwhile_makes_no_negative_duration() -
         clock.advance(-60)
         return OK
 
-    _, outcome = await Attempts({Pigeon: Dovecote(sets_it_back)}, clock, "w1", HISTORY_RETENTION_MS).make(claim())
+    _, outcome = await Attempts(TargetRegistry({Pigeon: Dovecote(sets_it_back)}), clock, "w1", Listeners()).make(claim())
     assert outcome.duration_ms == 0
 
 
 class Speechless(Exception):
-    """Has no text, not even when it is asked for it."""
+    """An error whose __str__ fails."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -249,7 +252,7 @@ async def test_an_answer_that_is_no_outcome_is_a_failure_that_names_the_delivere
         (PythonTarget("work"), "the worker has no handler 'work': register it there, or correct the name"),
         (
             HttpTarget("https://example.org"),
-            "the worker has nothing that delivers to HttpTarget: install it with `pip install 'ticklerfile[http]'`",
+            "the worker cannot deliver to HttpTarget: install it with `pip install 'ticklerfile[http]'`",
         ),
     ],
 )
@@ -258,7 +261,7 @@ async def test_a_kind_of_target_that_nothing_here_delivers_to_is_given_back_for_
     settlement, outcome = await attempts().make(claim(target=target))
     assert (settlement.then, settlement.entry, settlement.reason) == ("release", None, f"given back: {said}")
     assert (outcome.detail, outcome.obstacle) == (said, "missing")
-    assert attempts().missing(claim(target=target)) == outcome
+    assert attempts().targets.missing(claim(target=target)) == outcome
 
 
 @in_virtual_time
@@ -345,7 +348,7 @@ async def test_one_that_answers_in_spite_of_its_timeout_is_believed() -> None:
 @pytest.mark.parametrize("bounded", [False, True], ids=["unbounded", "bounded"])
 @in_virtual_time
 async def test_an_attempt_that_is_cancelled_from_outside_is_cancelled(bounded: bool) -> None:
-    """Only the worker knows what that means; a deliverer that was itself told nothing wrong has failed at nothing."""
+    """The worker decides what follows: a deliverer that was cancelled has not failed."""
     heard: list[Outcome] = []
     making = attempts(answering(OK, 60), lambda delivery, outcome: heard.append(outcome), bounded=bounded)
     task = asyncio.create_task(making.make(claim(Policy(timeout=300))))
@@ -369,7 +372,7 @@ async def test_what_waits_for_a_task_that_somebody_cancelled_has_failed_and_was_
 
 
 class Stubborn:
-    """Will not be cancelled until it is let go."""
+    """Ignores its cancellation until the test releases it."""
 
     def __init__(self) -> None:
         self.let_go = asyncio.Event()
@@ -392,7 +395,7 @@ async def test_one_that_will_not_be_cancelled_is_abandoned_counted_and_said_once
     stubborn.let_go.set()
     await asyncio.sleep(1)
     assert (len(making.abandoned), making.counts["abandoned"]) == (0, 3)
-    assert caplog.text.count("is not waited for any more") == 1
+    assert caplog.text.count("did not end after its timeout and is abandoned") == 1
 
 
 @in_virtual_time
@@ -487,7 +490,7 @@ async def test_a_listener_that_is_cut_off_does_not_take_the_outcome_along() -> N
 
 @in_virtual_time
 async def test_the_outcome_is_as_it_was_when_listeners_began() -> None:
-    """What follows is counted from the end of the attempt, not from when somebody had written it down."""
+    """Delays count from the end of the attempt, not from the end of the callbacks."""
 
     async def slow(delivery: Delivery, outcome: Outcome) -> None:
         await asyncio.sleep(100)
@@ -627,12 +630,12 @@ async def test_a_schedule_goes_after_a_delivery_only_and_if_it_wants_to(
 @in_virtual_time
 async def test_an_attempt_that_was_cut_off_is_a_failure_with_the_reason(policy: Policy, attempt: int, then: Then) -> None:
     await asyncio.sleep(4)
-    settlement = attempts().cut_off(claim(policy, attempt=attempt, when=ONCE), "the worker \0 was told to stop")
+    settlement = attempts().cut_off(claim(policy, attempt=attempt, when=ONCE), "the worker \0 was stopped")
     assert (settlement.then, settlement.delete_schedule) == (then, False)
     entry = settlement.entry
     assert entry is not None
     assert (entry.happened, entry.attempt, entry.status, entry.at) == ("failed", attempt, 0, START_MS + 4_000)
-    assert entry.detail == "the worker \ufffd was told to stop"
+    assert entry.detail == "the worker \ufffd was stopped"
     if then == "retry":
         assert settlement.deliver_after is not None
         assert (
@@ -648,7 +651,7 @@ async def test_an_attempt_that_was_cut_off_is_a_failure_with_the_reason(policy: 
 async def opened(*deliverers: Dovecote, shared: Sequence[type[Target]] = ()) -> Attempts:
     kinds: list[type[Target]] = [Pigeon, PythonTarget, HttpTarget]
     by_kind = dict(zip(kinds, deliverers, strict=False)) | dict.fromkeys(shared, deliverers[0])
-    making = Attempts(by_kind, LoopClock(), "w1", HISTORY_RETENTION_MS)
+    making = Attempts(TargetRegistry(by_kind), LoopClock(), "w1", Listeners())
     await making.open()
     return making
 
@@ -700,9 +703,9 @@ def test_a_limit_on_a_host_counts_where_http_goes_to_and_other_kinds_by_name(tar
 
 def test_a_worker_with_more_handlers_than_it_can_name_says_that_it_delivers_to_python_targets() -> None:
     handlers = Handlers()
-    attempts = Attempts({HttpTarget: handlers, PythonTarget: handlers}, ManualClock(START_MS), "w", 0, handlers=handlers)
+    targets = TargetRegistry({HttpTarget: handlers, PythonTarget: handlers}, handlers)
     for n in range(MAX_LABELS - 1):  # beside the one that every worker has
         handlers.register(f"h{n:03}", print)
-    assert attempts.delivers_to() == ["http", "python:echo", *(f"python:h{n:03}" for n in range(MAX_LABELS - 1))]
+    assert targets.labels() == ["http", "python:echo", *(f"python:h{n:03}" for n in range(MAX_LABELS - 1))]
     handlers.register("one-more", print)
-    assert attempts.delivers_to() == ["http", "python"]
+    assert targets.labels() == ["http", "python"]

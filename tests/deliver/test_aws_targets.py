@@ -1,4 +1,4 @@
-"""Fires go to SQS and Lambda: on an engine that checks signatures and runs functions, and on servers that misbehave."""
+"""Delivery to SQS and Lambda, on an engine that checks signatures and runs functions, and on servers that misbehave."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Cloud:
         return closing(boto3.client(name, region_name=region, endpoint_url=self.endpoint, **keys))
 
     def user(self, *actions: str) -> tuple[str, str]:
-        """Key and secret of somebody who may do that."""
+        """Return key and secret of a user who may do that."""
         name = f"user{next(self._numbers)}"
         with self.client("iam") as iam:
             iam.create_user(UserName=name)
@@ -145,7 +145,7 @@ class Cloud:
             return key["AccessKeyId"], key["SecretAccessKey"]
 
     def queue(self, suffix: str = "", region: str = "eu-west-1", **attributes: str) -> str:
-        """Make one; its ARN."""
+        """Create one, and return its ARN."""
         name = f"queue{next(self._numbers)}{suffix}"
         if suffix == ".fifo":
             attributes["FifoQueue"] = "true"
@@ -154,7 +154,7 @@ class Cloud:
         return f"arn:aws:sqs:{region}:{ACCOUNT}:{name}"
 
     def messages(self, arn: str) -> list[dict[str, Any]]:
-        """All that are in a queue; not to be seen again for a while."""
+        """Receive all messages of a queue."""
         region, _, name = arn.split(":")[3:]
         with self.client("sqs", region) as sqs:
             url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
@@ -163,7 +163,7 @@ class Cloud:
             return found
 
     def function(self) -> str:
-        """Make one that does as it is told; its ARN."""
+        """Create a function with this code, and return its ARN."""
         name = f"function{next(self._numbers)}"
         trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
@@ -262,7 +262,7 @@ class TestAllowedArns:
 
     @pytest.mark.parametrize("pattern", ["fires", "arn:aws:sqs:*:fires", "**", "a*", "arn:aws:sqs:**", "https://sqs/fires"])
     def test_one_that_would_never_fit_is_refused(self, pattern: str) -> None:
-        with pytest.raises(InvalidInput, match=r"^TICKLER_ALLOW_ARNS: '.*' is neither an ARN nor the beginning of one"):
+        with pytest.raises(InvalidInput, match=r"^TICKLER_ALLOW_ARNS: '.*' is neither an ARN nor a prefix of one"):
             AllowedArns.from_environment({"TICKLER_ALLOW_ARNS": f"{QUEUE.arn},{pattern}"})
 
     @both
@@ -277,7 +277,7 @@ class TestAllowedArns:
         arn = QUEUE.arn if service_name == "sqs" else FUNCTION.arn
         assert outcome == Outcome(
             verdict="give_up",
-            detail=f"{arn} is not allowed here: add it, or how it begins with a '*', to TICKLER_ALLOW_ARNS of the workers",
+            detail=f"{arn} is not allowed: add it, or a prefix of it with a '*', to TICKLER_ALLOW_ARNS of the workers",
         )
         assert service.asked == []
 
@@ -351,7 +351,7 @@ class TestAQueue:
         assert (refused.verdict, refused.status) == ("retry", 400)
         assert refused.detail is not None
         assert refused.detail.startswith("sqs answered 400: The specified queue does not exist")
-        assert refused.detail.endswith("(QueueDoesNotExist): make it, or correct the ARN")
+        assert refused.detail.endswith("(QueueDoesNotExist): create it, or correct the ARN")
         assert sent.verdict == "delivered"
 
     async def test_what_is_larger_than_the_queue_allows_is_given_up(self, cloud: Cloud) -> None:
@@ -375,7 +375,7 @@ class TestAQueue:
         around = len(envelope(delivery("")))
         outcome = await deliver_once("sqs", delivery("x" * (MAX_MESSAGE_BYTES - around + 1)), service.endpoint)
         assert outcome == Outcome(
-            verdict="give_up", detail="the message has 1048577 bytes and SQS takes 1048576: send a reference"
+            verdict="give_up", detail="the message has 1048577 bytes and SQS allows 1048576: send a reference instead"
         )
         assert service.asked == []
 
@@ -388,7 +388,7 @@ class TestAQueue:
         assert outcome == Outcome(
             verdict="retry",
             status=200,
-            detail="the answer names no message, so it is not SQS's: check the endpoint",
+            detail="the answer has no MessageId, so it is not from SQS: check the endpoint",
             answer=body.decode() or None,
         )
 
@@ -410,7 +410,7 @@ class TestAFunction:
         assert (outcome.verdict, outcome.status) == ("retry", 200)
         assert outcome.detail is not None
         assert outcome.detail.startswith("the function failed (Unhandled): ")
-        assert outcome.detail.endswith("the printer is on fire; look at its log")
+        assert outcome.detail.endswith("the printer is on fire; see its log")
         assert "the printer is on fire" in json.loads(outcome.answer or "")["errorMessage"]
 
     async def test_of_a_long_error_its_beginning_is_shown(self, cloud: Cloud, function: str) -> None:
@@ -433,7 +433,7 @@ class TestAFunction:
         outcome = await deliver_once("lambda", delivery(), arn=f"arn:aws:lambda:eu-west-1:{ACCOUNT}:function:{qualifier}")
         assert (outcome.verdict, outcome.status) == ("retry", 404)
         assert outcome.detail is not None
-        assert outcome.detail.endswith("(ResourceNotFound): make it, or correct the ARN")
+        assert outcome.detail.endswith("(ResourceNotFound): create it, or correct the ARN")
 
     async def test_one_that_is_busy_is_left_alone_for_as_long_as_it_says(self, cloud: Cloud) -> None:
         arn = cloud.function()
@@ -442,7 +442,7 @@ class TestAFunction:
         outcome = await deliver_once("lambda", delivery({"do": "your work"}), arn=arn)
         assert (outcome.verdict, outcome.status, outcome.retry_after_ms) == ("retry", 429, 1000)
         assert outcome.detail is not None
-        assert outcome.detail.endswith("(TooManyRequests): raise its limits, or spread the schedules")
+        assert outcome.detail.endswith("(TooManyRequests): raise the limits of the service, or spread the schedules")
 
     async def test_it_is_called_where_boto3_calls_it(self, service: ScriptedService) -> None:
         arn = f"{FUNCTION.arn}:$LATEST"
@@ -473,8 +473,8 @@ class TestAFunction:
         outcome = await deliver_once("lambda", delivery(), service.endpoint)
         assert outcome.verdict == "retry"
         assert outcome.detail == (
-            "lambda answered 403: not authorized to perform: lambda:InvokeFunction (AccessDenied): check the credentials, "
-            "that they are allowed to lambda:InvokeFunction, and this machine's clock"
+            "lambda answered 403: not authorized to perform: lambda:InvokeFunction (AccessDenied): check that the "
+            "credentials are valid and allow lambda:InvokeFunction, and that this machine's clock is right"
         )
 
     @pytest.mark.parametrize("body", [b"", b"Segmentation fault", b'{"errorMessage": 1}', b"[" * 60_000, b'"\xff\xfe'])
@@ -482,7 +482,7 @@ class TestAFunction:
         service.answers = [Answer(body=body, headers={"X-Amz-Function-Error": "Unhandled"})]
         outcome = await deliver_once("lambda", delivery(), service.endpoint)
         assert outcome.verdict == "retry"
-        assert outcome.detail == "the function failed (Unhandled): it did not say why; look at its log"
+        assert outcome.detail == "the function failed (Unhandled): no reason given; see its log"
 
 
 class TestRefusals:
@@ -497,7 +497,7 @@ class TestRefusals:
         assert (outcome.verdict, outcome.status) == ("retry", 403)
         action = {"sqs": "sqs:SendMessage", "lambda": "lambda:InvokeFunction"}[service_name]
         assert outcome.detail is not None
-        assert f"(AccessDenied): check the credentials, that they are allowed to {action}" in outcome.detail
+        assert f"(AccessDenied): check that the credentials are valid and allow {action}" in outcome.detail
 
     @both
     async def test_a_wrong_secret_is_found_out(
@@ -565,7 +565,7 @@ class TestRefusals:
         assert (outcome.verdict, outcome.status) == ("give_up", status)
         assert outcome.detail == (
             f"{service_name} answered {status}: It is not to be. ({code.removesuffix('Exception')}): "
-            "no repetition would mend that: change the schedule"
+            "a retry cannot succeed: change the schedule"
         )
 
     @both
@@ -580,7 +580,7 @@ class TestRefusals:
         outcome = await deliver_once(service_name, delivery(), service.endpoint)
         assert (outcome.verdict, outcome.status) == ("retry", status)
         assert outcome.detail is not None
-        assert "(no error of AWS)" in outcome.detail
+        assert "(not an AWS error)" in outcome.detail
         assert "\0" not in outcome.detail + (outcome.answer or "")
         assert len((outcome.answer or "").encode()) <= 2048
         assert len(service.asked) == 1
@@ -617,7 +617,7 @@ class TestCredentials:
         outcome = await deliver_once(service_name, delivery(), service.endpoint)
         assert (outcome.verdict, outcome.status) == ("retry", 403)
         assert outcome.detail is not None
-        assert "(ExpiredToken): the credentials have expired and there are no newer ones: renew them in" in outcome.detail
+        assert "(ExpiredToken): the credentials have expired and no newer ones were found: renew them in" in outcome.detail
         assert len(service.asked) == 2
 
     @both
@@ -725,7 +725,7 @@ class TestEndpoints:
 
     @both
     async def test_a_region_that_nobody_knows_is_named(self, service_name: str) -> None:
-        """Before anything is sent to anybody."""
+        """Before anything is sent."""
         arn = (QUEUE.arn if service_name == "sqs" else FUNCTION.arn).replace("eu-west-1", "nowhere")
         outcome = await deliver_once(service_name, delivery(), arn=arn)
         assert outcome == Outcome(
@@ -735,7 +735,7 @@ class TestEndpoints:
 
 @asynccontextmanager
 async def saying(*parts: bytes) -> AsyncIterator[str]:
-    """The endpoint of a server that reads a little, says that whatever it is asked, and hangs up."""
+    """Yield the endpoint of a server that gives this answer to everything, and hangs up."""
 
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -754,7 +754,7 @@ async def saying(*parts: bytes) -> AsyncIterator[str]:
 
 
 def _nowhere() -> str:
-    """An endpoint where nobody listens."""
+    """Return an endpoint that refuses connections."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -766,7 +766,7 @@ class TestTheWay:
         outcome = await deliver_once(service_name, delivery(), _nowhere())
         assert (outcome.verdict, outcome.status) == ("retry", 0)
         assert outcome.detail is not None
-        assert outcome.detail.startswith(f"{service_name} could not be asked (ClientConnectorError: ")
+        assert outcome.detail.startswith(f"{service_name} could not be reached (ClientConnectorError: ")
         assert outcome.detail.endswith("): check the endpoint and the network")
 
     @both
@@ -786,7 +786,7 @@ class TestTheWay:
             outcome = await deliver_once(service_name, delivery(), endpoint)
         assert (outcome.verdict, outcome.status, outcome.answer) == ("retry", 0, None)
         assert outcome.detail is not None
-        assert outcome.detail.startswith(f"{service_name} could not be asked (")
+        assert outcome.detail.startswith(f"{service_name} could not be reached (")
         assert len(outcome.detail) < 1000
 
     async def test_an_answer_without_end_is_not_read_to_its_end(self) -> None:
@@ -807,7 +807,7 @@ class TestTheWay:
             "sqs": "check the endpoint and the network, or make the schedule's timeout longer",
             "lambda": "the function may still run: make the schedule's timeout longer than the function's own",
         }
-        assert outcome == Outcome(verdict="retry", detail=f"no answer from {service_name} within 0.1 s: {why[service_name]}")
+        assert outcome == Outcome(verdict="retry", detail=f"{service_name} did not answer within 0.1 s: {why[service_name]}")
 
     @both
     async def test_whoever_is_cancelled_does_not_wait(self, service_name: str, service: ScriptedService) -> None:
@@ -870,4 +870,4 @@ async def test_a_worker_that_has_run_out_of_file_descriptors_gives_the_fire_back
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     outcome = await deliver_once(service_name, delivery(), "http://127.0.0.1:9")
     assert (outcome.verdict, outcome.obstacle) == ("release", "exhausted")
-    assert outcome.detail == f"the worker could not ask {service_name}: too many open files"
+    assert outcome.detail == f"the worker could not reach {service_name}: too many open files"

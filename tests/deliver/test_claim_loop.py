@@ -1,4 +1,4 @@
-"""The runner at work: punctual, within its limits, fair, and patient with what fails. In virtual time, on a store in memory."""
+"""The claim loop: punctual, fair, within its limits, and robust. In virtual time, on an in-memory store."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def test_an_idle_owners_fire_starts_within_a_second_while_ten_others_hang(
 @pytest.mark.parametrize("owners", [1, 10])
 @in_virtual_time
 async def test_what_is_delivered_at_most_once_is_not_claimed_far_ahead_of_free_slots(owners: int) -> None:
-    """Who is killed loses what it has claimed."""
+    """A killed worker loses the at-most-once fires that it has claimed."""
     bench = Bench()
     for n in range(owners):
         await bench.put(*many(300 // owners, 10, AT_MOST_ONCE, owner=f"u{n}"))
@@ -539,7 +539,7 @@ async def test_a_clock_that_is_set_forward_takes_no_lease_from_the_living(caplog
         bench.clock.set_by_ms += 600_000
         await asyncio.sleep(400)
     assert sorted(bench.keys) == [f"k{n:05}" for n in range(4)]
-    assert "the clock was set by +600000 ms" in caplog.text
+    assert "the clock jumped by +600000 ms" in caplog.text
 
 
 @in_virtual_time
@@ -606,7 +606,7 @@ async def test_history_and_records_whose_time_is_over_are_pruned() -> None:
 
 @in_virtual_time
 async def test_a_tick_goes_on_behind_what_is_skipped() -> None:
-    """A claim that gives nothing may have moved on many whose policy skips them."""
+    """A claim that returns nothing may have skipped many instants by policy."""
     bench = Bench()
     await bench.put(*many(200, policy=Policy(missed="skip", grace=1)), schedule("late", 20.0))
     await asyncio.sleep(60)
@@ -617,7 +617,7 @@ async def test_a_tick_goes_on_behind_what_is_skipped() -> None:
 
 @in_virtual_time
 async def test_a_tick_prunes_a_batch_and_one_without_time_left_does_not() -> None:
-    """Where only ticks come by, nobody else does."""
+    """Where only ticks run, nothing else prunes."""
     bench = Bench(kept_days=1 / 24)
     await bench.put(schedule(when=1))
     await asyncio.sleep(1)
@@ -646,7 +646,7 @@ async def test_a_tick_that_cannot_prune_says_so_and_is_none_the_worse(caplog: py
     await asyncio.sleep(1)
     bench.faults.away("fires.prune")
     assert (await bench.tickler.tick()).delivered == 1
-    assert "the history could not be pruned: the store is away" in caplog.text
+    assert "could not prune the history: the store is away" in caplog.text
 
 
 @in_virtual_time
@@ -678,7 +678,7 @@ async def test_listeners_are_told_of_every_attempt_and_awaited_and_do_no_harm(ca
     assert heard == [(1, "retry"), (2, "delivered")]
     history = await bench.history()
     assert [entry.happened for entry in history] == ["failed", "delivered"]
-    assert [entry.duration_ms for entry in history] == [250, 250], "what listens is not what is measured"
+    assert [entry.duration_ms for entry in history] == [250, 250], "the time of callbacks is not measured"
     assert caplog.text.count("the delivery is not affected") == 4
 
 

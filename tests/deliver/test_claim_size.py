@@ -1,4 +1,4 @@
-"""How many a claim asks for."""
+"""The number of fires that a claim asks for."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tickler.deliver.deadlines import Deadlines, Timeout, timeouts
 
 
 async def timers() -> int:
-    """How many the event loop has set and not cancelled."""
+    """Return how many timers the event loop has."""
     loop: Any = asyncio.get_running_loop()
     return sum(not handle.cancelled() for handle in loop._scheduled)
 

@@ -1,4 +1,4 @@
-"""What a worker has in its hands, when something goes wrong around it. In virtual time, on a store in memory that can fail."""
+"""The dispatcher, when something goes wrong around it. In virtual time, on a faulty in-memory store."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ async def test_a_handler_that_will_not_be_cancelled_is_left_behind_and_recorded(
     async with bench.running(RunOptions(drain=1)):
         await bench.until_arrived(1)
     assert await bench.happened() == ["failed"]
-    assert "u1/digest: its attempt does not end although it was cancelled" in caplog.text
+    assert "u1/digest: the attempt was cancelled and does not end" in caplog.text
     let_go.set()
     await asyncio.sleep(0)
 
@@ -375,8 +375,8 @@ async def test_what_is_given_up_is_said_and_of_very_many_the_first_and_how_many(
         async with bench.running():
             await bench.until_arrived(50)
     said = [record.message for record in caplog.records]
-    assert sum("was given up after attempt 1: OSError: no way" in text for text in said) == 10
-    assert "and 40 more were given up" in said
+    assert sum("is dead after attempt 1: OSError: no way" in text for text in said) == 10
+    assert "and 40 more are dead" in said
 
 
 @in_virtual_time
@@ -388,4 +388,4 @@ async def test_a_settlement_that_no_store_can_take_does_not_hold_up_the_others(c
         await bench.until_arrived(3)
         await asyncio.sleep(1)
     assert sorted([await bench.happened(f"k{n:05}") for n in range(3)]) == [[], ["delivered"], ["delivered"]]
-    assert "cannot be recorded" in caplog.text
+    assert "cannot settle an attempt; its outcome is dropped" in caplog.text

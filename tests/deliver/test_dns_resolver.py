@@ -1,4 +1,4 @@
-"""Names are looked up by the system, each on a thread of its own: a slow nameserver holds up those who asked it, and no other."""
+"""Names are looked up by the system, each on a thread of its own: a slow nameserver delays no other lookup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TARPIT = "tarpit.example"
 
 
 class SlowNameserver:
-    """Answers for names in its domain when it is told to; for all others the system does."""
+    """Answers for names in its domain when the test says so; the system answers for all others."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()
@@ -87,13 +87,13 @@ async def test_names_that_nobody_answers_for_keep_no_other_waiting(nameserver: S
 
 async def test_a_lookup_has_a_time_of_its_own_and_a_sentence_of_its_own(nameserver: SlowNameserver) -> None:
     with pytest.raises(TimeoutError) as late:
-        await SystemResolver(limit_s=0.05).resolve(TARPIT, 443)
+        await SystemResolver(timeout_s=0.05).resolve(TARPIT, 443)
     assert late.value.strerror == "no address for tarpit.example within 0.05 s"
     assert late.value.errno  # aiohttp takes one without for its own timeout
 
 
 async def test_a_lookup_counts_until_the_system_lets_go_of_it(nameserver: SlowNameserver) -> None:
-    resolver = SystemResolver(limit_s=0.05, most=2)
+    resolver = SystemResolver(timeout_s=0.05, max_lookups=2)
     for number in range(2):
         with pytest.raises(TimeoutError):
             await resolver.resolve(f"{number}.{TARPIT}", 443)
@@ -114,11 +114,11 @@ async def test_where_no_thread_can_be_started_the_place_is_given_back(monkeypatc
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    resolver = SystemResolver(most=1)
+    resolver = SystemResolver(max_lookups=1)
     with monkeypatch.context() as context:
         context.setattr(threading.Thread, "start", start)
         for _ in range(3):
-            with pytest.raises(OSError, match="no thread could be started"):
+            with pytest.raises(OSError, match="cannot start a thread"):
                 await resolver.resolve("localhost", 443)
     assert await addresses(resolver, "localhost") == ["127.0.0.1"]
 

@@ -1,4 +1,4 @@
-"""A process that has run out of file descriptors, memory or threads: no target's fault, and no fire is lost."""
+"""A process that has run out of file descriptors, memory or threads: the target is not at fault, and no fire is lost."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def caused(by: BaseException) -> BaseException:
         (connecting(errno.ENOBUFS), "no buffer space available"),
         (connecting(errno.ENOMEM), "cannot allocate memory"),
         (caused(OSError(errno.EMFILE, "x")), "too many open files"),
-        (MemoryError(), "no memory is left"),
-        (NoThread(), "no thread could be started"),
+        (MemoryError(), "out of memory"),
+        (NoThread(), "cannot start a thread"),
         (connecting(errno.ECONNREFUSED), None),
         (socket.gaierror(socket.EAI_NONAME, "x"), None),
         (TimeoutError(), None),

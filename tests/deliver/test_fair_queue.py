@@ -20,7 +20,7 @@ def lane(owner: str, host: str = "example.org") -> Lane:
 
 
 def a_queue(per_owner: int, per_host: int, in_flight: int = 100_000) -> FairQueue[str]:
-    """One in which nothing is reserved."""
+    """Return a queue without reserved slots."""
     return FairQueue(SlotLimit(in_flight), per_owner, SlotLimit(per_host))
 
 
@@ -30,7 +30,7 @@ def fill(queue: FairQueue[str], owner: str, number: int, host: str = "example.or
 
 
 def taken(queue: FairQueue[str]) -> list[str]:
-    """All that can be started at once."""
+    """Take everything that can start at once."""
     return [found[1] for found in iter(queue.take, None)]
 
 
@@ -116,7 +116,7 @@ def test_fifty_owners_with_one_each_come_right_after_the_first_of_a_flood() -> N
 
 
 def test_fifty_owners_with_one_each_come_soon_although_all_go_to_one_busy_host() -> None:
-    """Nobody starts before somebody ends, and whoever ends belongs to the flood."""
+    """A start needs an end before it, and all ends belong to the flood."""
     queue = a_queue(per_owner=5, per_host=5)
     fill(queue, "flood", 10_000)
     for n in range(50):
@@ -195,7 +195,7 @@ def test_many_who_wait_for_a_busy_host_all_get_there(hosts: int) -> None:
 
 
 class Model:
-    """A queue, and what is known of it by the simplest of means."""
+    """The queue, and a naive model of it."""
 
     def __init__(self, slots: SlotLimit, per_owner: int, per_host: SlotLimit) -> None:
         self.limits = slots, per_owner, per_host

@@ -1,4 +1,4 @@
-"""What a worker claimed and could not begin: it is given back, no attempt is counted, and another delivers it."""
+"""Fires that a worker claimed and could not begin are given back; no attempt is counted, and another worker delivers them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def attempts_of(bench: Bench, number: int) -> Counter[tuple[str, int]]:
 
 
 async def report_of(bench: Bench) -> WorkerReport:
-    """Of the worker that is alive."""
+    """Return the report of the live worker."""
     (report,) = [each for each in await bench.tickler.workers() if each.is_alive(bench.clock.now_ms())]
     return report
 
@@ -66,7 +66,7 @@ async def test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it(
     assert max(arrival.late_ms for arrival in bench.arrived) < 6_000
     said = [record.message for record in caplog.records if "no handler 'work'" in record.message]
     assert len(said) == 1
-    assert "fires that need it are given back for workers that have it" in said[0]
+    assert "fires that need it are given back for other workers" in said[0]
 
 
 @BOTH
@@ -198,7 +198,7 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
     (dead,) = await bench.fires("dead")
     assert dead.reason is not None
     assert dead.reason.startswith("the worker has no handler 'work'")
-    assert dead.reason.endswith("and no other could begin it within 30 days")
+    assert dead.reason.endswith("and no worker could begin it within 30 days")
     (entry,) = await bench.history()
     assert (entry.happened, entry.gave_up) == ("failed", True)
 
@@ -238,12 +238,12 @@ async def test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_
 
 
 def test_what_is_lacking_is_forgotten_when_nobody_asks_for_it_any_more() -> None:
-    lacks = MissingTargets()
+    missing = MissingTargets()
     for n in range(2 * MAX_MISSING):
-        lacks.met(f"python:h{n}", "no such handler", START_MS + n)
-    assert list(lacks.recent(START_MS)) == [f"python:h{n}" for n in range(MAX_MISSING, 2 * MAX_MISSING)]
-    assert lacks.recent(START_MS + REMEMBERED_MS + 2 * MAX_MISSING) == {}
-    assert not lacks
+        missing.add(f"python:h{n}", "no such handler", START_MS + n)
+    assert list(missing.recent(START_MS)) == [f"python:h{n}" for n in range(MAX_MISSING, 2 * MAX_MISSING)]
+    assert missing.recent(START_MS + REMEMBERED_MS + 2 * MAX_MISSING) == {}
+    assert not missing
 
 
 # Something that has run out.
@@ -278,8 +278,8 @@ async def test_while_something_has_run_out_less_is_claimed_and_nothing_is_lost(
     delivered = {("delivered", 1): 200}
     assert await attempts_of(bench, 200) == delivered
     said = [record.message for record in caplog.records]
-    assert sum("too many open files: what was claimed is given back" in text for text in said) == 1
-    assert sum("as much is claimed as before" in text for text in said) == 1
+    assert sum("too many open files: the worker gives fires back" in text for text in said) == 1
+    assert sum("the shortage is over, and the worker claims as before" in text for text in said) == 1
 
 
 @in_virtual_time
@@ -298,8 +298,8 @@ async def test_claims_come_back_one_two_four() -> None:
     shortage = Shortage()
     assert shortage.room(100) == 100
     for expected_s in (1, 2, 4, 8, 16, 30, 30):
-        shortage.met("no memory is left")
-        shortage.met("no memory is left")
+        shortage.began("out of memory")
+        shortage.began("out of memory")
         await asyncio.sleep(expected_s - 0.01)
         assert shortage.room(100) == 0
         await asyncio.sleep(0.02)
@@ -311,7 +311,7 @@ async def test_claims_come_back_one_two_four() -> None:
         assert shortage.room(100) == allowed
     await asyncio.sleep(61)
     assert shortage.room(100) == 100
-    shortage.met("no memory is left")
+    shortage.began("out of memory")
     await asyncio.sleep(1.01)
     assert shortage.room(100) == 1
 
@@ -424,7 +424,7 @@ async def test_what_the_store_does_not_take_back_at_the_end_is_said_to_be_lost(c
     bench.faults.away("fires.open")
     async with bench.running(RunOptions(in_flight=4, per_owner=1)):
         await bench.until_arrived(1)
-    assert "3 fires that are delivered at most once are lost: the store did not take them back" in caplog.text
+    assert "lost 3 at-most-once fires: the store did not take them back" in caplog.text
 
 
 @in_virtual_time

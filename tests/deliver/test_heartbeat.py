@@ -1,4 +1,4 @@
-"""A worker's sign of life, and what it makes of a clock that is off. In virtual time, on a store in memory."""
+"""A worker's heartbeat, and what it does while its clock is off. In virtual time, on an in-memory store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OFF = "not claiming: its clock is off"
 
 
 class Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a worker's record says."""
+    """Return the report of a worker."""
 
     name: str
     doing: str
@@ -121,7 +121,7 @@ async def test_it_says_what_it_has_done_and_has_in_its_hands() -> None:
 @pytest.mark.parametrize("fault", ["hangs", "is away"])
 @in_virtual_time
 async def test_it_beats_whatever_the_rounds_do(fault: str) -> None:
-    """Who looks sees that the process is alive and that its rounds are not."""
+    """The report shows that the process is alive and that its rounds are not."""
     bench = Bench()
     await bench.put(schedule(when=10))
     async with bench.running():
@@ -312,8 +312,9 @@ async def test_a_clock_that_is_set_far_off_stops_claiming_and_one_that_is_set_ri
         await machine.until_arrived(4)
     assert all(arrival.late_ms < 100 for arrival in (*machine.arrived[:2], machine.arrived[3]))
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert f"this machine's clock is {off_ms:+d} ms off the store's: nothing is claimed here until it is set right" in errors
-    assert caplog.text.count("claiming goes on") == 1
+    consequence = "the worker claims nothing until the clock is corrected"
+    assert f"this machine's clock is {off_ms:+d} ms off the store's: {consequence}" in errors
+    assert caplog.text.count("the worker resumes claiming") == 1
 
 
 @pytest.mark.parametrize("off_ms", [MAX_OFFSET_MS, -MAX_OFFSET_MS, 1_999])

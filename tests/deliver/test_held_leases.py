@@ -1,4 +1,4 @@
-"""Which leases are extended, and when."""
+"""The leases that are extended, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivery over HTTP against real servers on loopback: what is sent, what each answer means, and what bad manners can do."""
+"""Delivery over HTTP to real servers on loopback: requests, answers, and receivers that misbehave."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NEW_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 
 class Signing:
-    """What to sign with, and what was asked for it."""
+    """Returns the secrets to sign with, and records the calls."""
 
     def __init__(self) -> None:
         self.secrets = [OLD_SECRET]
@@ -443,7 +443,7 @@ async def test_a_receiver_can_ask_for_no_more_attempts(deliverer: HttpDeliverer,
     assert outcome.verdict == verdict
     if verdict == "give_up":
         assert outcome.detail is not None
-        assert outcome.detail.endswith("and asked for no more attempts")
+        assert outcome.detail.endswith("and asked for no retries")
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 409, 429, 500, 503])
@@ -600,7 +600,7 @@ async def test_a_redirect_is_not_followed(deliverer: HttpDeliverer) -> None:
             outcome = await outcome_of(deliverer, answers(status, location=inside.url))
             assert outcome.verdict == "retry"
             assert outcome.detail is not None
-            assert "redirects are not followed: give the address that it leads to" in outcome.detail
+            assert "redirects are not followed: use the URL that it redirects to" in outcome.detail
         assert (inside.connections, inside.received) == (0, [])
 
 
@@ -608,7 +608,7 @@ async def test_a_redirect_is_not_followed(deliverer: HttpDeliverer) -> None:
 
 
 async def test_a_refused_address_is_given_up_and_says_what_to_do(deliverer: HttpDeliverer) -> None:
-    for url, what in (("http://10.0.0.1/", "10.0.0.1 is private"), ("http://private.example/", "private.example leads to")):
+    for url, what in (("http://10.0.0.1/", "10.0.0.1 is private"), ("http://private.example/", "private.example resolves to")):
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(url))
         assert (outcome.verdict, outcome.status) == ("give_up", 0)
         assert what in (outcome.detail or "")
@@ -619,13 +619,13 @@ async def test_a_refused_address_is_given_up_and_says_what_to_do(deliverer: Http
 async def test_a_name_that_is_not_found_is_tried_again(deliverer: HttpDeliverer) -> None:
     outcome = await deliverer.deliver(DELIVERY, HttpTarget("http://unknown.example/"))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
-    assert outcome.detail == "no address was found for unknown.example: Name or service not known"
+    assert outcome.detail == "could not resolve unknown.example: Name or service not known"
 
 
 async def test_a_name_that_is_not_looked_up_in_time_is_tried_again(signing: Signing, monkeypatch: pytest.MonkeyPatch) -> None:
     answers_now = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: answers_now.wait(20) and [])
-    slow = HttpDeliverer(AddressGuard(), signing, unseal, ManualClock(NOW_MS), resolver=SystemResolver(limit_s=0.05))
+    slow = HttpDeliverer(AddressGuard(), signing, unseal, ManualClock(NOW_MS), resolver=SystemResolver(timeout_s=0.05))
     await slow.open()
     outcome = await slow.deliver(DELIVERY, HttpTarget("http://tarpit.example/"))
     answers_now.set()
@@ -655,20 +655,20 @@ async def test_a_refused_connection_is_tried_again(deliverer: HttpDeliverer) -> 
         port = sink.port
     outcome = await deliverer.deliver(DELIVERY, HttpTarget(f"http://127.0.0.1:{port}/?token=secret"))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
-    assert outcome.detail == f"no connection to 127.0.0.1 at port {port}: connection refused"
+    assert outcome.detail == f"could not connect to 127.0.0.1 port {port}: connection refused"
 
 
 async def test_a_reset_connection_is_tried_again(deliverer: HttpDeliverer) -> None:
     outcome = await outcome_of(deliverer, resets)
     assert (outcome.verdict, outcome.status) == ("retry", 0)
-    assert outcome.detail == "the connection was lost before an answer came: connection reset by peer"
+    assert outcome.detail == "the connection was lost before the answer: connection reset by peer"
 
 
 @pytest.mark.parametrize("data", [b"", b"HTTP/1.1 200 OK\r\ncontent-le"])
 async def test_a_connection_that_ends_early_is_tried_again(deliverer: HttpDeliverer, data: bytes) -> None:
     outcome = await outcome_of(deliverer, sends_and_closes(data))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
-    assert outcome.detail == "the connection was closed before an answer came"
+    assert outcome.detail == "the receiver closed the connection without an answer"
 
 
 async def test_an_answer_that_breaks_off_has_been_given(deliverer: HttpDeliverer) -> None:
@@ -696,7 +696,7 @@ async def test_an_answer_that_breaks_off_has_been_given(deliverer: HttpDeliverer
 async def test_what_is_not_http_is_tried_again_and_not_repeated(deliverer: HttpDeliverer, data: bytes) -> None:
     outcome = await outcome_of(deliverer, sends_and_closes(data))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
-    assert outcome.detail == "what came cannot be read as HTTP"
+    assert outcome.detail == "the answer is not valid HTTP"
 
 
 async def test_silence_is_tried_again_when_the_time_is_over(deliverer: HttpDeliverer) -> None:
@@ -726,7 +726,7 @@ async def test_an_early_refusal_of_a_large_body_is_heard(deliverer: HttpDelivere
 
 
 class Authority:
-    """Makes certificates that nobody but the test trusts."""
+    """Makes certificates that only the test trusts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -775,13 +775,13 @@ async def test_a_certificate_is_checked_for_the_name_in_the_url(
         assert sink.received[0].headers["Host"] == f"receiver.example:{sink.port}"
     outcome, sink = await over_tls(deliverer, server, "other.example")
     assert (outcome.verdict, outcome.status, sink.received) == ("retry", 0, [])
-    assert "the certificate of other.example was not accepted: Hostname mismatch" in (outcome.detail or "")
+    assert "the certificate of other.example was rejected: Hostname mismatch" in (outcome.detail or "")
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_accepted(deliverer: HttpDeliverer, authority: Authority) -> None:
     outcome, sink = await over_tls(deliverer, authority.server("receiver.example"))
     assert (outcome.verdict, outcome.status, sink.received) == ("retry", 0, [])
-    assert outcome.detail == "the certificate of receiver.example was not accepted: self-signed certificate"
+    assert outcome.detail == "the certificate of receiver.example was rejected: self-signed certificate"
 
 
 async def test_a_certificate_that_ran_out_is_not_accepted(
@@ -791,7 +791,7 @@ async def test_a_certificate_that_ran_out_is_not_accepted(
     monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
     outcome, sink = await over_tls(deliverer, server)
     assert sink.received == []
-    assert outcome.detail == "the certificate of receiver.example was not accepted: certificate has expired"
+    assert outcome.detail == "the certificate of receiver.example was rejected: certificate has expired"
 
 
 async def test_a_receiver_without_tls_says_what_is_wrong(deliverer: HttpDeliverer) -> None:
@@ -799,18 +799,18 @@ async def test_a_receiver_without_tls_says_what_is_wrong(deliverer: HttpDelivere
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(sink.url.replace("http:", "https:")))
     assert (outcome.verdict, outcome.status) == ("retry", 0)
     assert outcome.detail is not None
-    assert outcome.detail.startswith("no TLS with 127.0.0.1: ")
+    assert outcome.detail.startswith("TLS with 127.0.0.1 failed: ")
 
 
 async def test_a_connection_that_never_comes_about_is_not_waited_for(
     deliverer: HttpDeliverer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "CONNECT_S", 0.25)
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT_S", 0.25)
     async with Sink(says_nothing, reads=False) as sink:
         delivery = a_delivery(timeout_s=60.5)
         outcome = await deliverer.deliver(delivery, HttpTarget(sink.url.replace("http:", "https:")))
     http._limits.cache_clear()
-    assert (outcome.verdict, outcome.detail) == ("retry", "no connection to 127.0.0.1 within 0.25 s")
+    assert (outcome.verdict, outcome.detail) == ("retry", "could not connect to 127.0.0.1 within 0.25 s")
 
 
 # Bad manners
@@ -933,7 +933,7 @@ async def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_of_the_next
 async def test_the_rest_of_an_answer_is_not_waited_for_longer_than_a_second(
     deliverer: HttpDeliverer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "ANSWER_S", 0.1)
+    monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.1)
     started = time.monotonic()
     outcome = await outcome_of(deliverer, sends(HEAD + b"content-length: 100\r\n\r\nfirst half"), a_delivery(timeout_s=60))
     assert (outcome.verdict, outcome.answer) == ("delivered", "first half")
@@ -960,9 +960,7 @@ async def test_those_with_bad_manners_do_not_hold_up_the_others(deliverer: HttpD
         outcomes = [await deliverer.deliver(DELIVERY, HttpTarget(good.url)) for _ in range(50)]
         refused = await asyncio.gather(*hostile)
     assert {outcome.verdict for outcome in outcomes} == {"delivered"}
-    assert {(outcome.verdict, outcome.detail) for outcome in refused} == {
-        ("retry", "more than 64 KB came, and no answer among them")
-    }
+    assert {(outcome.verdict, outcome.detail) for outcome in refused} == {("retry", "received more than 64 KB without an answer")}
     assert time.monotonic() - started < 20
 
 
@@ -974,7 +972,7 @@ async def test_what_tls_keeps_to_itself_counts_as_well(
     monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
     async with Sink(says_nothing, tls=server) as sink:
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(f"https://receiver.example:{sink.port}/"))
-    assert (outcome.verdict, outcome.detail) == ("retry", "more than 64 KB came, and no answer among them")
+    assert (outcome.verdict, outcome.detail) == ("retry", "received more than 64 KB without an answer")
 
 
 async def test_who_asks_for_new_keys_without_end_is_not_heard_to_the_end(
@@ -986,7 +984,7 @@ async def test_who_asks_for_new_keys_without_end_is_not_heard_to_the_end(
     async with await asyncio.start_server(converse, "127.0.0.1", 0) as receiver:
         url = f"https://receiver.example:{receiver.sockets[0].getsockname()[1]}/"
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(url))
-    assert (outcome.verdict, outcome.detail) == ("retry", "more than 64 KB came, and no answer among them")
+    assert (outcome.verdict, outcome.detail) == ("retry", "received more than 64 KB without an answer")
 
 
 def test_on_another_event_loop_no_more_is_read_either(signing: Signing) -> None:
@@ -1011,7 +1009,7 @@ def test_on_another_event_loop_no_more_is_read_either(signing: Signing) -> None:
         return found
 
     assert uvloop.run(outcomes()) == [
-        ("retry", 0, "more than 64 KB came, and no answer among them"),
+        ("retry", 0, "received more than 64 KB without an answer"),
         ("delivered", 200, "x" * 2_048),
     ]
 
@@ -1039,4 +1037,4 @@ async def test_what_may_come_is_counted_for_each_answer_anew(deliverer: HttpDeli
     ],
 )
 async def test_headers_that_are_too_long_are_told_from_what_is_not_http(deliverer: HttpDeliverer, behave: Behaviour) -> None:
-    assert (await outcome_of(deliverer, behave)).detail == "the answer's headers are too long"
+    assert (await outcome_of(deliverer, behave)).detail == "the headers of the answer are too long"

@@ -28,7 +28,7 @@ FIRE = Fire(id="f", owner="u1", key="k", nominal_at=NOW_MS, opened_at=NOW_MS, at
 
 
 def wait_here(what: str, is_so: Callable[[], bool]) -> None:
-    """Blocks the event loop, as a handler does that computes."""
+    """Block the event loop, as a handler that computes does."""
     ends_at = time.monotonic() + TIMEOUT_S
     while not is_so():
         assert time.monotonic() < ends_at, f"not so within {TIMEOUT_S:g} s: {what}"
@@ -47,7 +47,7 @@ def short_lease() -> RunOptions:
 
 
 async def another_worker(url: str, looks: list[float], ends: threading.Event) -> None:
-    """As in another process: takes over what seems to be nobody's, again and again."""
+    """Take over expired leases again and again, as another process would."""
     async with connect(url) as tickler:
         while not ends.is_set():
             taken = await tickler.fires.lease(tickler.now_ms(), worker="another")
@@ -104,7 +104,7 @@ async def test_a_handler_that_blocks_the_event_loop_for_longer_than_a_lease_keep
             await running
         assert [entry.happened for entry in (await tickler.fires.history("u1", "slow")).items] == ["delivered"]
     assert len(begun) == 1
-    assert "a thread extends them" in caplog.text
+    assert "a thread extends the leases" in caplog.text
     assert keepers() == [], "the thread ends with its worker"
 
 
@@ -176,8 +176,8 @@ async def test_whatever_a_store_raises_is_said_once_and_it_is_asked_again(caplog
     wait_here("it is extended", lambda: bool(store.extended) or not keepers())
     await keeper.stop()
     assert (store.opened, len(store.extended) > 0) == (4, True)
-    said = [record.message for record in caplog.records if "could not be extended" in record.message]
-    assert said == ["leases could not be extended beside the event loop, which is tried again: of the loop's"]
+    said = [record.message for record in caplog.records if "could not extend leases" in record.message]
+    assert said == ["the lease keeper could not extend leases, and tries again: of the loop's"]
 
 
 def test_a_loop_is_dead_after_five_minutes_or_a_lease_however_long_attempts_may_last() -> None:
@@ -204,7 +204,7 @@ async def test_leases_of_a_loop_that_is_dead_are_left_to_end(caplog: pytest.LogC
     with caplog.at_level(logging.ERROR, "tickler.deliver"):
         keeper = keeper_of(store, lambda: [FIRE], max_silence_s=0.3)
         keeper.start()
-        wait_here("it says so", lambda: "is left to others" in caplog.text)
+        wait_here("it says so", lambda: "fires are left to other workers" in caplog.text)
     extended = len(store.extended)
     assert store.closed == store.opened
     await keeper.stop()

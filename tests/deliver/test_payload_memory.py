@@ -1,4 +1,4 @@
-"""What payloads may take of a worker's memory: while they are held, and while handlers have them."""
+"""Limits on the memory of payloads: while they are held, and while handlers use them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler import Cron, Delivery, Policy, RunOptions, Schedule
-from tickler.deliver import claim_loop as runner
-from tickler.deliver import dispatcher as hands
-from tickler.deliver import payload_memory
+from tickler.deliver import claimer, dispatcher, payload_memory
 from tickler.deliver.decoding_limit import DecodingLimit
 from tickler.deliver.payload_memory import HeldPayloads, decoded_bytes
 from tickler.model.schedule import StoredSchedule
@@ -44,7 +42,7 @@ SHAPES = {
 
 
 def claimed(payload: object, host: str | None = None, owner: str = "u1") -> StoredSchedule:
-    """As a store hands it out: to a handler, or to a host."""
+    """Return a schedule as a store does, for a handler or a host."""
     body = encode_body(replace(schedule(host=host), payload=payload))
     return stored_schedule(owner, "k", "* * * * *", "UTC", True, 1, 0, 0, body, 0, None, None)
 
@@ -218,7 +216,7 @@ async def test_what_waited_for_memory_when_the_worker_stops_is_given_back_unbegu
 
 @in_virtual_time
 async def test_a_worker_holds_a_bounded_number_of_bytes_and_still_sees_other_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (payload_memory, hands, runner):
+    for module in (payload_memory, dispatcher, claimer):
         monkeypatch.setattr(module, "MAX_HELD_BYTES", 100_000)
     bench = Bench()
     released = asyncio.Event()
@@ -245,7 +243,7 @@ async def test_a_worker_holds_a_bounded_number_of_bytes_and_still_sees_other_own
 
 @in_virtual_time
 async def test_one_owners_occurrences_that_share_a_payload_keep_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (payload_memory, hands, runner):
+    for module in (payload_memory, dispatcher, claimer):
         monkeypatch.setattr(module, "MAX_HELD_BYTES", 100_000)
     bench = Bench()
     catch_up = Policy(missed="all", max_catchup=100, timeout=600)
@@ -266,7 +264,7 @@ async def test_one_owners_occurrences_that_share_a_payload_keep_nobody_else_out(
 
 @in_virtual_time
 async def test_owners_that_hold_all_the_bytes_there_are_keep_nobody_out_who_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (payload_memory, hands, runner):
+    for module in (payload_memory, dispatcher, claimer):
         monkeypatch.setattr(module, "MAX_HELD_BYTES", 100_000)
     bench = Bench()
     await bench.put(*with_payload("x" * 10_000, *(
@@ -290,7 +288,7 @@ async def test_owners_that_hold_all_the_bytes_there_are_keep_nobody_out_who_has_
 
 @in_virtual_time
 async def test_however_many_owners_there_are_a_worker_holds_no_more_than_twice_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (payload_memory, hands, runner):
+    for module in (payload_memory, dispatcher, claimer):
         monkeypatch.setattr(module, "MAX_HELD_BYTES", 100_000)
     bench = Bench()
     released = asyncio.Event()

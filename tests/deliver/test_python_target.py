@@ -1,4 +1,4 @@
-"""Python targets: functions of any kind are called as they want to be, and what they do is an outcome."""
+"""Python targets: functions of every kind are called in their way, and whatever they do becomes an outcome."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Asynchronous:
 
 
 class Awaits:
-    """An awaitable that is no coroutine."""
+    """An awaitable that is not a coroutine."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -186,7 +186,7 @@ async def test_what_a_handler_raises_is_for_the_attempt_to_judge(error: BaseExce
 
 @pytest.mark.parametrize("plain", [False, True], ids=["async", "plain"])
 async def test_an_iterator_that_ends_within_a_handler_is_an_error_like_others(plain: bool) -> None:
-    """Python lets no coroutine raise it as it is: it would end whoever waits."""
+    """Python lets no coroutine raise it as it is: it would end the waiting code."""
     with pytest.raises(RuntimeError, match="StopIteration"):
         await called(raising(StopIteration(), plain=plain))
 
@@ -230,7 +230,7 @@ def test_a_name_that_no_target_could_have_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("handler", [None, "module:function", 5, ["work"]], ids=repr)
 def test_what_cannot_be_called_is_no_handler(handler: Handler) -> None:
-    with pytest.raises(InvalidInput, match=r"^handler 'work': is a .*: pass a function that takes the delivery"):
+    with pytest.raises(InvalidInput, match=r"^handler 'work' is a .*: pass a function that takes the delivery"):
         Handlers().register("work", handler)
 
 

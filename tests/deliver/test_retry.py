@@ -1,4 +1,4 @@
-"""What follows from an attempt: done, tried again within the policy's delay, or given up."""
+"""After an attempt a fire is done, retried within the policy's delay, or dead."""
 
 from __future__ import annotations
 

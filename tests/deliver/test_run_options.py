@@ -1,4 +1,4 @@
-"""How a runner is told to work, as a value."""
+"""The options of a worker."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_the_defaults_fit_each_other() -> None:
     assert options.per_owner < options.in_flight, "one owner cannot take it all"
     assert options.per_host < options.in_flight, "nor can one host"
     assert options.queued > options.in_flight
-    for places in (options.slots, options.places_of_a_host):
-        hanging = 10 - places.shared // options.per_owner  # of ten owners, those that get no more than what is reserved
-        assert places.reserved > hanging, "there is a place for one more"
+    for limit in (options.slots, options.slots_per_host):
+        hanging = 10 - limit.shared // options.per_owner  # of ten owners, those that get no more than what is reserved
+        assert limit.reserved > hanging, "there is a slot for one more"
     assert options.ahead == timedelta(0), "at most once, what is claimed ahead is lost with the worker"
 
 
@@ -60,12 +60,12 @@ def test_nothing_is_reserved_where_one_owner_may_take_it_all() -> None:
     assert RunOptions(in_flight=100, per_owner=100, per_host=100).slots == SlotLimit(100, 0)
     assert RunOptions(in_flight=100, per_owner=90).slots == SlotLimit(100, 10)
     assert RunOptions(in_flight=4, per_owner=1).slots == SlotLimit(4, 0)
-    assert RunOptions(in_flight=100, per_owner=5, per_host=20).places_of_a_host == SlotLimit(20, 4)
+    assert RunOptions(in_flight=100, per_owner=5, per_host=20).slots_per_host == SlotLimit(20, 4)
 
 
 @pytest.mark.parametrize("lease", [0, 4.999, timedelta(seconds=4)])
 def test_a_lease_that_the_living_could_not_keep_is_refused(lease: timedelta | float) -> None:
-    with pytest.raises(InvalidInput, match=r"^lease: .* is shorter than 5 s: others would take over from the living$"):
+    with pytest.raises(InvalidInput, match=r"^lease: .* is shorter than 5 s: other workers would take over from live ones$"):
         RunOptions(lease=lease)
     assert RunOptions(lease=5).lease == timedelta(seconds=5)
 

@@ -1,4 +1,4 @@
-"""Settlements on their way to the store: many at a time, in order, and none forgotten while the store is away."""
+"""Settlements are written in batches, in order, and none is lost while the store is away."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tickler.model.schedule import Id
 from .at_work import Bench
 from .virtual_time import START_MS, in_virtual_time
 
-KEPT_MS = 3_600_000
+RETENTION_MS = 3_600_000
 
 
 class Written:
-    """Acknowledgements to the store of a bench. Batches are told apart by when they were asked for."""
+    """A settlement writer on the store of a bench. Batches differ by their time."""
 
     def __init__(self) -> None:
         self.bench = Bench()
         self.faults = self.bench.faults
-        self.acknowledgements = SettlementWriter(self.bench.store.store().fires, self.bench.clock, KEPT_MS)
+        self.writer = SettlementWriter(self.bench.store.store().fires, self.bench.clock, RETENTION_MS)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.acknowledgements.run())
+        task = asyncio.create_task(self.writer.run())
         try:
             yield
         finally:
@@ -39,11 +39,11 @@ class Written:
 
     def put(self, *numbers: int) -> None:
         for number in numbers:
-            self.acknowledgements.put(noted(number))
+            self.writer.put(noted(number))
 
     @property
     def order(self) -> list[int]:
-        """Which were written, in the order in which they were."""
+        """Return what was written, in order."""
         return [settlement.entry.nominal_at - START_MS for settlement in self.faults.settled if settlement.entry is not None]
 
     @property
@@ -52,7 +52,7 @@ class Written:
 
 
 def noted(number: int) -> Settlement:
-    """Of what is delivered at most once."""
+    """Return the settlement of an at-most-once fire."""
     entry = Entry(owner="u1", key="digest", nominal_at=START_MS + number, at=START_MS + number, happened="delivered", attempt=1)
     return Settlement(Id("u1", "digest"), None, "done", entry)
 
@@ -65,7 +65,7 @@ def done(claim: Claim) -> Settlement:
 
 
 async def claimed(bench: Bench, number: int, lease_ms: int = 60_000) -> list[Claim]:
-    """Fires of one worker, that are due."""
+    """Return due fires, leased to one worker."""
     await bench.put(
         *(Schedule(owner="u1", key=f"k{n}", when=Cron("* * * * *"), target="https://h.example") for n in range(number))
     )
@@ -83,9 +83,9 @@ async def test_what_comes_within_a_moment_is_written_together_and_in_order() -> 
         written.put(1, 2)
         await asyncio.sleep(LINGER_S / 2)
         written.put(3)
-        await written.acknowledgements.all_written(10)
-    assert (written.order, written.batches, written.acknowledgements.written) == ([1, 2, 3], 1, 3)
-    assert len(written.acknowledgements) == 0
+        await written.writer.flush(10)
+    assert (written.order, written.batches, written.writer.written) == ([1, 2, 3], 1, 3)
+    assert len(written.writer) == 0
 
 
 @in_virtual_time
@@ -95,7 +95,7 @@ async def test_more_than_a_batch_holds_is_written_in_several_without_a_pause_bet
     written.put(*range(number))
     began = written.bench.clock.now_ms()
     async with written.running():
-        await written.acknowledgements.all_written(10)
+        await written.writer.flush(10)
     assert (written.order, written.batches) == (list(range(number)), 3)
     assert written.bench.clock.now_ms() - began == round(LINGER_S * 1000), "it lingered for the last alone, which was not full"
 
@@ -108,9 +108,9 @@ async def test_what_comes_while_a_batch_is_written_goes_with_the_next() -> None:
         written.put(1)
         await written.faults.until_asked("fires.settle")
         written.put(2, 3)
-        assert len(written.acknowledgements) == 3, "what is not known to be written is not counted as such"
+        assert len(written.writer) == 3, "what is not known to be written is not counted as such"
         written.faults.held.pop("fires.settle").set()
-        await written.acknowledgements.all_written(10)
+        await written.writer.flush(10)
     assert (written.order, written.batches) == ([1, 2, 3], 2)
 
 
@@ -120,7 +120,7 @@ async def test_nothing_is_asked_of_the_store_while_there_is_nothing_to_write() -
     async with written.running():
         await asyncio.sleep(3_600)
         written.put(1)
-        await written.acknowledgements.all_written(1)
+        await written.writer.flush(1)
         await asyncio.sleep(3_600)
     assert written.batches == 1
 
@@ -131,9 +131,9 @@ async def test_entries_are_kept_for_as_long_as_was_said_from_when_they_are_writt
     async with written.running():
         await asyncio.sleep(30)
         written.put(1)
-        await written.acknowledgements.all_written(1)
+        await written.writer.flush(1)
     (kept,) = written.bench.store.real.records._tables.history
-    assert kept.expires_at == START_MS + 30_000 + round(LINGER_S * 1000) + KEPT_MS
+    assert kept.expires_at == START_MS + 30_000 + round(LINGER_S * 1000) + RETENTION_MS
 
 
 # While the store is away.
@@ -150,15 +150,15 @@ async def test_while_the_store_is_away_outcomes_wait_in_order_and_are_all_writte
         for number in range(20):
             written.put(number)
             await asyncio.sleep(1)
-        assert (written.order, len(written.acknowledgements), written.acknowledgements.written) == ([], 20, 0)
+        assert (written.order, len(written.writer), written.writer.written) == ([], 20, 0)
         written.faults.back()
-        await written.acknowledgements.all_written(MAX_PAUSE_S + 1)
+        await written.writer.flush(MAX_PAUSE_S + 1)
         assert written.order == list(range(20))
         written.put(20)
-        await written.acknowledgements.all_written(1)  # at once: what failed before is forgotten
+        await written.writer.flush(1)  # at once: what failed before is forgotten
     assert written.order == list(range(21))
-    assert written.acknowledgements.written == 21
-    assert f"outcomes wait to be recorded: {error}" in caplog.text
+    assert written.writer.written == 21
+    assert f"settlements wait to be written: {error}" in caplog.text
 
 
 @in_virtual_time
@@ -173,10 +173,10 @@ async def test_a_store_that_is_away_for_long_is_asked_less_and_less_often_and_ag
         await asyncio.sleep(600)
         assert 600 / (MAX_PAUSE_S + LINGER_S) - 5 <= written.batches - before <= 600 / MAX_PAUSE_S + 5
         written.faults.back()
-        await written.acknowledgements.all_written(MAX_PAUSE_S + 1)
+        await written.writer.flush(MAX_PAUSE_S + 1)
         written.faults.failing_once["fires.settle"] = [StoreUnavailable("for a moment")]
         written.put(2)
-        await written.acknowledgements.all_written(0.5)
+        await written.writer.flush(0.5)
     assert written.order == [1, 2]
 
 
@@ -187,7 +187,7 @@ async def test_a_batch_that_fails_between_others_holds_up_what_comes_after_it_an
     number = 3 * MAX_BATCH
     written.put(*range(number))
     async with written.running():
-        await written.acknowledgements.all_written(10)
+        await written.writer.flush(10)
     assert written.order == list(range(number))
     assert written.batches == 5
 
@@ -202,20 +202,20 @@ async def test_who_waits_until_all_is_written_waits_no_longer_than_that() -> Non
     async with written.running():
         written.put(1)
         before = written.bench.clock.now_ms()
-        await written.acknowledgements.all_written(7.5)
+        await written.writer.flush(7.5)
         assert written.bench.clock.now_ms() - before == 7_500
-        await written.acknowledgements.all_written(0)
-        await written.acknowledgements.all_written(-3)
+        await written.writer.flush(0)
+        await written.writer.flush(-3)
         assert written.bench.clock.now_ms() - before == 7_500
     assert written.order == []
 
 
 @in_virtual_time
 async def test_nobody_waits_where_nothing_is_to_be_written() -> None:
-    """Not even where nobody writes."""
+    """Not even without a running writer."""
     written = Written()
     before = written.bench.clock.now_ms()
-    await written.acknowledgements.all_written(60)
+    await written.writer.flush(60)
     assert written.bench.clock.now_ms() == before
 
 
@@ -225,7 +225,7 @@ async def test_what_is_put_while_somebody_waits_is_waited_for_too() -> None:
     written.faults.held["fires.settle"] = asyncio.Event()
     async with written.running():
         written.put(1)
-        waiting = asyncio.create_task(written.acknowledgements.all_written(60))
+        waiting = asyncio.create_task(written.writer.flush(60))
         await written.faults.until_asked("fires.settle")
         written.put(2)
         written.faults.held.pop("fires.settle").set()
@@ -244,23 +244,23 @@ async def test_those_whose_lease_had_gone_to_another_are_counted_and_the_others_
     taken = await written.bench.tickler.fires.lease(written.bench.clock.now_ms(), 1, worker="another")
     async with written.running():
         for claim in claims:
-            written.acknowledgements.put(done(claim))
-        await written.acknowledgements.all_written(5)
-    assert (written.acknowledgements.lost, written.acknowledgements.written) == (1, 3)
+            written.writer.put(done(claim))
+        await written.writer.flush(5)
+    assert (written.writer.lost, written.writer.written) == (1, 3)
     assert [fire.id for fire in await written.bench.fires()] == [each.fire.id for each in taken if each.fire is not None]
 
 
 @in_virtual_time
 async def test_an_answer_that_was_lost_makes_it_written_again_and_changes_no_fire_twice() -> None:
-    """It comes as a lost lease then: the store had done it, and nobody knew."""
+    """It counts as a lost lease then: the store had written it, and its answer was lost."""
     written = Written()
     (claim,) = await claimed(written.bench, 1)
     written.faults.losing_answers.add("fires.settle")
     async with written.running():
-        written.acknowledgements.put(done(claim))
+        written.writer.put(done(claim))
         await written.faults.until_asked("fires.settle", 2)
-        assert len(written.acknowledgements) == 1
+        assert len(written.writer) == 1
         written.faults.losing_answers.clear()
-        await written.acknowledgements.all_written(5)
-    assert (await written.bench.fires(), written.acknowledgements.lost, written.acknowledgements.written) == ([], 1, 1)
+        await written.writer.flush(5)
+    assert (await written.bench.fires(), written.writer.lost, written.writer.written) == ([], 1, 1)
     assert set(await written.bench.happened("k0")) == {"delivered"}

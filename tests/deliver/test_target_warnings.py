@@ -1,4 +1,4 @@
-"""What whoever puts a schedule is told of its target, before anything is sent."""
+"""Warnings about a target when its schedule is put, before anything is sent."""
 
 from __future__ import annotations
 

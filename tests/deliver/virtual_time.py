@@ -65,7 +65,7 @@ class _Selector(selectors.BaseSelector):
 
 
 class LoopClock:
-    """The time of the running loop, as Tickler counts it; `set_by` moves it, as somebody who sets a clock does."""
+    """The time of the running loop, as Tickler counts it; `set_by` moves it, like setting a clock."""
 
     def __init__(self) -> None:
         self.set_by_ms = 0

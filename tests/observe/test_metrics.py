@@ -319,4 +319,4 @@ async def test_a_listener_that_fails_disturbs_neither_work_nor_others(t: Tickler
     found = await values(metrics)
     assert (found["tickler_claims_total"], found["tickler_deliveries_total{delivered}"]) == (1, 1)
     assert "RuntimeError: round" in caplog.text
-    assert "u1/k: what listens to attempts failed" in caplog.text
+    assert "u1/k: a listener failed at the end of an attempt" in caplog.text

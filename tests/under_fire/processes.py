@@ -46,7 +46,7 @@ def is_gone(process: Process) -> bool:
 
 
 def is_stopped(process: Process) -> bool:
-    """By SIGSTOP: it does nothing, and says nothing, until it is told to go on."""
+    """Stop a process with SIGSTOP for a while."""
     return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is not None
 
 

@@ -1,4 +1,4 @@
-"""Runners in this process."""
+"""Workers in this process."""
 
 from __future__ import annotations
 

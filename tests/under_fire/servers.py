@@ -14,7 +14,7 @@ from under_fire.processes import TIMEOUT_S, end, ended, start
 
 
 class CrashingPostgres(PostgresServer):
-    """One that nobody else uses."""
+    """A PostgreSQL that only one test uses."""
 
     async def crash(self) -> None:
         """All connections end at once, and what was not committed is gone."""

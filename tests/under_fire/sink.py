@@ -1,4 +1,4 @@
-"""An HTTP sink in a process of its own, that outlives whoever sends to it: `python -m under_fire.sink`.
+"""An HTTP sink in a process of its own, which outlives the senders: `python -m under_fire.sink`.
 
 It prints its port. What it does with a fire is in the query of the target's URL; what fails and what hangs is decided by a hash
 of fire and attempt, so that the same attempt fares the same in every run. It remembers every arrival.
@@ -155,7 +155,7 @@ async def _serve() -> None:
     runner = web.AppRunner(_Server().application(), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1_000).start()
-    print(runner.addresses[0][1], flush=True)  # noqa: T201  # to whoever started it
+    print(runner.addresses[0][1], flush=True)  # noqa: T201  # to the parent process
     await asyncio.Event().wait()
 
 

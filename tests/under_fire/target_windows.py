@@ -55,7 +55,7 @@ class Fault(NamedTuple):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is over. Instants up to `until` are to have their fire, no later than `lateness_ms`.
 
-    `lost` are ids of fires that killed workers had in their hands. `unheard` is for how many more they had asked the store,
+    `lost` are ids of fires that killed workers held. `unheard` is for how many more they had asked the store,
     which may have given them without anybody knowing.
     """
 

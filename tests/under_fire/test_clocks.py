@@ -33,7 +33,7 @@ def one_shot(key: str, at_ms: int, handler: str = "count") -> Schedule:
 
 
 class SetClock:
-    """A machine's clock that somebody sets."""
+    """A machine's clock that a test sets."""
 
     def __init__(self, off_s: float = 0) -> None:
         self.off_s = off_s

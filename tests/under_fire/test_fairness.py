@@ -34,7 +34,7 @@ async def test_one_owners_flood_does_not_hold_up_another_owners_fire(
         await put_overdue(url, "flood", keys(flood), sink.hook(takes_ms=200))
         await workers.start()
         (worker,) = workers.living
-        await until("the flood fills the worker's hands", lambda: len(worker.claimed) >= QUEUED)
+        await until("the flood fills the worker's queue", lambda: len(worker.claimed) >= QUEUED)
 
         due_at = tickler.now_ms() + SOON_MS
         await tickler.schedules.put(Schedule(owner="other", key="one", when=At(to_datetime(due_at)), target=sink.hook()))

@@ -27,17 +27,17 @@ def url(request: pytest.FixtureRequest) -> str:
 async def test_a_worker_that_stood_still_too_long_changes_nothing_that_another_has_taken_over(
     url: str, record_property: RecordProperty
 ) -> None:
-    """The first is frozen with all in its hands; the answers come when another has them."""
+    """The first worker is frozen while it holds all fires; the answers come when another has taken them over."""
     async with connect(url) as tickler, Sink() as sink, Workers(url, Options()) as workers:
         await workers.start()
         (first,) = workers.living
         load = await put_one_shots(tickler, "frozen", NUMBER, sink.hook(held=1), timeout=60)
-        await until("the first has all in its hands", lambda: len(first.in_hands) == NUMBER)
+        await until("the first holds all", lambda: len(first.held) == NUMBER)
 
         first.process.send_signal(signal.SIGSTOP)
         await workers.start()
         second = workers.living[-1]
-        await until("another has taken over all of it", lambda: len(second.in_hands) == NUMBER)
+        await until("another has taken over all of it", lambda: len(second.held) == NUMBER)
         await sink.let_go()
         await until("the other has delivered all of it", lambda: nothing_is_owed(tickler))
         first.process.send_signal(signal.SIGCONT)

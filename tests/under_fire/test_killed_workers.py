@@ -70,7 +70,7 @@ async def fight(url: str, scale: Scale) -> Battle:
             late.add_note(f"still open: {(await tickler.fires.list(limit=5)).items}, due: {await tickler.index.next_due()}")
             late.add_note(f"now: {tickler.now_ms()}, workers alive: {workers.all_alive()}")
             raise
-        await until("nothing is in anybody's hands", lambda: not any(worker.in_hands for worker in workers.living))
+        await until("no worker holds anything", lambda: not any(worker.held for worker in workers.living))
         await workers.stop()
         entries = await all_entries(tickler, [*at_least_once.due, *at_most_once.due])
         arrivals, ended_at = await sink.arrivals(), tickler.now_ms()
@@ -97,7 +97,7 @@ async def test_killed_workers_lose_nothing_that_is_owed_and_repeat_nothing_that_
             entries=battle.entries,
             until=battle.ended_at,
             lateness_ms=round(TIMEOUT_S * 1000),
-            lost={held.id for worker in battle.killed for held in worker.in_hands},
+            lost={held.id for worker in battle.killed for held in worker.held},
             unheard=sum(worker.asked_for for worker in battle.killed),
         )
     )
@@ -123,7 +123,7 @@ def check_what_is_delivered_at_least_once(battle: Battle, record_property: Recor
     accounts.check_arrivals_against_history()
     accounts.check_every_repetition_has_its_reason()
 
-    killed_at_work = [worker for worker in battle.killed if any(held.owed for held in worker.in_hands)]
+    killed_at_work = [worker for worker in battle.killed if any(held.owed for held in worker.held)]
     statuses = accounts.statuses()
     assert len(killed_at_work) == len(battle.killed) >= 2
     assert accounts.number("expired") > 0
@@ -132,12 +132,12 @@ def check_what_is_delivered_at_least_once(battle: Battle, record_property: Recor
 
 
 def check_what_is_delivered_at_most_once(battle: Battle, record_property: RecordProperty) -> None:
-    """Nothing arrives twice; what does not arrive was in the hands of one that was killed, or failed."""
+    """Nothing arrives twice. A fire that does not arrive failed, or was held by a killed worker."""
     accounts = Accounts(battle.at_most_once.due, battle.arrivals, battle.entries)
     tell(record_property, {"at most once": len(accounts.due), "gone with a killed worker": len(accounts.missing)})
     assert accounts.duplicates == 0
     accounts.check_arrivals_against_history()
-    gone = {held.id for worker in battle.killed for held in worker.in_hands}
+    gone = {held.id for worker in battle.killed for held in worker.held}
     unexplained = {id for id in accounts.missing if id not in gone and not accounts.failed(id)}
     asked_for = sum(worker.asked_for for worker in battle.killed)  # by claims that nobody lived to hear the answer of
     assert len(unexplained) <= asked_for, [accounts.due[id] for id in unexplained][:5]

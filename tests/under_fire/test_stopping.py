@@ -110,7 +110,7 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
             process.terminate()
             assert await ended(process, within_s=30) == 0
         (entry,) = (await tickler.fires.history("u1", due.key)).items
-        assert (entry.happened, entry.detail) == ("failed", "the worker was told to stop")
+        assert (entry.happened, entry.detail) == ("failed", "the worker was stopped")
 
         async def is_delivered() -> bool:
             return await happened(tickler, due) == [("failed", 1), ("delivered", 2)]
@@ -122,7 +122,7 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
 
 
 async def test_what_was_claimed_ahead_is_given_back_for_its_instant_and_not_before(sqlite_url: str) -> None:
-    """Of one that may not wait for anything when it is told to stop."""
+    """With a drain time of 0, a stopping worker waits for nothing."""
     tickler, fires = watched(sqlite_url, SystemClock())
     async with tickler:
         tickler.handler("quick")(lambda fire: None)

@@ -31,7 +31,7 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
         load = Load()
         load += await put_one_shots(tickler, "before", NUMBER, target)
         load += await put_one_shots(tickler, "during", NUMBER, target, in_ms=SOON_MS + 1_000)
-        await until("deliveries are under way", lambda: any(worker.in_hands for worker in workers.living))
+        await until("deliveries are under way", lambda: any(worker.held for worker in workers.living))
 
         await fault(workers)
         load += await put_one_shots(tickler, "after", NUMBER, target)
@@ -48,10 +48,10 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
     check_windows(
         Run(declared=load.declared, arrivals=arrivals, entries=entries, until=until_ms, lateness_ms=round(TIMEOUT_S * 1000))
     )
-    # A claim whose answer was lost on the way is in nobody's hands, and expires.
+    # A claim whose answer was lost on the way is held by no worker, and expires.
     held = {(each.id, each.attempt) for worker in workers.living for each in worker.claimed}
     expired = {(entry.fire_id, entry.attempt) for entry in entries if entry.happened == "expired"}
-    assert not expired & held, "something was taken over from the living"
+    assert not expired & held, "a fire was taken over from a live worker"
     tell(
         record_property,
         {
@@ -66,8 +66,8 @@ async def live_through(tickler: Tickler, url: str, fault: Fault, record_property
 
 
 def all_noticed(workers: Workers) -> bool:
-    """Whether each has said that the store was not there."""
-    return all(any("round failed" in text for text in worker.said) for worker in workers.living)
+    """Return whether each worker has logged that the store was away."""
+    return all(any("claiming failed" in text for text in worker.said) for worker in workers.living)
 
 
 async def test_a_postgresql_that_crashes_and_comes_back_loses_nothing(

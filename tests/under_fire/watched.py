@@ -1,4 +1,4 @@
-"""A Tickler in this process whose every claim and lease is counted: to know that a runner has looked, and what it took."""
+"""A Tickler in this process that counts every claim and lease: shows that a worker has looked, and what it took."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _WatchedStore:
 
 
 def watched(url: str, clock: Clock) -> tuple[Tickler, WatchedFires]:
-    """As `connect`, and what is watched."""
+    """Connect, and return the watched fires as well."""
     store = _WatchedStore(store_for_url(url))
     settings = Settings(create=True, environ=os.environ, allow_networks=(LOOPBACK,), reopen=lambda: store_for_url(url))
     return Tickler(cast(Store, store), clock, settings), store.fires

@@ -1,4 +1,4 @@
-"""A worker in a process of its own, that says what it has in its hands: `python -m under_fire.worker URL OPTIONS`.
+"""A worker in a process of its own, which prints what it holds: `python -m under_fire.worker URL OPTIONS`.
 
 Every line it prints is one of those below, in JSON, and is out before the worker does anything else: so whoever kills it knows
 what it had. Stops on SIGTERM.
@@ -61,7 +61,7 @@ class Claimed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Dispatched(msgspec.Struct, frozen=True, tag=True):
-    """An attempt is over; nobody has been told yet."""
+    """An attempt is over, and not settled yet."""
 
     id: str
     attempt: int
@@ -93,7 +93,7 @@ def say(line: Line) -> None:
 
 
 class TellingFires:
-    """Fires as the store keeps them; what is taken of them is said."""
+    """Forwards to the store, and prints what is claimed and leased."""
 
     def __init__(self, fires: FireStore) -> None:
         self._fires = fires

@@ -33,8 +33,8 @@ class Worker:
         self._reading = asyncio.create_task(self._read())
 
     @property
-    def in_hands(self) -> list[Held]:
-        """What it claimed, and has not said the end of."""
+    def held(self) -> list[Held]:
+        """What it claimed and has not finished."""
         return [held for held in self.claimed if (held.id, held.attempt) not in self.dispatched]
 
     async def heard(self) -> None:
@@ -85,12 +85,12 @@ class Workers:
         await until("the workers work", lambda: all(worker.is_working for worker in started))
 
     async def kill_one_at_work(self) -> Worker:
-        """SIGKILL for the one that has most in its hands, once somebody has something that is owed.
+        """Send SIGKILL to the worker that holds most, once one holds an at-least-once fire.
 
         It is stopped before, and heard to the end: it might have ended its last attempt just now.
         """
         while True:
-            await until("a worker has something in its hands", lambda: any(_owed(worker) for worker in self.living))
+            await until("a worker holds something", lambda: any(_owed(worker) for worker in self.living))
             worker = max(self.living, key=_owed)
             worker.process.send_signal(signal.SIGSTOP)
             await until("it stands still", lambda worker=worker: is_stopped(worker.process))
@@ -140,4 +140,4 @@ def _unread(pipe: int) -> int:
 
 
 def _owed(worker: Worker) -> int:
-    return sum(held.owed for held in worker.in_hands)
+    return sum(held.owed for held in worker.held)

@@ -1,4 +1,4 @@
-"""Work that may not end when it is cancelled, on a task of its own: whoever waits for it goes on without it."""
+"""Runs work that may ignore its cancellation on a task of its own, and abandons the task if it does."""
 
 from __future__ import annotations
 
@@ -8,41 +8,39 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from tickler.deliver.deadlines import Deadlines
 
-GRACE_S = 5.0  # for work to end that was cancelled: it may have something to put away
+GRACE_S = 5.0  # for cancelled work to clean up
 
 T = TypeVar("T")
 OnAbandoned = Callable[["asyncio.Future[Any]"], None]
 
 
 class TaskResult(NamedTuple, Generic[T]):
-    """What work returned, or what it raised. `late`: its time was over, and it was cancelled."""
+    """The return value of the work, or its error. `late`: it exceeded its timeout and was cancelled."""
 
     answer: T | None
     raised: BaseException | None
     late: bool = False
 
 
-def goes_on(cancelled: asyncio.CancelledError, until: asyncio.Future[Any]) -> None:
-    """Say of work that it ends as it was cancelled, and goes on elsewhere all the same, as a thread does, until that is done."""
-    cancelled.goes_on_until = until  # type: ignore[attr-defined]  # `asyncio.timeout` knows that very class, and none derived
+def mark_running(cancelled: asyncio.CancelledError, until: asyncio.Future[Any]) -> None:
+    """Mark cancelled work that keeps running elsewhere, as a thread does, until this future is done."""
+    cancelled.running_until = until  # type: ignore[attr-defined]  # a subclass would not do: `asyncio.timeout` compares classes
 
 
 class AbandonableTasks:
-    """Runs work on tasks of its own."""
-
     def __init__(self) -> None:
-        self._deadlines: Deadlines[asyncio.Future[Any]] = Deadlines(_time_is_over)
+        self._deadlines: Deadlines[asyncio.Future[Any]] = Deadlines(_time_out)
 
-    async def run(self, work: Callable[[], Awaitable[T]], seconds: float, left: OnAbandoned) -> TaskResult[T]:
-        """Cancels the work after so many seconds. If it goes on for a while, it is not waited for, and `left` gets what is done
-        when it has ended.
+    async def run(self, work: Callable[[], Awaitable[T]], timeout_s: float, on_abandoned: OnAbandoned) -> TaskResult[T]:
+        """Cancel the work after its timeout. If it does not end soon after, abandon it; `on_abandoned` gets a future that is
+        done when it ends.
 
-        Raises nothing but the caller's own cancellation, after the work has ended. A caller that is cancelled again leaves it.
+        Raises only the caller's own cancellation, after the work has ended. A second cancellation abandons the work.
         """
         loop = asyncio.get_running_loop()
-        over: asyncio.Future[TaskResult[T] | None] = loop.create_future()  # None when the time is
+        over: asyncio.Future[TaskResult[T] | None] = loop.create_future()  # None after the timeout
         task = loop.create_task(_caught(work, over))
-        self._deadlines.add(over, loop.time() + seconds, loop)
+        self._deadlines.add(over, loop.time() + timeout_s, loop)
         try:
             ended = await over
             if ended is not None:
@@ -54,23 +52,23 @@ class AbandonableTasks:
             try:
                 await asyncio.wait((task,))
             finally:
-                _ended(task, left)
+                _result(task, on_abandoned)
             raise
         finally:
             self._deadlines.remove(over)
-        return _ended(task, left)
+        return _result(task, on_abandoned)
 
     def close(self) -> None:
         self._deadlines.close()
 
 
-def _time_is_over(over: asyncio.Future[Any]) -> None:
+def _time_out(over: asyncio.Future[Any]) -> None:
     if not over.done():
         over.set_result(None)
 
 
 async def _caught(work: Callable[[], Awaitable[T]], over: asyncio.Future[TaskResult[T] | None]) -> TaskResult[T]:
-    """Raised from a task of its own, a SystemExit would end the event loop."""
+    """Catch everything: a SystemExit that leaves a task would end the event loop."""
     try:
         ended = TaskResult(await work(), None)
     except BaseException as error:
@@ -80,14 +78,14 @@ async def _caught(work: Callable[[], Awaitable[T]], over: asyncio.Future[TaskRes
     return ended
 
 
-def _ended(task: asyncio.Task[TaskResult[T]], left: OnAbandoned) -> TaskResult[T]:
-    """Of work that was cancelled, whether it has ended or not."""
+def _result(task: asyncio.Task[TaskResult[T]], on_abandoned: OnAbandoned) -> TaskResult[T]:
+    """Return the result of cancelled work, whether it has ended or not."""
     if not task.done():
-        left(task)
+        on_abandoned(task)
         return TaskResult(None, None, late=True)
     if task.cancelled():  # before it began
         return TaskResult(None, asyncio.CancelledError(), late=True)
     ended = task.result()
-    if (until := getattr(ended.raised, "goes_on_until", None)) is not None and not until.done():
-        left(until)
+    if (until := getattr(ended.raised, "running_until", None)) is not None and not until.done():
+        on_abandoned(until)
     return ended._replace(late=True)

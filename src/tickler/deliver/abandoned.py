@@ -1,4 +1,4 @@
-"""Counts attempts that go on although their time is over, and bounds how many there may be."""
+"""Counts abandoned attempts, which keep running after their timeout, and limits their number."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import Any
 
 from tickler.model.delivery import Outcome
 
-MAX_OF_OWNER = 10  # at one target
-MAX_TO_TARGET = 500  # of all owners together
+MAX_PER_OWNER = 10  # at one target
+MAX_PER_TARGET = 500  # of all owners together
 
 STUCK = Outcome(
     verdict="release",
-    detail="earlier attempts go on although their time is over: see that its handler ends, and start the worker again",
+    detail="earlier attempts are still running after their timeout: make the handler end, and restart the worker",
 )
 
 
 class Abandoned:
-    """Attempts of this process that nobody waits for, until they end. Nothing can end them, and each keeps its memory."""
+    """Counts an attempt until it ends by itself: nothing can stop it, and it keeps its memory."""
 
     def __init__(self) -> None:
-        self._of: Counter[tuple[str, str]] = Counter()  # by owner and label of the target
-        self._to: Counter[str] = Counter()  # by label alone
+        self._of_owner: Counter[tuple[str, str]] = Counter()  # by owner and target label
+        self._of_target: Counter[str] = Counter()  # by target label
 
     def __len__(self) -> int:
-        return self._to.total()
+        return self._of_target.total()
 
     def __bool__(self) -> bool:
-        return bool(self._to)
+        return bool(self._of_target)
 
     def add(self, owner: str, label: str, attempt: asyncio.Future[Any]) -> None:
         def ended(_: object) -> None:
-            self._of[owner, label] -= 1
-            self._to[label] -= 1
-            self._of, self._to = +self._of, +self._to  # without those that have none
+            self._of_owner[owner, label] -= 1
+            self._of_target[label] -= 1
+            self._of_owner, self._of_target = +self._of_owner, +self._of_target  # drops zeros
 
-        self._of[owner, label] += 1
-        self._to[label] += 1
+        self._of_owner[owner, label] += 1
+        self._of_target[label] += 1
         attempt.add_done_callback(ended)
 
     def any_of(self, owner: str) -> bool:
-        return any(each == owner for each, _ in self._of)
+        return any(each == owner for each, _ in self._of_owner)
 
     def too_many(self, owner: str, label: str) -> bool:
-        """Whether no more of that owner may begin there: they would most likely be abandoned too."""
-        return self._of[owner, label] >= MAX_OF_OWNER or self._to[label] >= MAX_TO_TARGET
+        """Return whether no more attempts may begin: they would probably be abandoned too."""
+        return self._of_owner[owner, label] >= MAX_PER_OWNER or self._of_target[label] >= MAX_PER_TARGET

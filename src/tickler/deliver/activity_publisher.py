@@ -1,4 +1,4 @@
-"""Tells those who watch what this worker does, while they do."""
+"""Publishes recent attempts while a dashboard is open."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tickler.model.fire import Claim, Settlement
 from tickler.records.activity import MAX_EVENTS, Event, event_of, is_watched, publish
 from tickler.records.contract import RecordStore
 
-UNWATCHED_PAUSE_S = 3.0  # how often an unwatched worker asks whether somebody watches
+UNWATCHED_PAUSE_S = 3.0  # how often an unwatched worker checks whether a dashboard was opened
 PUBLISH_PAUSE_S = 0.7
 
 log = logging.getLogger("tickler.deliver")
 
 
 class ActivityPublisher:
-    """Remembers the last attempts of a worker, and writes them down about once a second; nothing while nobody watches."""
+    """Collects the last attempts of a worker, and writes them about once a second; neither while no dashboard is open."""
 
     def __init__(self, records: RecordStore, clock: Clock, worker: str) -> None:
         self._records = records
@@ -31,7 +31,7 @@ class ActivityPublisher:
         self._watched = False
 
     def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
-        """Nobody watches rounds."""
+        """Rounds are not published."""
 
     def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
         if self._watched and settlement.entry is not None:
@@ -39,7 +39,7 @@ class ActivityPublisher:
             self._events.append(event_of(settlement.entry))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Publish until cancelled."""
         written, looked_at = 0, float("-inf")
         loop = asyncio.get_running_loop()
         while True:
@@ -52,5 +52,5 @@ class ActivityPublisher:
                     await publish(self._records, self._worker, number, self._events, self._clock.now_ms())
                     written = number
             except TicklerError as error:
-                log.debug("those who watch are not told: %s", error)
+                log.debug("could not publish recent attempts: %s", error)
             await asyncio.sleep(PUBLISH_PAUSE_S if self._watched else UNWATCHED_PAUSE_S)

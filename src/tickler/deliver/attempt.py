@@ -1,12 +1,11 @@
-"""One attempt: a claim is handed to its target, and what came of it becomes a settlement."""
+"""Hands a claim to its target, and turns the outcome into a settlement."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -17,28 +16,26 @@ from tickler.clock import Clock
 from tickler.deliver import retry
 from tickler.deliver.abandonable_task import AbandonableTasks, TaskResult
 from tickler.deliver.abandoned import STUCK, Abandoned
-from tickler.deliver.listeners import Listeners
-from tickler.deliver.missing_targets import lacking
-from tickler.deliver.targets.python import Handlers
-from tickler.model.delivery import Deliverer, Delivery, Listener, Obstacle, Outcome, Verdict
+from tickler.deliver.listeners import Listeners, log_fields
+from tickler.deliver.missing_targets import missing_target
+from tickler.deliver.target_registry import MAX_LABELS, TargetRegistry
+from tickler.model.delivery import Deliverer, Delivery, Obstacle, Outcome, Verdict
 from tickler.model.fire import GIVEN_BACK, MAX_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
 from tickler.model.payload import fresh_payload
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
 MAX_DETAIL_BYTES = 1_000
-MAX_LABELS = 500  # that a worker's report names
 
 _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
 
-OnDispatch = Callable[[Delivery, Outcome], Awaitable[None] | None]
 OnAttemptAbandoned = Callable[[Delivery, "asyncio.Future[Any]"], None]
 
 log = logging.getLogger("tickler.deliver")
 
 
 def host_of(target: Target | None) -> str:
-    """What a limit on one host counts: where HTTP goes to, a handler, a queue; kinds of others by their name alone."""
+    """Return what the limit per host counts by: a host and port, a handler, an ARN; for other kinds, the kind."""
     match target:
         case HttpTarget():
             return _host(target.url)
@@ -51,105 +48,65 @@ def host_of(target: Target | None) -> str:
 
 @lru_cache(maxsize=4096)
 def _host(url: str) -> str:
-    """The same for all ways to write it."""
+    """Return the same text for all spellings of a host and port."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"{(parts.hostname or '').rstrip('.')}:{port}"
 
 
 class Attempts:
-    """Makes attempts with the deliverers of this worker."""
+    """Makes the attempts of one worker. `abandoned` counts those of all workers of this process."""
 
     def __init__(
-        self,
-        deliverers: Mapping[type[Target], Deliverer[Any]],
-        clock: Clock,
-        worker: str,
-        kept_ms: int,
-        listeners: Sequence[OnDispatch] = (),
-        heard_by: Sequence[Listener] = (),
-        handlers: Handlers | None = None,
-        abandoned: Abandoned | None = None,
+        self, targets: TargetRegistry, clock: Clock, worker: str, listeners: Listeners, abandoned: Abandoned | None = None
     ) -> None:
-        self._deliverers = deliverers
-        self._handlers = handlers  # what Python targets are delivered to, unless somebody else delivers to them
-        self._opened: list[Deliverer[Any]] = []
+        self.targets = targets
+        self._deliverers = targets.deliverers
         self._clock = clock
-        self._listeners = listeners
-        self.heard = Listeners(heard_by)
-        self.counts: Counter[str] = Counter()  # of all that this worker does
-        self.abandoned = Abandoned() if abandoned is None else abandoned  # of all workers of this process
-        self._own_tasks = AbandonableTasks()
-        self._stubborn: set[str] = set()  # labels of targets whose attempts did
-        self.worker = worker  # its name
-        self.kept_ms = kept_ms  # for how long its history is kept
+        self.worker = worker
+        self.listeners = listeners
+        self.abandoned = Abandoned() if abandoned is None else abandoned
+        self.counts: Counter[str] = Counter()  # of everything that this worker does
+        self._tasks = AbandonableTasks()
+        self._logged_labels: set[str] = set()  # of targets whose attempts were abandoned
 
     async def open(self) -> None:
-        """All of them, each once, or none."""
-        for deliverer in {id(each): each for each in self._deliverers.values()}.values():
-            try:
-                await deliverer.open()
-            except BaseException:
-                await self.close()
-                raise
-            self._opened.append(deliverer)
+        await self.targets.open()
 
     async def close(self) -> None:
-        self._own_tasks.close()
-        while self._opened:
-            deliverer = self._opened.pop()
-            try:
-                await deliverer.close()
-            except Exception:
-                log.exception("a %s did not close", type(deliverer).__name__)
-
-    def delivers_to(self) -> list[str]:
-        """Labels of all that this worker can deliver to; of more handlers than can be named, that of all Python targets."""
-        kinds = sorted(label_of(kind) for kind in self._deliverers)
-        if self._handlers is None or len(self._handlers.names) > MAX_LABELS:
-            return kinds
-        kinds.remove(label_of(PythonTarget))
-        return sorted([*kinds, *(label_of(PythonTarget(name)) for name in self._handlers.names)])
-
-    def missing(self, claim: Claim) -> Outcome | None:
-        """What is to be said of a claim that this worker lacks the handler or the packages for; None if it has them."""
-        target = claim.schedule.target
-        if isinstance(target, PythonTarget) and self._handlers is not None:
-            has_it = target.handler in self._handlers
-        else:
-            has_it = type(target) in self._deliverers or (target is None and not claim.schedule.newer)
-        return None if has_it else lacking(target)
+        self._tasks.close()
+        await self.targets.close()
 
     def stuck(self, claim: Claim) -> Outcome | None:
-        """What is to be said of a claim where too many attempts were abandoned for another to begin; None as a rule."""
+        """Return the outcome of a claim whose target has too many abandoned attempts for another to begin; usually None."""
         is_stuck = self.abandoned.too_many(claim.schedule.owner, label_of(claim.schedule.target))
         return STUCK if is_stuck else None
 
     async def make(
-        self, claim: Claim, timeout_s: float | None = None, left: OnAttemptAbandoned | None = None
+        self, claim: Claim, timeout_s: float | None = None, on_abandoned: OnAttemptAbandoned | None = None
     ) -> tuple[Settlement, Outcome]:
-        """Deliver, and say what follows. Raises nothing but a cancellation and a KeyboardInterrupt.
+        """Deliver, and return what follows. Raises only a cancellation or a KeyboardInterrupt.
 
-        An attempt that did not begin is none, and nobody is told of it. `left` is called with one that is abandoned.
+        An attempt that did not begin counts as none, and no listener is notified. `on_abandoned` is called if it is abandoned.
         """
         delivery = self._delivery(claim, timeout_s)
-        outcome = await self._deliver(delivery, left)
+        outcome = await self._deliver(delivery, on_abandoned)
         now_ms = self._clock.now_ms()
         if outcome.verdict == "release":
             return self.released(claim, outcome), outcome
         outcome = replace(outcome, duration_ms=max(now_ms - delivery.started_at, 0))
-        await self._tell(delivery, outcome)
+        await self.listeners.dispatched(delivery, outcome)
         settlement = self.settled(claim, delivery, outcome, now_ms)
-        self.heard.attempt_ended(claim, settlement, outcome)
+        self.listeners.attempt_ended(claim, settlement, outcome)
         return settlement, outcome
 
     def cut_off(self, claim: Claim, why: str) -> Settlement:
-        """Of an attempt that this worker cannot wait for any more."""
+        """Return the settlement of an attempt that this worker no longer waits for."""
         delivery = self._delivery(claim, None)
         return self.settled(claim, delivery, Outcome(verdict="retry", detail=why), delivery.started_at)
 
     def released(self, claim: Claim, outcome: Outcome) -> Settlement:
-        """Of an attempt that did not begin: given back for a later one, or dead if nobody has begun it for too long."""
+        """Return the settlement of an attempt that did not begin: the fire is given back, or dead if that lasts too long."""
         delivery = self._delivery(claim, None)
         now_ms = delivery.started_at
         opened_at = now_ms if claim.fire is None else claim.fire.opened_at
@@ -157,12 +114,13 @@ class Attempts:
         detail = _clean(outcome.detail, MAX_DETAIL_BYTES) or "the attempt could not begin"
         if then == "dead" or deliver_after is None:
             days = retry.MAX_RELEASED_MS // 86_400_000
-            given_up = replace(outcome, verdict="give_up", detail=f"{detail}, and no other could begin it within {days} days")
-            return self.settled(claim, delivery, given_up, now_ms)
+            hopeless = replace(outcome, verdict="give_up", detail=f"{detail}, and no worker could begin it within {days} days")
+            return self.settled(claim, delivery, hopeless, now_ms)
         deliver_after = max(deliver_after, claim.due_at)
         return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=f"{GIVEN_BACK}{detail}")
 
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
+        """Return the settlement of an attempt that ended with this outcome."""
         schedule, delivered = claim.schedule, outcome.verdict == "delivered"
         if claim.fire is None:
             then, deliver_after = retry.NextStep("done")
@@ -201,96 +159,80 @@ class Attempts:
             started_at=self._clock.now_ms(),
         )
 
-    async def _deliver(self, delivery: Delivery, left: OnAttemptAbandoned | None) -> Outcome:
+    async def _deliver(self, delivery: Delivery, on_abandoned: OnAttemptAbandoned | None) -> Outcome:
         target = delivery.target
         if target is None:
-            return Outcome(verdict="retry", detail=lacking(target).detail)
+            return Outcome(verdict="retry", detail=missing_target(target).detail)
         deliverer = self._deliverers.get(type(target))
         if deliverer is None:
-            return lacking(target)
+            return missing_target(target)
         try:
             if getattr(deliverer, "bounded", False):
                 return _checked(await deliverer.deliver(delivery, target), deliverer)
             work = partial(deliverer.deliver, delivery, target)
-            ended = await self._own_tasks.run(work, delivery.timeout_s, partial(self._abandon, delivery, left))
+            ended = await self._tasks.run(work, delivery.timeout_s, partial(self._abandon, delivery, on_abandoned))
             if ended.answer is None and (ended.late or ended.raised is not None):
                 return self._failed(delivery, ended)
             return _checked(ended.answer, deliverer)
         except (KeyboardInterrupt, GeneratorExit):
-            raise  # not a handler's: those come back as what its task raised
+            raise  # not a handler's: those come back in the result of its task
         except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # it is this worker that was told to stop, not something that the deliverer waited for
+                raise  # this worker was cancelled, not something that the deliverer waited for
             return self._failed(delivery, TaskResult(None, error))
 
     def _failed(self, delivery: Delivery, ended: TaskResult[Outcome]) -> Outcome:
-        """Whatever a handler raises is its own failure; but who interrupts the program means all of it."""
+        """Return the outcome of a deliverer that raised or was late. A KeyboardInterrupt is meant for the whole program."""
         if isinstance(ended.raised, KeyboardInterrupt):
             raise ended.raised
         if ended.late or ended.raised is None:
             return Outcome(verdict="retry", detail=f"no answer within {delivery.timeout_s:g} s")
-        log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=_named(delivery))
-        return Outcome(verdict="retry", detail=_said(ended.raised))
+        log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=log_fields(delivery))
+        return Outcome(verdict="retry", detail=_described(ended.raised))
 
-    def _abandon(self, delivery: Delivery, left: OnAttemptAbandoned | None, attempt: asyncio.Future[Any]) -> None:
+    def _abandon(self, delivery: Delivery, on_abandoned: OnAttemptAbandoned | None, attempt: asyncio.Future[Any]) -> None:
         label = label_of(delivery.target)
         self.counts["abandoned"] += 1
         self.abandoned.add(delivery.owner, label, attempt)
-        if left is not None:
-            left(delivery, attempt)
-        if label not in self._stubborn and len(self._stubborn) < MAX_LABELS:
-            self._stubborn.add(label)
+        if on_abandoned is not None:
+            on_abandoned(delivery, attempt)
+        if label not in self._logged_labels and len(self._logged_labels) < MAX_LABELS:
+            self._logged_labels.add(label)
             log.warning(
-                "%s: what delivers to %s goes on although its time is over, and is not waited for any more; later ones are "
-                "counted only: let CancelledError pass, and give a plain function a timeout of its own",
+                "%s: the attempt to deliver to %s did not end after its timeout and is abandoned; later ones are only counted: "
+                "let CancelledError pass, and give a blocking function a timeout of its own",
                 delivery.id,
                 label,
-                extra=_named(delivery),
+                extra=log_fields(delivery),
             )
-
-    async def _tell(self, delivery: Delivery, outcome: Outcome) -> None:
-        for listener in self._listeners:
-            try:
-                answer = listener(delivery, outcome)
-                if answer is not None and inspect.isawaitable(answer):  # to ask what None is takes a while
-                    await answer
-            except (Exception, SystemExit, asyncio.CancelledError):  # also when it is cut off: what came of the attempt is known
-                log.exception(
-                    "%s: what listens to dispatches failed; the delivery is not affected", delivery.id, extra=_named(delivery)
-                )
 
 
 def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:
-    """Of a deliverer that anybody may have written; the stores trust it from here on."""
+    """Check the outcome of a deliverer that users may have written: the stores trust it from here on."""
     made_by = type(deliverer).__name__
     if not isinstance(outcome, Outcome):
         raise TypeError(f"{made_by} returned a {type(outcome).__name__}: return an Outcome")
     if outcome.verdict not in _VERDICTS or outcome.obstacle not in _OBSTACLES or not isinstance(outcome.status, int):
         raise TypeError(f"{made_by} returned {outcome!r}: give a verdict of {', '.join(_VERDICTS)}, and the status as a number")
     if not isinstance(outcome.detail, str | None) or not isinstance(outcome.answer, str | None):
-        raise TypeError(f"{made_by} returned an outcome whose detail or answer is no text: decode it, or leave it out")
+        raise TypeError(f"{made_by} returned an outcome whose detail or answer is not a str: decode it, or leave it out")
     asked = outcome.retry_after_ms
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):
         raise TypeError(f"{made_by} returned retry_after_ms={asked!r}: give whole milliseconds, or leave it out")
     return outcome
 
 
-def _named(delivery: Delivery) -> dict[str, object]:
-    """What a line of the log is about."""
-    return {"fire_id": delivery.id, "owner": delivery.owner, "key": delivery.key, "attempt": delivery.attempt}
-
-
-def _said(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # its own text fails
+    except Exception:  # its __str__ failed
         return type(error).__name__
 
 
-def _clean(text: str | None, most_bytes: int) -> str | None:
-    """What every store can keep: no NUL, no half characters, not too long."""
-    if text is None or (len(text) <= most_bytes and text.isascii() and "\0" not in text):
+def _clean(text: str | None, max_bytes: int) -> str | None:
+    """Return the text as every store can keep it: no NUL, no half characters, not too long."""
+    if text is None or (len(text) <= max_bytes and text.isascii() and "\0" not in text):
         return text
-    encoded = text[:most_bytes].replace("\0", "\ufffd").encode(errors="replace")
-    return encoded[:most_bytes].decode(errors="ignore")
+    encoded = text[:max_bytes].replace("\0", "\ufffd").encode(errors="replace")
+    return encoded[:max_bytes].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""Deadlines of many at once, with one timer of the event loop: to set and cancel one for each costs as much as a task does."""
+"""Many deadlines on one timer of the event loop: a timer for each would cost as much as a task."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Deadlines(Generic[T]):
-    """Calls `passed` with each whose deadline passes before it is removed."""
+    """Calls `on_passed` with each item whose deadline passes before it is removed."""
 
-    def __init__(self, passed: Callable[[T], None]) -> None:
-        self._passed = passed
+    def __init__(self, on_passed: Callable[[T], None]) -> None:
+        self._on_passed = on_passed
         self._at: dict[T, float] = {}  # on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, what: T, at: float, loop: asyncio.AbstractEventLoop) -> None:
-        self._at[what] = at
+    def add(self, item: T, at: float, loop: asyncio.AbstractEventLoop) -> None:
+        self._at[item] = at
         if self._timer is None or at < self._timer.when():
             self._set_timer(at, loop)
 
-    def remove(self, what: T) -> None:
-        self._at.pop(what, None)
+    def remove(self, item: T) -> None:
+        self._at.pop(item, None)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -33,21 +33,21 @@ class Deadlines(Generic[T]):
 
     def _set_timer(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
         self.close()
-        self._timer = loop.call_at(at, self._look, loop)
+        self._timer = loop.call_at(at, self._on_timer, loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """For what may have been removed meanwhile: the timer is not set back when something is."""
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The item of this deadline may be gone: removing an item does not reset the timer."""
         self._timer = None
         now_s = loop.time()
-        for what in [what for what, at in self._at.items() if at <= now_s]:
-            del self._at[what]
-            self._passed(what)
+        for item in [item for item, at in self._at.items() if at <= now_s]:
+            del self._at[item]
+            self._on_passed(item)
         if self._at:
             self._set_timer(min(self._at.values()), loop)
 
 
 class Timeout:
-    """As `asyncio.timeout` is: what is awaited inside is cancelled at the deadline, and raises a TimeoutError then."""
+    """Works like `asyncio.timeout`: cancels the block at its deadline, and raises a TimeoutError."""
 
     __slots__ = ("_cancelling", "_deadlines", "_passed", "_task", "at")
 

@@ -1,4 +1,4 @@
-"""How much memory decoded payloads may take in a worker while handlers have them."""
+"""Limits the memory of decoded payloads while handlers use them."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-MAX_DECODED_BYTES = 64_000_000  # of values, in the attempts under way; one owner gets half of it
+MAX_DECODED_BYTES = 64_000_000  # in all attempts; one owner gets half of it
 
 J = TypeVar("J")
 
 
 class DecodingLimit(Generic[J]):
-    """Lets jobs begin while what they may decode fits into `max_bytes`: one owner's in order, and owners in order.
+    """Admits jobs, in order, while their decoded payloads fit into `max_bytes`.
 
-    An owner that has half of it waits for itself, and holds up nobody else. An owner that has nothing decoded may begin until
-    three times as much is taken, so that others whose attempts hang do not keep it out. What is larger than a limit begins when
-    nothing else counts against that.
+    An owner that uses half of it waits, without holding up the others. An owner that uses nothing is admitted until three times
+    as much is used, so that attempts of others that hang do not keep it out. A payload larger than a limit is admitted when
+    nothing else counts against that limit.
     """
 
     def __init__(self, max_bytes: int = MAX_DECODED_BYTES) -> None:
-        self._of_one_owner, self._shared, self._total = max_bytes // 2, max_bytes, 3 * max_bytes
+        self._per_owner, self._shared, self._total = max_bytes // 2, max_bytes, 3 * max_bytes
         self._used = 0
         self._used_by: dict[str, int] = {}
         self._waiting: OrderedDict[str, deque[tuple[J, int]]] = OrderedDict()  # by owner, each job with its size
 
     def __iter__(self) -> Iterator[J]:
-        """What waits."""
+        """Iterate over the jobs that wait."""
         return (job for jobs in self._waiting.values() for job, _ in jobs)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
     def enter(self, owner: str, size: int, job: J) -> bool:
-        """Whether it may begin. Otherwise it waits, until `leave` returns it."""
+        """Return whether the job is admitted. If not, it waits until `leave` returns it."""
         waiting = self._waiting.get(owner)
         if waiting is not None:
             waiting.append((job, size))
@@ -42,25 +42,24 @@ class DecodingLimit(Generic[J]):
         return bool(self._admit())
 
     def count(self, owner: str, size: int) -> None:
-        """What is decoded already, whether it fits or not."""
+        """Count a payload that is decoded already, whether it fits or not."""
         self._used += size
-        left = self._used_by.get(owner, 0) + size
-        if left:
-            self._used_by[owner] = left
+        used = self._used_by.get(owner, 0) + size
+        if used:
+            self._used_by[owner] = used
         else:
             del self._used_by[owner]
 
     def leave(self, owner: str, size: int) -> list[tuple[J, int]]:
-        """Jobs that may begin now, each with its size: they have entered."""
+        """Return the jobs that are admitted now, each with its size."""
         self.count(owner, -size)
         return self._admit()
 
     def drain(self, owner: str) -> list[J]:
-        """All of that owner that wait, and do so no more."""
+        """Remove and return the waiting jobs of an owner."""
         return [job for job, _ in self._waiting.pop(owner, ())]
 
     def clear(self) -> None:
-        """Nothing waits any more."""
         self._waiting.clear()
 
     def _admit(self) -> list[tuple[J, int]]:
@@ -70,11 +69,11 @@ class DecodingLimit(Generic[J]):
             while jobs:
                 size, used_by_owner = jobs[0][1], self._used_by.get(owner, 0)
                 if used_by_owner:
-                    if used_by_owner + size > self._of_one_owner:
+                    if used_by_owner + size > self._per_owner:
                         break
                     shared_is_full = shared_is_full or self._used + size > self._shared
                     if shared_is_full:
-                        break  # those behind wait too, or a large one would wait for ever
+                        break  # the jobs behind it wait too: otherwise a large job might wait for ever
                 elif self._used and self._used + size > self._total:
                     return admitted
                 self.count(owner, size)

@@ -1,4 +1,4 @@
-"""Recognises that this process or machine has run out of something: no fault of the target that was to be reached."""
+"""Recognises errors of an exhausted process or machine, which are not the target's fault."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import os
 import socket
 from collections.abc import Iterator
 
-# File descriptors of the process and of the machine, buffers of the network, memory.
+# File descriptors of the process and of the machine, network buffers, memory.
 EXHAUSTED_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class NoThread(OSError):
-    """The system starts no more threads."""
+    """The system refused to start a thread."""
 
     def __init__(self) -> None:
-        super().__init__(errno.EAGAIN, "no thread could be started")
+        super().__init__(errno.EAGAIN, "cannot start a thread")
 
 
 def exhaustion(error: BaseException) -> str | None:
-    """What has run out, in lower case, if that is why; None otherwise."""
+    """Return what is exhausted, in lower case, if that caused the error; None otherwise."""
     for each in _chain(error):
         if isinstance(each, NoThread):
-            return "no thread could be started"
+            return "cannot start a thread"
         if isinstance(each, MemoryError):
-            return "no memory is left"
+            return "out of memory"
         if isinstance(each, OSError) and each.errno in EXHAUSTED_ERRNOS:
             return os.strerror(each.errno).lower()
     return None
 
 
 def raise_if_exhausted() -> None:
-    """`OSError` with its true reason, where no socket can be made: lookups of names do not say why they fail."""
+    """Raise the true `OSError` if no socket can be made: failed name lookups do not tell."""
     socket.socket().close()
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was made from. Bounded: somebody else's errors may be in it, and go in circles."""
+    """Iterate over the error and its causes. Bounded, because errors of other libraries may form a cycle."""
     current: BaseException | None = error
     for _ in range(8):
         if current is None:

@@ -1,4 +1,4 @@
-"""What is claimed and not started yet: in order within an owner, and owners in turn, however much one of them has."""
+"""A queue of claimed fires that starts one owner's after another's, so that one owner's flood does not hold up the others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ J = TypeVar("J")
 
 
 class Lane(NamedTuple):
-    """One owner's fires for one host: started in order."""
+    """One owner's fires for one host, started in order."""
 
     owner: str
     host: str
 
 
 class SlotLimit(NamedTuple):
-    """How many attempts there may be at once. The last `reserved` of them are for owners that have nothing in flight."""
+    """The most attempts at once. The last `reserved` slots are for owners that have nothing in flight."""
 
     total: int
     reserved: int = 0
@@ -29,18 +29,18 @@ class SlotLimit(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """Lanes that a host has no room for, in order; and those of them whose owner has nothing in flight."""
+    """Lanes that wait for one host, in order, and those of them whose owner has nothing in flight."""
 
     lanes: OrderedDict[Lane, None]
     idle: OrderedDict[Lane, None]
 
 
 class FairQueue(Generic[J]):
-    """Gives out one owner's next, then the other's, within the limits: of all at once, of one owner, and to one host.
+    """Serves owners round-robin within three limits: on all attempts, on those of one owner, and on those to one host.
 
-    An owner that has nothing in flight is *idle*. Only idle owners get reserved places, so others whose attempts hang cannot hold
-    them up. An owner is in a round only while one of its lanes can start something, so `take` looks at nobody in vain. A host's
-    free place is offered to the lane that has waited longest for it, and to the next if that one's owner is at its limit.
+    An owner that has nothing in flight is *idle*. Only idle owners get reserved slots, so hanging attempts of others cannot hold
+    them up. An owner is in the round only while one of its lanes can start something, so `take` never searches in vain. A host's
+    free slot is offered to the lane that has waited longest for it, or to the next if the owner of that lane is at its limit.
     """
 
     def __init__(self, slots: SlotLimit, per_owner: int, per_host: SlotLimit) -> None:
@@ -49,11 +49,11 @@ class FairQueue(Generic[J]):
         self._per_host, self._shared_per_host = per_host.total, per_host.shared
         self._lanes: dict[Lane, deque[J]] = {}
         self._ready: dict[str, deque[Lane]] = {}  # lanes that can start something, by owner
-        self._round: OrderedDict[str, None] = OrderedDict()  # owners that have such a lane and are below their limit, in turn
-        self._idle_round: OrderedDict[str, None] = OrderedDict()  # those of them that are idle
+        self._round: OrderedDict[str, None] = OrderedDict()  # owners with a ready lane and below their limit, in turn
+        self._idle_round: OrderedDict[str, None] = OrderedDict()  # the idle ones of them
         self._waiting_for: dict[str, _Waiting] = {}  # by host
         self._blocked: dict[str, set[Lane]] = {}  # the same lanes, by owner
-        self._offers: dict[str, set[Lane]] = {}  # lanes that waited, and whose host has room for them now, by owner
+        self._offers: dict[str, set[Lane]] = {}  # lanes that waited and whose host has a free slot now, by owner
         self.started_of: dict[str, int] = {}  # by owner
         self.started_to: dict[str, int] = {}  # by host
         self.queued: dict[str, int] = {}  # by owner
@@ -64,11 +64,11 @@ class FairQueue(Generic[J]):
         return self._size
 
     def __iter__(self) -> Iterator[J]:
-        """What was not started yet."""
+        """Iterate over the jobs that are not started."""
         return chain.from_iterable(self._lanes.values())
 
     def put(self, lane: Lane, job: J, *, first: bool = False) -> None:
-        """Behind all of its lane, or before them."""
+        """Add a job at the end of its lane, or at its head."""
         self._size += 1
         self.queued[lane.owner] = self.queued.get(lane.owner, 0) + 1
         jobs = self._lanes.get(lane)
@@ -83,7 +83,7 @@ class FairQueue(Generic[J]):
         self._enter_round(lane.owner)
 
     def take(self) -> tuple[Lane, J] | None:
-        """The next to start, which counts as started until `done`; None when nothing can be."""
+        """Return the next job to start, or None. It counts as started until `done`."""
         if self.started >= self._slots:
             return None
         while (owner := self._next_owner()) is not None:
@@ -98,10 +98,10 @@ class FairQueue(Generic[J]):
         return None
 
     def done(self, lane: Lane) -> None:
-        """What was started there is over."""
+        """Note that a job of this lane has ended."""
         self.started -= 1
-        _less(self.started_of, lane.owner)
-        _less(self.started_to, lane.host)
+        _decrement(self.started_of, lane.owner)
+        _decrement(self.started_to, lane.host)
         if lane.owner in self._blocked and lane.owner not in self.started_of:
             self._became_idle(lane)
         if lane.host in self._waiting_for:
@@ -110,18 +110,18 @@ class FairQueue(Generic[J]):
             self._enter_round(lane.owner)
 
     def drain(self) -> list[tuple[Lane, J]]:
-        """Everything that was not started, out of the queue."""
-        left = [(lane, job) for lane, jobs in self._lanes.items() for job in jobs]
+        """Remove and return every job that is not started."""
+        unstarted = [(lane, job) for lane, jobs in self._lanes.items() for job in jobs]
         for table in (self._lanes, self._ready, self._round, self._idle_round, self._waiting_for, self._blocked,
                       self._offers, self.queued):  # fmt: skip
             table.clear()
         self._size = 0
-        return left
+        return unstarted
 
     # Owners.
 
     def _next_owner(self) -> str | None:
-        """Whoever came first of those that may start something, out of the round."""
+        """Take the first owner that may start something out of the round."""
         if self.started < self._shared_slots:
             if not self._round:
                 return None
@@ -142,7 +142,7 @@ class FairQueue(Generic[J]):
                 self._idle_round[owner] = None
 
     def _became_idle(self, ended: Lane) -> None:
-        """Reserved places are open to its owner now, also at hosts that it waits for; `done` offers the place that was left."""
+        """Offer reserved slots to this owner at the other hosts that it waits for; `done` offers the slot of the ended job."""
         for lane in list(self._blocked[ended.owner]):
             self._waiting_for[lane.host].idle[lane] = None
             if lane.host != ended.host:
@@ -159,7 +159,7 @@ class FairQueue(Generic[J]):
         job = jobs.popleft()
         self._size -= 1
         self.started += 1
-        _less(self.queued, owner)
+        _decrement(self.queued, owner)
         self.started_of[owner] = self.started_of.get(owner, 0) + 1
         self.started_to[lane.host] = self.started_to.get(lane.host, 0) + 1
         if owner in self._offers:
@@ -179,7 +179,7 @@ class FairQueue(Generic[J]):
         return job
 
     def _pass_on(self, owner: str, was_idle: bool) -> None:
-        """Offer to others what this owner may not be able to take now: it is at its limit, or not idle any more."""
+        """Offer this owner's slots to others if it cannot take them now: it is at its limit, or no longer idle."""
         if self.started_of[owner] >= self._per_owner:
             for lane in self._offers.pop(owner):
                 self._offer(lane.host)
@@ -188,7 +188,7 @@ class FairQueue(Generic[J]):
                 self._offer(lane.host)
 
     def _wait(self, lane: Lane, idle: bool) -> None:
-        """Until its host has room; where somebody else took the place that it was offered, at the head."""
+        """Let a lane wait for its host; at the head, if another lane took the slot that it was offered."""
         waiting = self._waiting_for.get(lane.host)
         if waiting is None:
             waiting = self._waiting_for[lane.host] = _Waiting(OrderedDict(), OrderedDict())
@@ -206,7 +206,7 @@ class FairQueue(Generic[J]):
                 waiting.idle.move_to_end(lane, last=False)
 
     def _offer(self, host: str) -> None:
-        """There is room for one more: for the first that waits, if its owner may start it, and for the first that is idle."""
+        """Offer a free slot to the first waiting lane whose owner may start it, and to the first idle one."""
         waiting = self._waiting_for.get(host)
         if waiting is None:
             return
@@ -222,7 +222,7 @@ class FairQueue(Generic[J]):
             self._make_offer(next(iter(waiting.idle)))
 
     def _make_offer(self, lane: Lane) -> bool:
-        """Whether its owner is below its limit; otherwise the lane is ready for when it is."""
+        """Offer a slot; return whether the lane's owner is below its limit. If not, the lane is ready for when it is."""
         owner, host = lane
         waiting, blocked = self._waiting_for[host], self._blocked[owner]
         del waiting.lanes[lane]
@@ -244,7 +244,7 @@ class FairQueue(Generic[J]):
         return True
 
     def _end_offer(self, lane: Lane) -> bool:
-        """Whether there was an offer for it, which is over."""
+        """Withdraw the offer to a lane; return whether there was one."""
         offers = self._offers.get(lane.owner)
         if offers is None or lane not in offers:
             return False
@@ -254,9 +254,9 @@ class FairQueue(Generic[J]):
         return True
 
 
-def _less(counter: dict[str, int], name: str) -> None:
-    left = counter[name] - 1
-    if left:
-        counter[name] = left
+def _decrement(counter: dict[str, int], name: str) -> None:
+    count = counter[name] - 1
+    if count:
+        counter[name] = count
     else:
         del counter[name]

@@ -1,4 +1,4 @@
-"""Work that blocks, on a thread of its own: what never returns would fill a pool, and keep the process from ending."""
+"""Runs blocking work on a daemon thread of its own: in a pool, work that never returns would block the others and the exit."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tickler.deliver.exhaustion import NoThread
 T = TypeVar("T")
 
 
-async def on_own_thread(work: Callable[[], T], name: str, ended: Callable[[], None] | None = None) -> T:
-    """What it returns or raises. Who is cancelled waits no more, but it cannot be stopped; `ended` is called, by the event
-    loop, when it really has.
+async def on_own_thread(work: Callable[[], T], name: str, on_ended: Callable[[], None] | None = None) -> T:
+    """Return or raise what the work does. A cancelled caller no longer waits, but the work cannot be stopped: the event loop
+    calls `on_ended` when it has really ended.
     """
     loop, context = asyncio.get_running_loop(), copy_context()
     result: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
 
     def end(answer: T | None, raised: BaseException | None) -> None:
-        if ended is not None:
-            ended()
-        if not result.done():  # it was not waited for any more
+        if on_ended is not None:
+            on_ended()
+        if not result.done():  # the caller was cancelled
             result.set_result((answer, raised))
 
     def run() -> None:
@@ -39,11 +39,11 @@ async def on_own_thread(work: Callable[[], T], name: str, ended: Callable[[], No
 
     try:
         threading.Thread(target=run, name=name, daemon=True).start()
-    except RuntimeError:  # the system has no more of them
-        if ended is not None:
-            ended()
+    except RuntimeError:  # the system refused
+        if on_ended is not None:
+            on_ended()
         raise NoThread from None
     answer, raised = await result
     if raised is not None:
         raise raised
-    return answer  # type: ignore[return-value]  # it was returned: None only where T has it
+    return answer  # type: ignore[return-value]  # None only if T includes it

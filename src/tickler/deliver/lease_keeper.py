@@ -1,7 +1,7 @@
-"""Extends a worker's leases while its event loop cannot: from a thread, over a connection of its own.
+"""Extends a worker's leases from a thread, over a connection of its own, while its event loop is blocked.
 
-A handler that computes for longer than a lease keeps the event loop, and with it everything that a worker does. Others would take
-over what it still works on.
+A handler that computes for longer than a lease blocks the event loop. Without the thread, other workers would take over the fires
+that this worker still works on.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tickler.stores.store import Store
 MAX_BATCH = 500
 SNAPSHOT_TRIES = 5
 STOP_TIMEOUT_S = 2.0
-# How long a loop may be silent before it counts as dead. Not tied to how long attempts may last: what keeps the loop itself is a
-# handler that computes, which is a mistake after minutes, while a process that hangs must not keep its fires for long.
+# How long an event loop may be silent before it counts as dead. Independent of how long attempts may last: a handler that blocks
+# the loop for minutes is a mistake, and a process that hangs must not keep its fires for long.
 MAX_SILENCE_S = 300.0
 
 log = logging.getLogger("tickler.deliver")
 
 
 class KeeperTiming(msgspec.Struct, frozen=True):
-    """Of leases that last `lease_ms`. A loop that is silent for `dead_after_s` counts as dead: its leases are left to end."""
+    """When the thread looks and acts. A loop that is silent for `dead_after_s` counts as dead: its leases are left to expire."""
 
     lease_ms: int
     ahead_ms: int
@@ -51,10 +51,10 @@ class KeeperTiming(msgspec.Struct, frozen=True):
 
 
 class LeaseKeeper:
-    """Watches from a thread; opens a store only while the loop is late with its own extensions.
+    """Watches the event loop, and opens a store only while the loop is late with its own extensions.
 
-    `held` tells what the worker has, also from another thread. Without `reopen` nothing is watched: either no other process can
-    open the store, or nobody here can open it again, as with a pool of the caller's; then leases are longer.
+    `held` returns the worker's fires, from any thread. Without `reopen` nothing is watched: either no other process can open the
+    store, or it cannot be opened again, as with the caller's own pool. Leases are longer then.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class LeaseKeeper:
             self._thread.start()
 
     def beat(self) -> None:
-        """The loop has just extended what was to be extended."""
-        self._beat_at = time.monotonic()  # not the loop's own time, which may stand still with it
+        """Note that the event loop has extended all leases that were due."""
+        self._beat_at = time.monotonic()  # not the loop's own time, which may stand still
 
     async def stop(self) -> None:
-        """Extend nothing from now on. It is waited for a little: it may have a connection to close."""
+        """Extend nothing from now on. Wait a little for the thread, which may have a connection to close."""
         self._stopped.set()
         ends_at = time.monotonic() + STOP_TIMEOUT_S
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < ends_at:  # noqa: ASYNC110  # a thread
@@ -94,22 +94,22 @@ class LeaseKeeper:
         return self._timing.late_s < self._silent_s < self._timing.dead_after_s and not self._stopped.is_set()
 
     def _watch(self, reopen: Callable[[], Store]) -> None:
-        said_dead = has_failed = False
+        was_dead = has_failed = False
         while not self._stopped.wait(self._timing.look_s):
             if self._is_needed():
                 try:
                     asyncio.run(self._keep(reopen()))
                     has_failed = False
-                except Exception as error:  # whatever it is, the next try may succeed: nobody else keeps these leases
+                except Exception as error:  # the next try may succeed, and nothing else keeps these leases
                     level = logging.DEBUG if has_failed else logging.WARNING
                     expected = isinstance(error, TicklerError | OSError)
-                    text = "leases could not be extended beside the event loop, which is tried again: %s"
+                    text = "the lease keeper could not extend leases, and tries again: %s"
                     log.log(level, text, str(error) or type(error).__name__, exc_info=None if expected else error)
                     has_failed = True
             is_dead = self._silent_s >= self._timing.dead_after_s
-            if is_dead and not said_dead:
-                log.error("no lease was extended for %.0f s: what this worker holds is left to others", self._silent_s)
-            said_dead = is_dead
+            if is_dead and not was_dead:
+                log.error("no lease was extended for %.0f s: this worker's fires are left to other workers", self._silent_s)
+            was_dead = is_dead
 
     async def _keep(self, store: Store) -> None:
         leases = HeldLeases(self._timing.lease_ms, self._timing.ahead_ms)
@@ -119,7 +119,7 @@ class LeaseKeeper:
         async with asyncio.timeout(lease_s):
             await store.open(create=False)
         try:
-            log.warning("no lease was extended for %.1f s, as by a handler that blocks: a thread extends them", self._silent_s)
+            log.warning("the event loop is blocked for %.1f s, perhaps by a handler: a thread extends the leases", self._silent_s)
             while self._is_needed():
                 async with asyncio.timeout(lease_s):
                     await self._extend(store, leases)
@@ -136,7 +136,7 @@ class LeaseKeeper:
             self.extended += len(batch) - len(extension.lost) - len(extension.skipped)
 
     def _snapshot(self) -> Sequence[Fire]:
-        """What is held. Where that changes while it is read, the loop runs again and sees to its leases itself."""
+        """Return the held fires. If they change while they are read, the loop runs again and extends its leases itself."""
         for _ in range(SNAPSHOT_TRIES):
             try:
                 return self._held()

@@ -1,4 +1,4 @@
-"""Says things that may happen thousands of times a second: the first few of them, and then how many there were."""
+"""Limits log lines that could come thousands of times a second."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ WITHIN_S = 20.0
 
 
 class ThrottledLog:
-    """One kind of thing that is logged, at `level`. What `more` calls is not said one by one goes into a line of its own."""
+    """Logs the first few lines of a period. `summary` then reports how many were suppressed."""
 
-    def __init__(self, log: logging.Logger, level: int, more: str) -> None:
+    def __init__(self, log: logging.Logger, level: int, summary: str) -> None:
         self._log = log
         self._level = level
-        self._more = more
+        self._summary = summary
         self._since_s = 0.0
-        self._said = 0
+        self._lines = 0
 
-    def say(self, text: str, *values: object, extra: Mapping[str, object] | None = None) -> None:
+    def log(self, text: str, *values: object, extra: Mapping[str, object] | None = None) -> None:
         if not self._log.isEnabledFor(self._level):
             return
         now_s = time.monotonic()
         if now_s - self._since_s >= WITHIN_S:
-            self.sum_up()
+            self.log_suppressed()
             self._since_s = now_s
-        self._said += 1
-        if self._said <= MAX_LINES:
+        self._lines += 1
+        if self._lines <= MAX_LINES:
             self._log.log(self._level, text, *values, extra=extra)
 
-    def sum_up(self) -> None:
-        """Say how many there were that were not said."""
-        if self._said > MAX_LINES:
-            self._log.log(self._level, self._more, self._said - MAX_LINES)
-        self._said = 0
+    def log_suppressed(self) -> None:
+        """Log how many lines were suppressed, and start a new period."""
+        if self._lines > MAX_LINES:
+            self._log.log(self._level, self._summary, self._lines - MAX_LINES)
+        self._lines = 0

@@ -1,4 +1,4 @@
-"""What this worker was asked to deliver to and cannot: handlers and packages that other workers may have."""
+"""Targets that this worker was asked to deliver to and cannot: it lacks a handler or a package that other workers may have."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarg
 EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 MAX_MISSING = 50
-REMEMBERED_MS = 15 * 60_000  # longer than what is given back is put off
+REMEMBERED_MS = 15 * 60_000  # longer than the longest delay of a fire that was given back
 
 log = logging.getLogger("tickler.deliver")
 
 
 class MissingTargets:
-    """By label, when each was last asked for. Each is logged once."""
+    """When each missing target was last asked for, by label. Each is logged once."""
 
     def __init__(self) -> None:
-        self._met_at: dict[str, int] = {}
+        self._asked_at: dict[str, int] = {}
         self._logged: set[str] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._met_at)
+        return bool(self._asked_at)
 
-    def met(self, label: str, detail: str, now_ms: int) -> None:
-        self._met_at.pop(label, None)
-        self._met_at[label] = now_ms  # the last to go
-        if len(self._met_at) > MAX_MISSING:
-            del self._met_at[next(iter(self._met_at))]
+    def add(self, label: str, detail: str, now_ms: int) -> None:
+        self._asked_at.pop(label, None)
+        self._asked_at[label] = now_ms  # now the newest
+        if len(self._asked_at) > MAX_MISSING:
+            del self._asked_at[next(iter(self._asked_at))]
         if label not in self._logged and len(self._logged) < 10 * MAX_MISSING:
             self._logged.add(label)
-            log.warning("%s: fires that need it are given back for workers that have it, and no attempt is counted", detail)
+            log.warning("%s; fires that need it are given back for other workers, and no attempt is counted", detail)
 
     def recent(self, now_ms: int) -> dict[str, int]:
-        """Those that were asked for lately."""
-        self._met_at = {label: at for label, at in self._met_at.items() if now_ms - at < REMEMBERED_MS}
-        return dict(self._met_at)
+        """Return those that were asked for lately, each with when."""
+        self._asked_at = {label: at for label, at in self._asked_at.items() if now_ms - at < REMEMBERED_MS}
+        return dict(self._asked_at)
 
 
-def lacking(target: Target | None) -> Outcome:
-    """Of a claim that nothing here delivers: it is given back. Says nothing of what is here, since owners read it."""
-    return Outcome(verdict="release", detail=_nobody_delivers(target), obstacle="missing")
+def missing_target(target: Target | None) -> Outcome:
+    """Return the outcome of a claim that this worker cannot deliver. Owners read it, so it does not say what the worker has."""
+    return Outcome(verdict="release", detail=_detail(target), obstacle="missing")
 
 
-def _nobody_delivers(target: Target | None) -> str:
+def _detail(target: Target | None) -> str:
     if target is None:
         return "its schedule has no target that this worker can read: put it with one, upgrade this worker, or cancel the fire"
     if isinstance(target, PythonTarget):
         return f"the worker has no handler {target.handler!r}: register it there, or correct the name"
     extra = EXTRAS.get(type(target))
-    remedy = f"install it with `{install_command(extra)}`" if extra else "register what does with deliver_with"
-    return f"the worker has nothing that delivers to {type(target).__name__}: {remedy}"
+    remedy = f"install it with `{install_command(extra)}`" if extra else "register a deliverer with deliver_with"
+    return f"the worker cannot deliver to {type(target).__name__}: {remedy}"

@@ -1,4 +1,4 @@
-"""How long a receiver asks to be left alone, in its header Retry-After."""
+"""Reads the header Retry-After of a receiver."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
 
 
 def read_retry_after(text: str | None, now_ms: int) -> int | None:
-    """Milliseconds from now, at most a day: seconds or a date are understood, anything else is as if it were not there."""
+    """Return the delay in milliseconds, at most a day. The header has seconds or a date; anything else is ignored."""
     if text is None:
         return None
     text = text.strip()
     if text.isascii() and text.isdigit():
-        return min(int(text[:12]) * 1000, MAX_RETRY_AFTER_MS)  # the first twelve digits are long enough, and quick to read
+        return min(int(text[:12]) * 1000, MAX_RETRY_AFTER_MS)  # int() is slow on very long numbers
     try:
         date = parsedate_to_datetime(text)
         at_ms = int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)

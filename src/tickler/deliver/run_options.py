@@ -1,4 +1,4 @@
-"""How a runner works: as a value."""
+"""The options of a worker, as a value."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from tickler.model.duration import Duration, to_duration
 
 MIN_LEASE = timedelta(seconds=5)
 DEFAULT_LEASE = timedelta(seconds=10)
-UNKEPT_LEASE = timedelta(seconds=60)  # the default where no thread keeps leases: a busy event loop has 40 s to come back
+UNKEPT_LEASE = timedelta(seconds=60)  # the default where no thread keeps leases: the event loop may block for 40 s
 MAX_AHEAD = timedelta(seconds=10)
+CLAIM_BATCH = 500  # the most fires of one claim
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations are timedeltas, or seconds when passed in; kept as timedeltas.
+    """Pass durations as timedeltas or seconds; they are kept as timedeltas.
 
-    With `ahead`, what is due so soon is claimed already and held until its instant: more punctual by what a claim takes. If the
-    worker dies meanwhile, what is delivered at least once is delivered by another when the lease ends; what is delivered at most
-    once is lost, although its instant had not come yet.
+    With `ahead`, fires that are due so soon are claimed already and held until their instant: they start earlier, by the time
+    that a claim takes. If the worker dies meanwhile, another delivers the at-least-once fires when the lease ends; at-most-once
+    fires are lost, although their instant had not come.
     """
 
-    in_flight: int = 100  # attempts at the same time
-    per_owner: int = 25  # of them, of one owner
-    per_host: int = 50  # of them, to one host
-    queued: int = 2_000  # claimed and not started: so many that one owner's flood does not hide the others
+    in_flight: int = 100  # concurrent attempts
+    per_owner: int = 25  # concurrent attempts of one owner
+    per_host: int = 50  # concurrent attempts to one host
+    queued: int = 2_000  # fires claimed and not started: many, so that one owner's flood does not hide the others
     lease: timedelta = DEFAULT_LEASE  # how long after a worker's death another takes over
-    drain: timedelta = timedelta(seconds=30)  # how long attempts may still take when the runner is told to stop
+    drain: timedelta = timedelta(seconds=30)  # how long attempts may still take once the worker is stopped
     ahead: timedelta = timedelta(0)
-    longest: timedelta = timedelta(minutes=15)  # an attempt, whatever its schedule allows
+    longest: timedelta = timedelta(minutes=15)  # the longest attempt, whatever its schedule allows
 
     if TYPE_CHECKING:
 
@@ -52,20 +53,25 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> SlotLimit:
-        """Of all attempts at once, some are kept for owners that have nothing in flight."""
-        return self._shared_out(self.in_flight)
+        """The limit on all attempts. Some slots are reserved for owners that have nothing in flight."""
+        return self._with_reserve(self.in_flight)
 
     @property
-    def places_of_a_host(self) -> SlotLimit:
-        """The same of those to one host: most owners have theirs in common."""
-        return self._shared_out(self.per_host)
+    def slots_per_host(self) -> SlotLimit:
+        """The same limit on attempts to one host, which many owners share."""
+        return self._with_reserve(self.per_host)
+
+    @property
+    def low_water(self) -> int:
+        """The number of queued fires at which a worker claims again."""
+        return self.queued - min(CLAIM_BATCH, self.queued // 2)
 
     def without_keeper(self) -> RunOptions:
-        """For a worker whose leases nobody extends while its event loop is busy: a longer lease, unless one was chosen."""
-        return replace(self, lease=UNKEPT_LEASE) if self.lease is DEFAULT_LEASE else self  # a lease that was passed is another
+        """Return options for a worker without a lease keeper: with a longer lease, unless one was chosen."""
+        return replace(self, lease=UNKEPT_LEASE) if self.lease is DEFAULT_LEASE else self  # a chosen lease is another object
 
-    def _shared_out(self, total: int) -> SlotLimit:
-        """A fifth is reserved, as far as one owner alone may not take all of it."""
+    def _with_reserve(self, total: int) -> SlotLimit:
+        """Reserve a fifth, but no slot that one owner alone may take."""
         return SlotLimit(total, min(total // 5, max(total - self.per_owner, 0)))
 
     def __post_init__(self) -> None:
@@ -77,9 +83,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, name, to_duration(name, getattr(self, name), timedelta(days=1)))
         if self.lease < MIN_LEASE:
             raise InvalidInput(
-                f"lease: {self.lease} is shorter than {MIN_LEASE.seconds} s: others would take over from the living"
+                f"lease: {self.lease} is shorter than {MIN_LEASE.seconds} s: other workers would take over from live ones"
             )
         if not self.longest:
-            raise InvalidInput("longest: is 0: no attempt could be made; give it some seconds")
+            raise InvalidInput("longest: 0 allows no attempt: pass some seconds")
         if self.ahead > MAX_AHEAD:
             raise InvalidInput(f"ahead: {self.ahead} is longer than {MAX_AHEAD.seconds} s: claim later")

@@ -1,4 +1,4 @@
-"""What this worker can deliver to: Tickler's own kinds of target, as far as their packages are installed."""
+"""The targets that a worker can deliver to: Tickler's own kinds whose packages are installed, and those of the caller."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from importlib import import_module
 from typing import Any
 
 from tickler.clock import Clock
-from tickler.deliver.missing_targets import EXTRAS
+from tickler.deliver.missing_targets import EXTRAS, missing_target
+from tickler.deliver.targets.python import Handlers
 from tickler.distribution import install_command
-from tickler.model.delivery import Deliverer
-from tickler.model.target import HttpTarget, LambdaTarget, SqsTarget, Target
+from tickler.model.delivery import Deliverer, Outcome
+from tickler.model.fire import Claim
+from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 from tickler.records.contract import RecordStore
 from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signing_secrets import SecretCache, configured_secrets
+
+MAX_LABELS = 500  # that a worker's report names
 
 log = logging.getLogger("tickler.deliver")
 
@@ -23,8 +27,52 @@ log = logging.getLogger("tickler.deliver")
 Wrap = Callable[[Deliverer[Any]], Deliverer[Any]]
 
 
+class TargetRegistry:
+    """The deliverers of one worker, by kind of target. `handlers` is None where the caller delivers to Python targets itself."""
+
+    def __init__(self, deliverers: Mapping[type[Target], Deliverer[Any]], handlers: Handlers | None = None) -> None:
+        self.deliverers = deliverers
+        self._handlers = handlers
+        self._opened: list[Deliverer[Any]] = []
+
+    async def open(self) -> None:
+        """Open each deliverer once. If one fails, close the others and raise."""
+        for deliverer in {id(each): each for each in self.deliverers.values()}.values():
+            try:
+                await deliverer.open()
+            except BaseException:
+                await self.close()
+                raise
+            self._opened.append(deliverer)
+
+    async def close(self) -> None:
+        while self._opened:
+            deliverer = self._opened.pop()
+            try:
+                await deliverer.close()
+            except Exception:
+                log.exception("a %s did not close", type(deliverer).__name__)
+
+    def labels(self) -> list[str]:
+        """Return the labels of all targets that can be delivered to; too many handlers are one label, that of their kind."""
+        kinds = sorted(label_of(kind) for kind in self.deliverers)
+        if self._handlers is None or len(self._handlers.names) > MAX_LABELS:
+            return kinds
+        kinds.remove(label_of(PythonTarget))
+        return sorted([*kinds, *(label_of(PythonTarget(name)) for name in self._handlers.names)])
+
+    def missing(self, claim: Claim) -> Outcome | None:
+        """Return the outcome of a claim whose handler or packages this worker lacks; None if it has them."""
+        target = claim.schedule.target
+        if isinstance(target, PythonTarget) and self._handlers is not None:
+            has_it = target.handler in self._handlers
+        else:
+            has_it = type(target) in self.deliverers or (target is None and not claim.schedule.newer)
+        return None if has_it else missing_target(target)
+
+
 def wrapped(deliverers: Mapping[type[Target], Deliverer[Any]], wraps: Sequence[Wrap]) -> dict[type[Target], Deliverer[Any]]:
-    """All of them within what is put around them, the last outermost; one that serves several kinds stays one."""
+    """Wrap every deliverer, the last wrap outermost. A deliverer of several kinds is wrapped once."""
     around = {id(deliverer): deliverer for deliverer in deliverers.values()}
     for wrap in wraps:
         around = {inmost: wrap(deliverer) for inmost, deliverer in around.items()}
@@ -32,7 +80,7 @@ def wrapped(deliverers: Mapping[type[Target], Deliverer[Any]], wraps: Sequence[W
 
 
 def check_environment(environ: Mapping[str, str]) -> None:
-    """What `own_deliverers` will read, before anything is opened: `InvalidInput` names the variable that does not read."""
+    """Check what `own_deliverers` will read, before anything is opened. `InvalidInput` names the invalid variable."""
     configured_secrets(environ)
     for module, reader in (
         ("tickler.deliver.address_guard", "AddressGuard"),
@@ -45,7 +93,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
 def own_deliverers(
     records: RecordStore, encryption: Encryption, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
 ) -> dict[type[Target], Deliverer[Any]]:
-    """Those whose packages are missing are left out: fires that go there are given back, for workers that have them."""
+    """Return the deliverers whose packages are installed. Fires for the others are given back, for workers that have them."""
 
     def http() -> Deliverer[Any]:
         guard = import_module("tickler.deliver.address_guard").AddressGuard.from_environment(environ, allow_networks)
@@ -55,24 +103,23 @@ def own_deliverers(
         )
         return deliverer
 
-    def sqs() -> Deliverer[Any]:
+    def aws(module: str, name: str) -> Deliverer[Any]:
         allowed = import_module("tickler.deliver.targets.aws_http").AllowedArns.from_environment(environ)
-        deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.sqs").SqsDeliverer(allowed)
+        deliverer: Deliverer[Any] = getattr(import_module(f"tickler.deliver.targets.{module}"), name)(allowed)
         return deliverer
 
-    def aws_lambda() -> Deliverer[Any]:
-        allowed = import_module("tickler.deliver.targets.aws_http").AllowedArns.from_environment(environ)
-        deliverer: Deliverer[Any] = import_module("tickler.deliver.targets.aws_lambda").LambdaDeliverer(allowed)
-        return deliverer
-
-    makers: dict[type[Target], Callable[[], Deliverer[Any]]] = {HttpTarget: http, SqsTarget: sqs, LambdaTarget: aws_lambda}
+    makers: dict[type[Target], Callable[[], Deliverer[Any]]] = {
+        HttpTarget: http,
+        SqsTarget: lambda: aws("sqs", "SqsDeliverer"),
+        LambdaTarget: lambda: aws("aws_lambda", "LambdaDeliverer"),
+    }
     found: dict[type[Target], Deliverer[Any]] = {}
     for kind, make in makers.items():
         try:
             found[kind] = make()
         except ModuleNotFoundError as error:
             log.info(
-                "nothing is delivered to %s here: the package %s is not installed: %s",
+                "this worker does not deliver to %s: the package %s is not installed: %s",
                 kind.__name__,
                 (error.name or "").partition(".")[0],
                 install_command(EXTRAS[kind]),

@@ -1,4 +1,4 @@
-"""What is known of a target before anything is sent to it: that the address guard would refuse its URL."""
+"""Warns of a target whose URL the address guard would refuse, before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tickler.model.target import HttpTarget, Target
 
 
 def target_warnings(target: Target | str | None, environ: Mapping[str, str], allow_networks: tuple[str, ...]) -> list[str]:
-    """Why a worker with these settings would not deliver to it, as far as its URL tells. Nothing is looked up.
+    """Return why a worker with these settings would not deliver to the target, judged by its URL alone, without a lookup.
 
-    No refusal: the worker's own settings decide.
+    These are warnings, since the settings of the worker that delivers decide.
     """
     url = target.url if isinstance(target, HttpTarget) else target
     if not isinstance(url, str) or not _names_an_address(url):
@@ -23,7 +23,7 @@ def target_warnings(target: Target | str | None, environ: Mapping[str, str], all
         guard = import_module("tickler.deliver.address_guard")
         settings = guard.AddressGuard.from_environment(environ, allow_networks)
     except (ModuleNotFoundError, InvalidInput):
-        return []  # without its package, or with settings that do not read, nothing is delivered from here
+        return []  # no package, or invalid settings: this process delivers nothing
     try:
         settings.check_url(url)
     except guard.AddressRefused as refused:
@@ -32,7 +32,7 @@ def target_warnings(target: Target | str | None, environ: Mapping[str, str], all
 
 
 def _names_an_address(url: str) -> bool:
-    """Whether the host is an address, or this machine's own name: what other names lead to is not known here."""
+    """Return whether the host is an address or localhost: other names would have to be looked up."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or host.endswith(".localhost") or bool(ip_address(host))

@@ -1,4 +1,4 @@
-"""A worker: a runner under a name, with its attempts and its heartbeat."""
+"""A worker: a claim loop under a name, with its heartbeat."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from tickler.clock import Clock
 from tickler.deliver.activity_publisher import ActivityPublisher
 from tickler.deliver.attempt import Attempts
-from tickler.deliver.claim_loop import ClaimLoop, Summary
+from tickler.deliver.claim_loop import ClaimLoop
 from tickler.deliver.heartbeat import Heartbeat
-from tickler.deliver.run_options import RunOptions
+from tickler.deliver.summary import Summary
+from tickler.deliver.worker_config import WorkerConfig
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
 
@@ -22,7 +23,7 @@ log = logging.getLogger("tickler.deliver")
 
 
 def new_name() -> str:
-    """Of this process, and of no other, before or after."""
+    """Return a name that no other worker has, before or after: host, process and some random digits."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
 
@@ -36,47 +37,49 @@ class Worker:
         attempts: Attempts,
         clock: Clock,
         follow: Callable[[], Awaitable[None]],
-        options: RunOptions,
-        *,
-        reopen: Callable[[], Store] | None = None,
+        config: WorkerConfig,
     ) -> None:
-        self.name = attempts.worker
+        self.name = config.name
         self._attempts = attempts
         self._loop = asyncio.get_running_loop()
-        self.runner = ClaimLoop(store, schedules, attempts, clock, options, reopen)
-        self._heartbeat = Heartbeat(store.records, clock, self.runner, attempts.worker, follow)
-        self._telling = ActivityPublisher(store.records, clock, attempts.worker) if store.capabilities.shared else None
-        if self._telling is not None:
-            attempts.heard.own.append(self._telling)
+        self._claim_loop = ClaimLoop(store, schedules, attempts, clock, config)
+        self._heartbeat = Heartbeat(store.records, clock, self._claim_loop, attempts, follow)
+        self._activity_publisher = ActivityPublisher(store.records, clock, config.name) if store.capabilities.shared else None
+        if self._activity_publisher is not None:
+            attempts.listeners.add(self._activity_publisher)
+
+    @property
+    def in_flight(self) -> int:
+        return self._claim_loop.dispatcher.in_flight
 
     async def run(self) -> None:
         self._heartbeat.check_clock()  # before anything is claimed
         await self._attempts.open()
-        beside = [asyncio.create_task(self._heartbeat.run())]
-        if self._telling is not None:
-            beside.append(asyncio.create_task(self._telling.run()))
-        log.info("working as %s", self._attempts.worker)
+        helpers = [asyncio.create_task(self._heartbeat.run())]
+        if self._activity_publisher is not None:
+            helpers.append(asyncio.create_task(self._activity_publisher.run()))
+        log.info("working as %s", self.name)
         try:
-            await self.runner.run()
+            await self._claim_loop.run()
         finally:
-            for task in beside:
-                task.cancel()
+            for helper in helpers:
+                helper.cancel()
             await self._attempts.close()
-            await asyncio.wait(beside)
+            await asyncio.wait(helpers)
 
     async def tick(self, budget_ms: int) -> Summary:
         await self._attempts.open()
         try:
             await self._heartbeat.beat()
-            return await self.runner.tick(budget_ms)
+            return await self._claim_loop.tick(budget_ms)
         finally:
             await self._attempts.close()
-            await self._heartbeat.stopped(tick=True)
+            await self._heartbeat.report_stopped(tick=True)
 
     def wake(self) -> None:
-        """From any thread."""
-        self._loop.call_soon_threadsafe(self.runner.wake)
+        """Look for due fires now. Safe from any thread."""
+        self._loop.call_soon_threadsafe(self._claim_loop.wake)
 
     def stop(self) -> None:
-        """From any thread, and from a signal handler."""
-        self._loop.call_soon_threadsafe(self.runner.stop)
+        """Finish `run`. Safe from any thread and from a signal handler."""
+        self._loop.call_soon_threadsafe(self._claim_loop.stop)

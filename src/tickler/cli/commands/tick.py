@@ -17,7 +17,7 @@ from tickler.cli.output import answer
 from tickler.cli.store_session import made_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect
-from tickler.deliver.claim_loop import Summary
+from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import check_environment
 
 Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="How long to go on claiming.")]

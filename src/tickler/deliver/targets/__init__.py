@@ -1,1 +1,1 @@
-"""Where fires go: one file a kind."""
+"""Deliverers: one file for each kind of target."""

@@ -1,4 +1,4 @@
-"""AWS Lambda: a fire becomes an invocation."""
+"""Delivers to AWS Lambda: a fire becomes an invocation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HEADERS = {"content-type": "application/json", "x-amz-invocation-type": "Reques
 class LambdaDeliverer(AwsDeliverer[LambdaTarget]):
     """Calls the function with the envelope as its event, and waits for what it returns.
 
-    Not the invocation type `Event`, with which AWS queues the call and answers at once: a function that fails would be
-    delivered here, and be repeated there, twice, where nobody looks. So it has the schedule's attempts, and what it raised is
-    in the history. A function that runs longer than the schedule's timeout counts as failed and is called again while it
-    runs: make that timeout longer than the function's own.
+    With the invocation type `Event`, AWS would queue the call and answer at once: a failed function would count as delivered,
+    and AWS would retry it out of sight. This way the schedule's attempts apply, and the function's error is in the history. A
+    function that runs longer than the schedule's timeout counts as failed, and is called again while it still runs: make that
+    timeout longer than the function's own.
     """
 
     service: ClassVar[str] = "lambda"
@@ -33,10 +33,10 @@ class LambdaDeliverer(AwsDeliverer[LambdaTarget]):
         failure = answer.headers.get("X-Amz-Function-Error")
         if failure is None:
             return Outcome(verdict="delivered", status=answer.status, answer=answer.text)
-        said = ": ".join(filter(None, map(answer.field, ("errorType", "errorMessage")))) or "it did not say why"
+        reason = ": ".join(filter(None, map(answer.field, ("errorType", "errorMessage")))) or "no reason given"
         return Outcome(
             verdict="retry",
             status=answer.status,
-            detail=f"the function failed ({failure}): {said}; look at its log",
+            detail=f"the function failed ({failure}): {reason}; see its log",
             answer=answer.text,
         )

@@ -1,4 +1,4 @@
-"""Connections for HTTP deliveries: each reads little at a time, not much for one request, and nothing that was not asked for."""
+"""Connections for HTTP deliveries, which limit what a receiver can make a worker read."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
-READ_AHEAD_BYTES = 16 * 1024  # what may lie unread of an answer; twice that, and the connection is left to wait
-MAX_RESPONSE_BYTES = 64 * 1024  # of headers and all that comes before them or with them; of the body only the beginning is read
-# Shorter than servers wait before they close (2 s and more): a POST that meets a closing connection is not sent again unasked.
+READ_AHEAD_BYTES = 16 * 1024  # unread bytes of an answer; at twice as many, the connection stops reading
+MAX_RESPONSE_BYTES = 64 * 1024  # of headers and what comes before or with them; only the beginning of a body is read
+# Shorter than servers keep idle connections (2 s and more): a POST on a closing connection would fail and is not repeated.
 KEEP_ALIVE_S = 1.5
 
 _END_OF_HEADERS = b"\r\n\r\n"
-_OK, _SWITCHING_PROTOCOLS = HTTPStatus.OK.value, HTTPStatus.SWITCHING_PROTOCOLS.value  # numbers compare faster than members
+_OK, _SWITCHING_PROTOCOLS = HTTPStatus.OK.value, HTTPStatus.SWITCHING_PROTOCOLS.value  # ints compare faster than enum members
 
 
 class BoundedConnector(aiohttp.TCPConnector):
-    """Connects to what `guard` allows and nothing else. With `limit` at 0 there is no limit but the callers'."""
+    """Connects only to what `guard` allows. With `limit` at 0 the callers limit the number of connections."""
 
     def __init__(self, guard: AddressGuard, resolver: AbstractResolver, *, limit: int, dns_cache_s: int) -> None:
         super().__init__(
@@ -43,22 +43,22 @@ class BoundedConnector(aiohttp.TCPConnector):
             keepalive_timeout=KEEP_ALIVE_S,
             socket_factory=partial(guard.socket_to, make=_CountingSocket),
         )
-        self._factory = partial(_conversation, loop=self._loop)
+        self._factory = partial(_response_handler, loop=self._loop)
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        """Back to those that wait for the next request. Whatever comes meanwhile would pass for the answer to it."""
+        """Return a connection to the pool. Bytes that arrive meanwhile would be taken for the next answer: allow none."""
         if isinstance(protocol, _BoundedResponseHandler):
             protocol.left = 0
         super()._release(key, protocol, should_close=should_close)
 
 
 class _CountingSocket(socket.socket):
-    """Counts what comes for one request, whatever it is: also what TLS keeps to itself, such as new keys without end.
+    """Counts the bytes that arrive for one request, also those that TLS consumes itself, such as endless key updates.
 
-    (uvloop reads past it: there, what TLS keeps to itself is bounded by the time that an attempt has.)
+    (uvloop bypasses it: there, only the timeout of the attempt limits what TLS consumes.)
     """
 
-    left = MAX_RESPONSE_BYTES  # for the handshake at first
+    left = MAX_RESPONSE_BYTES  # first for the handshake
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         data = super().recv(min(bufsize, READ_AHEAD_BYTES), flags)
@@ -77,15 +77,15 @@ class _CountingSocket(socket.socket):
 
 
 class _BoundedResponseHandler(ResponseHandler):
-    """Reads `MAX_RESPONSE_BYTES` for each request and then no more: who sends `100 Continue` for ever, or another thing that is
-    quick to make and slow to read, shall not keep this worker busy.
+    """Reads no more than `MAX_RESPONSE_BYTES` for each request: a receiver that sends `100 Continue` for ever, or anything else
+    that is cheap to send and expensive to parse, must not keep this worker busy.
 
-    A status whose headers came whole counts, whatever follows them. The parser forgets it where what follows comes in the same
-    write and does not read: then the head is read again, alone.
+    A status with complete headers counts, whatever follows. The parser forgets it if garbage follows in the same write: then the
+    head is parsed again, alone.
     """
 
     left = MAX_RESPONSE_BYTES
-    _head: bytearray | None = None  # what came of the answer until its status is known; None from then on
+    _head: bytearray | None = None  # the answer until its status is known; None from then on
     _params: dict[str, Any]
     _socket: _CountingSocket | None = None
 
@@ -95,7 +95,7 @@ class _BoundedResponseHandler(ResponseHandler):
         self._socket = counting if isinstance(counting, _CountingSocket) else None
 
     def set_response_params(self, **params: Any) -> None:
-        """Called by aiohttp once a request, before it is sent: the only thing that makes room for more."""
+        """Reset the limit. aiohttp calls this once for each request, before it is sent."""
         self.left = MAX_RESPONSE_BYTES
         if self._socket is not None:
             self._socket.left = MAX_RESPONSE_BYTES
@@ -111,11 +111,11 @@ class _BoundedResponseHandler(ResponseHandler):
     def set_exception(self, exc: BaseException, *exc_cause: BaseException) -> None:
         head, self._head = self._head, bytearray()
         if head and isinstance(exc, HttpProcessingError):
-            self._read_again(bytes(head))
+            self._parse_again(bytes(head))
         super().set_exception(exc, *exc_cause)
 
-    def _read_again(self, head: bytes) -> None:
-        """Up to the end of the first headers that are those of an answer, and no further."""
+    def _parse_again(self, head: bytes) -> None:
+        """Parse up to the end of the first final headers, and no further."""
         super().set_response_params(**self._params)
         for part in head.split(_END_OF_HEADERS)[:-1]:
             super().data_received(part + _END_OF_HEADERS)
@@ -128,7 +128,7 @@ class _BoundedResponseHandler(ResponseHandler):
             if self._head is not None:
                 self._head.extend(data)
             return super().data_received(data)
-        fits, self.left = data[: self.left], 0  # there may be a status in it
+        fits, self.left = data[: self.left], 0  # may contain a status
         if fits:
             if self._head is not None:
                 self._head.extend(fits)
@@ -139,9 +139,9 @@ class _BoundedResponseHandler(ResponseHandler):
         return None
 
 
-def _conversation(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
+def _response_handler(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
     return _BoundedResponseHandler(loop)
 
 
 def _too_much() -> OSError:
-    return OSError(errno.EMSGSIZE, "more came than an answer has")
+    return OSError(errno.EMSGSIZE, "the answer is too long")

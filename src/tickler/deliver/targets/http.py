@@ -1,4 +1,4 @@
-"""Delivers to an HTTP endpoint: a signed POST, bounded in time and size whatever the other side does."""
+"""Delivers to an HTTP endpoint: a signed POST, limited in time and size whatever the receiver does."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from tickler.webhooks.signature import sign
 SecretsOf = Callable[[Delivery, HttpTarget], Awaitable[Sequence[str]]]
 Unseal = Callable[[HttpTarget, str], HttpTarget]  # for an owner
 
-CONNECT_S = 10.0
-ANSWER_S = 1.0  # for the rest of an answer, once its status is known
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 1.0  # for the rest of an answer, once its status is known
 DNS_CACHE_S = 10
 
-# What an answer other than 2xx means. What is not listed is tried again:
-#   3xx           a redirect is not followed, it could lead anywhere; the receiver may be moving
-#   400           receivers say it of a signature, while a secret is being changed
-#   401 403 404 … are put right by a deploy
-#   408 409 425 429 5xx  say themselves that they pass
+# The verdicts on statuses other than 2xx. Those not listed are retried:
+#   3xx           redirects are not followed, they could lead anywhere; the receiver may be moving
+#   400           receivers answer it to a bad signature, while a secret is being rotated
+#   401 403 404 … a deploy may fix them
+#   408 409 425 429 5xx  temporary by definition
 VERDICTS: Mapping[int, Verdict] = {
-    410: "gone",  # the receiver wants no more of these, ever
-    413: "give_up",  # too large, and every attempt is as large
-    414: "give_up",  # the address is too long, and stays so
-    415: "give_up",  # every attempt has the same content type
-    422: "give_up",  # read, understood and refused: the contents stay as they are
-    431: "give_up",  # the headers are too large, and stay so
+    410: "gone",  # the receiver wants no more fires of this schedule
+    413: "give_up",  # the body is too large, at every attempt
+    414: "give_up",  # the URL is too long
+    415: "give_up",  # the content type stays the same
+    422: "give_up",  # understood and refused: the contents stay the same
+    431: "give_up",  # the headers are too large
 }
 
 _encode = msgspec.json.Encoder().encode
@@ -63,7 +63,7 @@ _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _NO_SECRETS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
 _MIN_SECRET_LENGTH = 8
 _LOOKALIKE = (
-    "the payload reads like a message of Tickler's own (its type is 'schedule.fired'), and signed it would pass for another's "
+    "the payload looks like Tickler's own envelope (its type is 'schedule.fired'); signed, it would pass for another schedule's "
     "fire: change its type, or send it with body='json'"
 )
 
@@ -71,9 +71,9 @@ _LOOKALIKE = (
 class HttpDeliverer:
     """Sends fires to HTTP endpoints that `guard` allows.
 
-    `unseal` gives a target with its headers readable, and that target is what `secrets_of` gets, to say what to sign with.
-    `resolver` looks names up, and is closed with it; by default the system does. With `most_connections` at 0 there is no
-    limit but the callers'. An attempt ends within its `timeout_s`, the secrets not counted.
+    `unseal` decrypts the headers of a target, and `secrets_of` returns the secrets to sign with for that decrypted target.
+    `resolver` looks names up, and is closed with the deliverer; the default is the system's. With `max_connections` at 0 the
+    callers limit the number of connections. An attempt ends within its `timeout_s`, not counting the lookup of the secrets.
     """
 
     bounded = True
@@ -85,14 +85,14 @@ class HttpDeliverer:
         unseal: Unseal,
         clock: Clock,
         *,
-        most_connections: int = 0,
+        max_connections: int = 0,
         resolver: AbstractResolver | None = None,
     ) -> None:
         self._guard = guard
         self._secrets_of = secrets_of
         self._unseal = unseal
         self._clock = clock
-        self._most_connections = most_connections
+        self._max_connections = max_connections
         self._resolver = resolver
         self._checked_url = lru_cache(maxsize=4_096)(guard.check_url)
         self._timeouts = timeouts()
@@ -100,9 +100,9 @@ class HttpDeliverer:
 
     async def open(self) -> None:
         connector = BoundedConnector(
-            self._guard, self._resolver or SystemResolver(), limit=self._most_connections, dns_cache_s=DNS_CACHE_S
+            self._guard, self._resolver or SystemResolver(), limit=self._max_connections, dns_cache_s=DNS_CACHE_S
         )
-        # Nothing is decompressed, so there is no such thing as a zip bomb.
+        # Nothing is decompressed: no zip bombs.
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"user-agent": f"Tickler/{VERSION}", "accept-encoding": "identity"},
@@ -139,7 +139,7 @@ class HttpDeliverer:
             secrets = await self._secrets_of(delivery, target)
         except StoreUnavailable as error:
             obstacle: Obstacle | None = "exhausted" if exhaustion(error) else None
-            return Outcome(verdict="release", detail="the signing secrets could not be read", obstacle=obstacle)
+            return Outcome(verdict="release", detail="could not read the signing secrets", obstacle=obstacle)
         headers["webhook-signature"] = sign(secrets, delivery.id, timestamp_s, body)
         seconds, timeout = _limits(delivery.timeout_s)
         try:
@@ -150,7 +150,7 @@ class HttpDeliverer:
         try:
             answer = await _read_answer(response, limit.at)
         finally:
-            if not response.closed:  # more is coming, and it is not waited for
+            if not response.closed:  # more is coming
                 response.close()
         return self._outcome(response, _shown(answer, target.headers))
 
@@ -161,17 +161,17 @@ class HttpDeliverer:
         verdict = VERDICTS.get(status, "retry")
         detail = f"answered {status} {_phrase(status)}".rstrip()
         if verdict != "gone" and response.headers.get("webhook-delivery", "").strip().lower() == "abort-message":
-            return Outcome(verdict="give_up", status=status, answer=answer, detail=f"{detail}, and asked for no more attempts")
+            return Outcome(verdict="give_up", status=status, answer=answer, detail=f"{detail}, and asked for no retries")
         if verdict != "retry":
             return Outcome(verdict=verdict, status=status, answer=answer, detail=detail)
         if 300 <= status < 400:
-            detail += ", and redirects are not followed: give the address that it leads to"
+            detail += ", and redirects are not followed: use the URL that it redirects to"
         retry_after_ms = read_retry_after(response.headers.get("retry-after"), self._clock.now_ms())
         return Outcome(verdict="retry", status=status, answer=answer, detail=detail, retry_after_ms=retry_after_ms)
 
 
 def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
-    """What is sent, and its content type."""
+    """Return the body and its content type."""
     if target.body == "json":
         return envelope(delivery), "application/json"
     encoded = _encode(encodable_payload(delivery))
@@ -181,7 +181,7 @@ def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
 
 
 def _headers(delivery: Delivery) -> dict[str, str]:
-    """What a receiver can know without reading the body."""
+    """Return headers that identify the fire without its body."""
     return {
         "webhook-id": delivery.id,
         "tickler-owner": _quoted(delivery.owner),
@@ -192,28 +192,26 @@ def _headers(delivery: Delivery) -> dict[str, str]:
 
 
 def _quoted(name: str) -> str:
-    """As in the path of a URL, so that every text survives the way; most are the same as before."""
+    """Percent-encode a name so that every text survives in a header; most stay the same."""
     return name if _PLAIN.fullmatch(name) else quote(name, safe="!$&'()*+,;=:@/")
 
 
 @lru_cache(maxsize=256)
 def _limits(timeout_s: float) -> tuple[float, aiohttp.ClientTimeout]:
-    """How long an attempt may take: a little less, since whoever waits for that long gives up at the same instant, and would not
-    hear of a status that came before it.
-    """
+    """Return the time limit of an attempt: a little less than its timeout, so that a status that came in time is still read."""
     seconds = timeout_s - min(timeout_s / 10, 0.25)
-    # aiohttp would round up what is longer than its threshold.
-    return seconds, aiohttp.ClientTimeout(total=None, sock_connect=min(seconds, CONNECT_S), ceil_threshold=float("inf"))
+    # aiohttp rounds up timeouts longer than its threshold.
+    return seconds, aiohttp.ClientTimeout(total=None, sock_connect=min(seconds, CONNECT_TIMEOUT_S), ceil_threshold=float("inf"))
 
 
 async def _read_answer(response: aiohttp.ClientResponse, until_s: float) -> bytes:
-    """Its beginning, or as much of that as arrives soon, and until then. The verdict stands, whatever happens here."""
+    """Read the beginning of the body, as far as it arrives soon. Errors are ignored: the status is known."""
     content = response.content
     if content.is_eof() and content.exception() is None:
         return content.read_nowait(MAX_ANSWER_BYTES)
     answer = b""
     try:
-        async with asyncio.timeout_at(min(until_s, asyncio.get_running_loop().time() + ANSWER_S)):
+        async with asyncio.timeout_at(min(until_s, asyncio.get_running_loop().time() + ANSWER_TIMEOUT_S)):
             while len(answer) < MAX_ANSWER_BYTES and not content.at_eof():
                 answer += await content.read(MAX_ANSWER_BYTES - len(answer))
     except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError):  # RuntimeError: the connection was lost just before
@@ -222,27 +220,27 @@ async def _read_answer(response: aiohttp.ClientResponse, until_s: float) -> byte
 
 
 def _shown(answer: bytes, sent: Mapping[str, str] | None) -> str | None:
-    """As text that may be kept: without the headers' values, which some receivers send back."""
+    """Return the answer as text to keep, without the header values that some receivers echo."""
     text = answer.decode(errors="replace").replace("\0", "")
     if sent and text:
         for secret in _secrets_in(sent, len(text)):
             text = _without(secret, text)
-    if not text.isascii():  # what replaces a byte has three
+    if not text.isascii():  # a replacement character has three bytes
         text = text.encode()[:MAX_ANSWER_BYTES].decode(errors="ignore")
     return text or None
 
 
-def _secrets_in(headers: Mapping[str, str], most: int) -> list[str]:
-    """Whole values and their words, as in 'Bearer …', in each way that they may be written; the longest first. Of each as much
-    as a text of that length can have of it.
+def _secrets_in(headers: Mapping[str, str], max_length: int) -> list[str]:
+    """Return the header values and their words, as in 'Bearer …', in every spelling, the longest first. Values are cut to
+    `max_length`, the length of the text to search.
     """
-    values = [value[:most] for name, value in headers.items() if name not in _NO_SECRETS]
+    values = [value[:max_length] for name, value in headers.items() if name not in _NO_SECRETS]
     words = {word for value in values for word in (value, *value.split()) if len(word) >= _MIN_SECRET_LENGTH}
     return sorted({form for word in words for form in (word, *_escaped(word))}, key=len, reverse=True)
 
 
 def _escaped(word: str) -> set[str]:
-    """As JSON, URLs and HTML write it, if that is another way: most have nothing in them to be escaped."""
+    """Return the spellings of a word in JSON, URLs and HTML; none if there is nothing to escape."""
     if _UNRESERVED.fullmatch(word):
         return set()
     in_json = _encode(word).decode()[1:-1]
@@ -252,7 +250,7 @@ def _escaped(word: str) -> set[str]:
 
 
 def _without(secret: str, text: str) -> str:
-    """Also where the answer was cut off in the middle of it."""
+    """Redact a secret, also where the answer was cut off in the middle of it."""
     text = text.replace(secret, REDACTED)
     start = max(len(text) - len(secret) + 1, 0)
     beginning = secret[:_MIN_SECRET_LENGTH]
@@ -264,7 +262,7 @@ def _without(secret: str, text: str) -> str:
 
 
 def _phrase(status: int) -> str:
-    """Ours, not what was sent: that is anybody's text."""
+    """Return the standard phrase, not the receiver's: that could be any text."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -272,7 +270,7 @@ def _phrase(status: int) -> str:
 
 
 def _failed(error: Exception, url: URL, timeout_s: float) -> Outcome:
-    """There was no answer. Sentences are ours: those of the errors have whole URLs in them, and what the other side sent."""
+    """Return the outcome of a request without an answer. The errors' own texts contain URLs and received data: use none."""
     cause = error.os_error.__cause__ if isinstance(error, aiohttp.ClientConnectorError) else None
     for refused in (error, cause):
         if isinstance(refused, AddressRefused):
@@ -285,18 +283,18 @@ def _failed(error: Exception, url: URL, timeout_s: float) -> Outcome:
 def _no_connection(error: Exception, url: URL, timeout_s: float) -> str | None:
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return f"no connection to {url.raw_host} within {min(timeout_s, CONNECT_S):g} s"
+            return f"could not connect to {url.raw_host} within {min(timeout_s, CONNECT_TIMEOUT_S):g} s"
         case aiohttp.ClientConnectorDNSError(os_error=TimeoutError() as late):
             return late.strerror
         case aiohttp.ClientConnectorDNSError():
-            return f"no address was found for {url.raw_host}: {error.os_error.strerror or error.os_error}"
+            return f"could not resolve {url.raw_host}: {error.os_error.strerror or error.os_error}"
         case aiohttp.ClientConnectorCertificateError():
-            reason = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
-            return f"the certificate of {url.raw_host} was not accepted: {reason}"
+            reason = getattr(error.certificate_error, "verify_message", "") or "it is not valid"
+            return f"the certificate of {url.raw_host} was rejected: {reason}"
         case aiohttp.ClientConnectorSSLError():
-            return f"no TLS with {url.raw_host}: {getattr(error.os_error, 'reason', None) or 'the handshake failed'}"
+            return f"TLS with {url.raw_host} failed: {getattr(error.os_error, 'reason', None) or 'handshake error'}"
         case aiohttp.ClientConnectorError():
-            return f"no connection to {url.raw_host} at port {url.port}: {_why(error.os_error)}"
+            return f"could not connect to {url.raw_host} port {url.port}: {_reason(error.os_error)}"
     return None
 
 
@@ -305,16 +303,16 @@ def _no_answer(error: Exception, timeout_s: float) -> str:
         case TimeoutError():
             return f"no answer within {timeout_s:g} s"
         case aiohttp.ServerDisconnectedError():
-            return "the connection was closed before an answer came"
+            return "the receiver closed the connection without an answer"
         case aiohttp.ClientResponseError():
             cause = error.__cause__ and error.__cause__.__cause__
-            return "the answer's headers are too long" if isinstance(cause, LineTooLong) else "what came cannot be read as HTTP"
+            return "the headers of the answer are too long" if isinstance(cause, LineTooLong) else "the answer is not valid HTTP"
         case OSError(errno=errno.EMSGSIZE):
-            return f"more than {MAX_RESPONSE_BYTES // 1024} KB came, and no answer among them"
+            return f"received more than {MAX_RESPONSE_BYTES // 1024} KB without an answer"
         case OSError():
-            return f"the connection was lost before an answer came: {_why(error)}"
+            return f"the connection was lost before the answer: {_reason(error)}"
     return f"the request failed: {type(error).__name__}"
 
 
-def _why(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else "no reason is known"
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else "unknown reason"

@@ -1,4 +1,4 @@
-"""Delivers to a Python function that this worker registered."""
+"""Delivers to a Python function that is registered in this process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
-from tickler.deliver.abandonable_task import goes_on
+from tickler.deliver.abandonable_task import mark_running
 from tickler.deliver.exhaustion import NoThread
 from tickler.deliver.handler_thread import on_own_thread
-from tickler.deliver.missing_targets import lacking
+from tickler.deliver.missing_targets import missing_target
 from tickler.errors import GiveUp, InvalidInput
 from tickler.model.delivery import Delivery, Outcome
 from tickler.model.fire import MAX_ANSWER_BYTES
@@ -26,14 +26,14 @@ ECHO = "echo"
 
 
 async def echo(delivery: Delivery) -> object:
-    """A handler that every worker has, to try things with: answers with what it was sent."""
+    """Return the payload. Every worker has this handler, to try things out."""
     if delivery.payload is not None:
         return delivery.payload
     return f"{delivery.owner}/{delivery.key} at {delivery.nominal:%H:%M:%S} UTC"
 
 
 class Handlers:
-    """Handlers by the name that targets have. Nothing is ever imported from stored text."""
+    """Handlers by name. Nothing is ever imported from stored text."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Handler] = {ECHO: echo}
@@ -48,7 +48,7 @@ class Handlers:
     def register(self, name: str, handler: Handler) -> None:
         PythonTarget(name)  # checks the name
         if not callable(handler):
-            raise InvalidInput(f"handler {name!r}: is a {type(handler).__name__}: pass a function that takes the delivery")
+            raise InvalidInput(f"handler {name!r} is a {type(handler).__name__}: pass a function that takes the delivery")
         if name in self._by_name:
             raise InvalidInput(f"handler {name!r} is registered already: choose another name")
         self._by_name[name] = handler
@@ -60,20 +60,20 @@ class Handlers:
         """Nothing to close."""
 
     async def deliver(self, delivery: Delivery, target: PythonTarget) -> Outcome:
-        """A plain function runs on a thread of its own: it is not waited for after its timeout, and cannot be stopped."""
+        """Call the handler. A plain function runs on a thread of its own, which nothing can stop after its timeout."""
         handler = self._by_name.get(target.handler)
         if handler is None:
-            return lacking(target)
+            return missing_target(target)
         try:
             if inspect.iscoroutinefunction(handler):
                 answer = await handler(delivery)
             else:
-                is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                end = partial(is_over.set_result, None)
+                has_ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                end = partial(has_ended.set_result, None)
                 try:
                     answer = await on_own_thread(partial(handler, delivery), f"tickler-{delivery.id}", end)
                 except asyncio.CancelledError as error:
-                    goes_on(error, is_over)
+                    mark_running(error, has_ended)
                     raise
                 except NoThread as error:
                     return Outcome(verdict="release", detail=f"the worker is out of threads: {error}", obstacle="exhausted")
@@ -85,7 +85,7 @@ class Handlers:
 
 
 def _shown(answer: object) -> str | None:
-    """What a handler returned, for the history. It was delivered, whatever this makes of it."""
+    """Return what a handler returned as text for the history. Whatever it is, the fire is delivered."""
     if answer is None:
         return None
     text = f"a {type(answer).__name__}"
@@ -93,7 +93,7 @@ def _shown(answer: object) -> str | None:
         try:
             text = show(answer)
             break
-        except Exception:  # noqa: S112  # it is somebody else's object
+        except Exception:  # noqa: S112  # a user's object may raise anything
             continue
     return text[:MAX_ANSWER_BYTES]
 

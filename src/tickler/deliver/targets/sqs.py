@@ -1,4 +1,4 @@
-"""Amazon SQS: a fire becomes a message."""
+"""Delivers to Amazon SQS: a fire becomes a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tickler.model.delivery import Delivery, Outcome
 from tickler.model.target import SqsTarget
 from tickler.webhooks.envelope import envelope
 
-MAX_MESSAGE_BYTES = 1_048_576  # of the service; a queue may allow less, and then refuses for itself
+MAX_MESSAGE_BYTES = 1_048_576  # of the service; a queue that allows less refuses by itself
 
 _HEADERS = {"content-type": "application/x-amz-json-1.0", "x-amz-target": "AmazonSQS.SendMessage"}
 _encode = msgspec.json.Encoder().encode
@@ -21,8 +21,8 @@ _encode = msgspec.json.Encoder().encode
 class SqsDeliverer(AwsDeliverer[SqsTarget]):
     """Sends the envelope as the body of a message, and the fire's id as its attribute `webhook-id`.
 
-    In a FIFO queue a schedule is a message group, so that its fires keep their order, and the fire's id is the deduplication
-    id: SQS drops what is sent again within five minutes. Otherwise, and later, the receiver dedupes by `webhook-id`.
+    In a FIFO queue each schedule is a message group, which keeps its fires in order, and the fire's id deduplicates: SQS drops
+    repeats within five minutes. After that, and in other queues, the receiver dedupes by `webhook-id`.
     """
 
     service: ClassVar[str] = "sqs"
@@ -34,7 +34,7 @@ class SqsDeliverer(AwsDeliverer[SqsTarget]):
         if len(message) > MAX_MESSAGE_BYTES:
             return Outcome(
                 verdict="give_up",
-                detail=f"the message has {len(message)} bytes and SQS takes {MAX_MESSAGE_BYTES}: send a reference",
+                detail=f"the message has {len(message)} bytes and SQS allows {MAX_MESSAGE_BYTES}: send a reference instead",
             )
         account, name = arn.split(":")[4:6]
         sent: dict[str, object] = {
@@ -53,16 +53,16 @@ class SqsDeliverer(AwsDeliverer[SqsTarget]):
         return Outcome(
             verdict="retry",
             status=answer.status,
-            detail="the answer names no message, so it is not SQS's: check the endpoint",
+            detail="the answer has no MessageId, so it is not from SQS: check the endpoint",
             answer=answer.text,
         )
 
 
 def _message(delivery: Delivery) -> bytes:
-    """The envelope, without the two characters that JSON has and SQS does not: as JSON's escapes they are the same."""
+    """Return the envelope with the two characters that SQS refuses written as JSON escapes."""
     return envelope(delivery).replace("\ufffe".encode(), rb"\ufffe").replace("\uffff".encode(), rb"\uffff")
 
 
 def _group(delivery: Delivery) -> str:
-    """A name for the schedule in 128 characters, of a kind that SQS takes."""
+    """Return a name for the schedule that SQS accepts: up to 128 plain characters."""
     return hashlib.blake2b(f"{delivery.owner}\0{delivery.key}".encode(), digest_size=16).hexdigest()

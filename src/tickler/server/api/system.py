@@ -100,7 +100,7 @@ async def is_ready(request: HttpRequest) -> str:
         async with asyncio.timeout(READY_TIMEOUT_S):
             await context.next_due.get(None, context.tickler.index.next_due, READY_CACHE_S)
     except (TicklerError, TimeoutError) as error:
-        context.not_ready.say("not ready: %s", str(error) or f"the store did not answer within {READY_TIMEOUT_S:g} s")
+        context.not_ready.log("not ready: %s", str(error) or f"the store did not answer within {READY_TIMEOUT_S:g} s")
         raise Refused(503, "the store does not answer: see the log of the service") from None
     return "ready"
 

@@ -72,7 +72,7 @@ class _Bounded(_Protocol):
         _set_no_delay(transport)
         self._await_head()
         if not self.config.connection_limit.add(self, self._counted_address()):
-            self.config.limit_log.say("refused a connection from %s: connection limit reached, and none is idle", self._peer)
+            self.config.limit_log.log("refused a connection from %s: connection limit reached, and none is idle", self._peer)
             self._refused = True
             transport.write(_answer(503, "too many connections: close some, or try again in a moment"))
             transport.close()  # at once: it is above the limit
@@ -116,7 +116,7 @@ class _Bounded(_Protocol):
             self.config.connection_limit.idle(self)
 
     def evict(self) -> None:
-        self.config.limit_log.say("closed an idle connection from %s for a new one: connection limit reached", self._peer)
+        self.config.limit_log.log("closed an idle connection from %s for a new one: connection limit reached", self._peer)
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tickler.access.audit_log import AuditPage
-from tickler.deliver.claim_loop import Summary
+from tickler.deliver.summary import Summary
 from tickler.fires.fires import FirePage, HistoryPage
 from tickler.model.fire import Fire
 from tickler.observe.diagnosis import Diagnosis
