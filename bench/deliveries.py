@@ -18,7 +18,7 @@ from measure import Result, Stopwatch, pairs
 from postgres import bench_server
 from sink import SinkProcess
 from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, connect, new_secret
-from tickler.cli.gc_tuning import spare_the_collector
+from tickler.cli.gc_tuning import tune_gc
 from tickler.database.postgres.pool import BEGIN_CLAIM
 from tickler.database.sqlite.connection import PRAGMAS
 from tickler.index.advance import ROW_FORMAT
@@ -68,7 +68,7 @@ async def _deliveries(store: str, kind: str, url: str, sink: SinkProcess) -> Res
         ours, bare = _runner(tickler, clock, sink), _bare_loop(sink)
         await ours(), await bare()  # warm up
         usual = gc.get_threshold()
-        spare_the_collector()  # as `tickler work` does; both sides profit
+        tune_gc()  # as `tickler work` does; both sides profit
         mine, other, ratio = await pairs(ours, bare, PAIRS)
         gc.unfreeze()
         gc.set_threshold(*usual)

@@ -12,6 +12,7 @@ import msgspec
 from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
+from tickler.database.progress import OnProgress, no_progress
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts, OnDispatch
 from tickler.deliver.claim_loop import Summary
@@ -27,7 +28,7 @@ from tickler.model.delivery import Deliverer, Listener
 from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
 from tickler.model.schedule import Id, State, StoredSchedule, checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
-from tickler.observe.diagnosis import Diagnosis, OnProgress, no_progress
+from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.doctor import doctor
 from tickler.observe.forecast import Forecast
 from tickler.observe.forecast_cache import ForecastCache
@@ -151,13 +152,13 @@ class Tickler:
         """
         return await self.forecasts.get()
 
-    async def doctor(self, *, deep: bool = False, repair: bool = False, progress: OnProgress = no_progress) -> Diagnosis:
+    async def doctor(self, *, deep: bool = False, repair: bool = False, on_progress: OnProgress = no_progress) -> Diagnosis:
         """What is wrong with the store, the worst first, each with an example and what mends it.
 
         Costs a few bounded queries; `deep`, a walk through everything. With `repair`, what can be mended is: safe while workers
         run. `progress` is called with what is being done, how much of it is, and how much there is, if that is known.
         """
-        diagnosis = await doctor(self._store, self._clock, deep=deep, repair=repair, progress=progress)
+        diagnosis = await doctor(self._store, self._clock, deep=deep, repair=repair, on_progress=on_progress)
         if repair:
             self._wake()
         return diagnosis

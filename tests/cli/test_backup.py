@@ -143,7 +143,7 @@ async def test_what_was_begun_leaves_nothing_behind_when_it_fails(
     (tmp_path / "b.db").write_text("precious")
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 1)
 
-    def stumble(done: int, total: int) -> None:
+    def stumble(activity: str, done: int, total: int | None) -> None:
         assert (tmp_path / f".b.db.{os.getpid()}.partial").exists()
         if done > 5:
             raise StoreUnavailable("the disk is full")
@@ -161,7 +161,7 @@ async def test_one_that_nobody_waits_for_any_more_is_given_up(
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 1)
     loop, begun = asyncio.get_running_loop(), asyncio.Event()
 
-    def slowly(done: int, total: int) -> None:
+    def slowly(activity: str, done: int, total: int | None) -> None:
         loop.call_soon_threadsafe(begun.set)
         time.sleep(0.02)
 
@@ -184,7 +184,7 @@ async def test_writes_meanwhile_neither_hold_it_up_nor_get_into_it(
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 4)
     steps: list[int] = []
 
-    def write(done: int, total: int) -> None:
+    def write(activity: str, done: int, total: int | None) -> None:
         steps.append(done)
         with closing(sqlite3.connect(tmp_path / "tickler.db", isolation_level=None)) as connection:
             connection.execute("DELETE FROM tickler_fires")

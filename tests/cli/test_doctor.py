@@ -21,7 +21,7 @@ from dynamodb_server import DynamodbServer
 from tickler import Cron, IndexRow
 from tickler.dynamodb import DynamoIndex
 from tickler.observe import Diagnosis
-from tickler.observe.doctor import SHOWN
+from tickler.observe.doctor import PASSED_MESSAGES
 from tickler.observe.scan_findings import Scan
 
 from .preloaded import run_tickler
@@ -283,7 +283,7 @@ def test_a_healthy_store_has_nothing_wrong(tmp_path: Path, scan: list[str]) -> N
     *passed, last = done.stdout.splitlines()
     assert (done.returncode, last, done.stderr) == (0, "nothing is wrong", "")
     checks = [] if scan else [line.split()[1] for line in passed if line.startswith("ok ")]
-    assert checks == ([] if scan else list(SHOWN)), "all of them are named"
+    assert checks == ([] if scan else list(PASSED_MESSAGES)), "all of them are named"
 
 
 async def test_what_is_wrong_is_a_line_with_its_example_and_its_remedy_however_narrow_the_terminal_is(tmp_path: Path) -> None:

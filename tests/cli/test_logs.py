@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tickler import InvalidInput
-from tickler.cli.logs import JsonFormatter, set_up_logs
+from tickler.cli.logs import JsonFormatter, configure_logging
 
 from .preloaded import run_tickler
 from .test_tick import HANDLERS, put_due
@@ -56,7 +56,7 @@ def test_an_error_goes_along() -> None:
 
 def test_a_way_that_nobody_knows_is_refused() -> None:
     with pytest.raises(InvalidInput, match="TICKLER_LOG: 'xml' is no way to write a log: use 'text' or 'json'"):
-        set_up_logs({"TICKLER_LOG": "xml"})
+        configure_logging({"TICKLER_LOG": "xml"})
 
 
 async def test_a_tick_says_in_json_which_fire_it_gave_up(tmp_path: Path, sqlite_url: str) -> None:

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tickler
-from tickler.cli.app import gathered
+from tickler.cli.app import build_app
 
 from .conftest import Here
 from .preloaded import run_tickler
@@ -156,7 +156,7 @@ def test_help_shows_a_flag_as_one_that_takes_no_value(tmp_path: Path, arguments:
 
 
 def test_every_command_answers_in_json_on_demand_but_those_that_run_on() -> None:
-    assert {name for name, options in commands(get_command(gathered())) if "--json" not in options} == {"serve", "work"}
+    assert {name for name, options in commands(get_command(build_app())) if "--json" not in options} == {"serve", "work"}
 
 
 def commands(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:

@@ -14,7 +14,7 @@ from under_fire.processes import TIMEOUT_S, end, ended, start
 
 import tickler
 from tickler import Delivery, InvalidInput
-from tickler.cli.commands.work import function_of
+from tickler.cli.commands.work import load_setup
 
 from .preloaded import run_tickler
 from .test_migrate import run
@@ -123,7 +123,7 @@ def test_a_variable_that_does_not_read_is_named_once_and_nothing_is_touched(
 )
 def test_a_setup_that_names_no_function_is_refused_with_what_was_found(folder: Path, setup: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        function_of(setup)
+        load_setup(setup)
     assert str(refused.value).startswith(f"--setup {setup}: ")
     assert said in str(refused.value)
 
@@ -138,7 +138,7 @@ def test_a_setup_that_names_no_function_is_refused_with_what_was_found(folder: P
 )
 def test_a_setup_whose_module_fails_is_shown_with_the_file_and_the_line(folder: Path, module: str, line: int, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        function_of(f"{module}:register")
+        load_setup(f"{module}:register")
     shown = str(refused.value)
     assert shown.startswith(f"--setup {module}:register: {module} does not import:\n")
     assert f'File "{folder / module}.py", line {line}' in shown
@@ -149,14 +149,14 @@ def test_a_setup_whose_module_fails_is_shown_with_the_file_and_the_line(folder: 
 
 async def test_a_setup_is_found_in_the_folder_it_is_run_in_and_called_with_the_tickler(folder: Path) -> None:
     async with tickler.connect("memory://") as t:
-        function_of("our_handlers:register")(t)
+        load_setup("our_handlers:register")(t)
         with pytest.raises(InvalidInput, match="handler 'fine' is registered already"):
             t.handler("fine")(lambda fire: None)
 
 
 def test_without_a_setup_nothing_is_registered() -> None:
     t = tickler.connect("memory://")
-    function_of(None)(t)
+    load_setup(None)(t)
 
     def fine(fire: Delivery) -> None: ...
 
@@ -215,7 +215,7 @@ async def test_what_it_cannot_deliver_to_is_said_with_what_to_install(sqlite_url
 
 STUBBORN = """
 import asyncio, logging
-from tickler.cli.shutdown import Stopping
+from tickler.cli.shutdown import Shutdown
 
 async def stubborn():
     while True:
@@ -227,7 +227,7 @@ async def stubborn():
 async def main():
     tasks = [asyncio.create_task(stubborn()), asyncio.create_task(asyncio.sleep(60))]
     await asyncio.sleep(0)
-    await Stopping(lambda: None, 0, None).end()
+    await Shutdown(lambda: None, 0, None).end()
 
 logging.basicConfig()
 asyncio.run(main())

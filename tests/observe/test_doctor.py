@@ -37,7 +37,7 @@ from tickler.clock import SystemClock
 from tickler.index.advance import ROW_FORMAT
 from tickler.observe import Diagnosis, Finding
 from tickler.observe.checks.snapshot import MAX_COUNTED
-from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
+from tickler.observe.doctor import DEEP, PASSED_MESSAGES, QUICK, name_of
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.when import tzdata_version
@@ -134,7 +134,8 @@ async def test_a_store_in_which_all_is_well_has_no_findings(t: Tickler, clock: M
     clock.advance(timedelta(seconds=40))
     for deep in (False, True):
         diagnosis = await t.doctor(deep=deep)
-        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[], passed=list(SHOWN)[0 if deep else len(DEEP) :])
+        names = list(PASSED_MESSAGES)[0 if deep else len(DEEP) :]
+        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[], passed=names)
         assert diagnosis.healthy
     assert {each.state for each in (await t.schedules.list()).items} == {"active", "paused", "finished"}
 
@@ -185,7 +186,7 @@ async def test_what_cannot_be_put_back_is_left_and_said(memory: Tickler) -> None
     await faults.lose_row(memory._store, "u1", "digest")
     diagnosis = await memory.doctor(deep=True, repair=True)
     found = of(diagnosis, "unindexed")
-    assert (found.repaired, found.left, found.is_mended, diagnosis.healthy) == (0, 1, False, False)
+    assert (found.repaired, found.left, found.is_repaired, diagnosis.healthy) == (0, 1, False, False)
 
 
 async def test_rows_whose_schedule_is_gone_are_dropped_and_no_worker_looks_at_them_in_vain(
@@ -251,7 +252,7 @@ async def test_what_is_about_to_be_due_is_left_for_another_time(memory: Tickler,
     found = of(diagnosis, "stale-next-fire")
     assert (found.repaired, found.left, diagnosis.healthy) == (0, 1, False)
     clock.advance(timedelta(seconds=11))
-    assert of(await memory.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert of(await memory.doctor(deep=True, repair=True), "stale-next-fire").is_repaired
     assert (await state(memory)).next_fire_at == NOW_MS + 2 * HOUR_MS
 
 
@@ -291,7 +292,7 @@ async def test_an_older_time_zone_database_than_the_stores_is_told_and_proves_no
 
     newer_zones()
     assert checks(await t.doctor()) == []
-    assert of(await t.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert of(await t.doctor(deep=True, repair=True), "stale-next-fire").is_repaired
     assert checks(await t.doctor(deep=True)) == []
 
 
@@ -613,7 +614,7 @@ async def test_the_worst_comes_first_and_progress_is_told(memory: Tickler, clock
     await put(memory, "b")
     await faults.lose_schedule(memory._store, "u1", "a")
     clock.advance(timedelta(hours=2))
-    diagnosis = await memory.doctor(deep=True, progress=lambda *told: said.append(told))
+    diagnosis = await memory.doctor(deep=True, on_progress=lambda *step: said.append(step))
     assert [found.severity for found in diagnosis.findings] == ["critical", "warning"]
     assert ("computing next fires", 1, 2) in said
     assert msgspec.json.decode(msgspec.json.encode(diagnosis))["healthy"] is False
@@ -677,7 +678,7 @@ async def test_checks_that_find_nothing_are_named_and_say_what_they_have_shown(d
         diagnosis = await t.doctor(deep=deep)
     slow, quick = [name_of(check) for check in DEEP], [name_of(check) for check in QUICK]
     assert diagnosis.passed == [*(slow if deep else ()), *quick]
-    assert [*slow, *quick] == list(SHOWN)
+    assert [*slow, *quick] == list(PASSED_MESSAGES)
 
 
 async def test_a_check_that_found_something_or_could_not_be_made_has_not_passed() -> None:

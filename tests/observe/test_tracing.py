@@ -66,7 +66,7 @@ async def test_an_attempt_is_a_span_that_says_what_it_was_about_and_what_came_of
         "tickler.key": "k",
         "tickler.nominal": "2030-11-20T12:01:00+00:00",
         "tickler.attempt": 1,
-        "tickler.model.target": "python",
+        "tickler.target": "python",
         "tickler.outcome": "delivered",
     }
     assert span.status.status_code is StatusCode.UNSET
@@ -141,7 +141,7 @@ async def test_an_http_target_is_told_which_span_it_belongs_to(t: Tickler, spans
     (span,) = spans.all
     assert heard == [f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-{span.context.trace_flags:02x}"]
     assert span.attributes is not None
-    assert (span.attributes["tickler.model.target"], span.attributes["tickler.status"]) == ("http", 503)
+    assert (span.attributes["tickler.target"], span.attributes["tickler.status"]) == ("http", 503)
     assert span.status.description == "answered 503 Service Unavailable"
 
 

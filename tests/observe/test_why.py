@@ -13,7 +13,9 @@ from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonT
 from tickler.clock import to_datetime
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe import Why
-from tickler.observe.why import Fact, KnownFacts, explain
+from tickler.observe.why import explain
+from tickler.observe.why_evidence import Evidence
+from tickler.observe.why_wording import Fact
 from tickler.records.worker_status import KIND, WorkerReport
 from tickler.when import Unreadable
 
@@ -435,7 +437,7 @@ async def test_a_real_worker_is_seen(memory: Tickler) -> None:
 async def test_a_long_history_is_searched_until_the_instant_and_no_further(
     memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    monkeypatch.setattr("tickler.observe.why_evidence.PAGE", 3)
     memory.handler("digest")(lambda fire: None)
     await put(memory)
     for _ in range(10):
@@ -443,7 +445,7 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
         await memory.tick()
     for hour in range(1, 11):
         assert "was delivered" in (await memory.why("u1", "digest", NOW_MS + hour * HOUR_MS)).sentence
-    monkeypatch.setattr("tickler.observe.why.MAX_PAGES", 2)
+    monkeypatch.setattr("tickler.observe.why_evidence.MAX_PAGES", 2)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
     assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
 
@@ -451,7 +453,7 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
 async def test_a_history_that_was_searched_past_the_instant_holds_nothing_of_it(
     memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    monkeypatch.setattr("tickler.observe.why_evidence.PAGE", 3)
     memory.handler("digest")(lambda fire: None)
     await put(memory)
     for paused in (False, True, False):
@@ -474,8 +476,8 @@ async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> Non
 
 
 def test_an_explanation_needs_no_store() -> None:
-    known = KnownFacts(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
-    assert explain(known).sentence.startswith("there is no schedule u1/x")
+    evidence = Evidence(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], history=[], is_complete=True, workers=[])
+    assert explain(evidence).sentence.startswith("there is no schedule u1/x")
 
 
 @pytest.mark.parametrize(
@@ -492,7 +494,7 @@ def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None,
     schedule = StoredSchedule(
         owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
     )
-    known = KnownFacts(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
-    why = explain(known, at)
+    evidence = Evidence(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], history=[], is_complete=True, workers=[])
+    why = explain(evidence, at)
     assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
     assert "workers" in hindrances(why)

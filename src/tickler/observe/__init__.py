@@ -1,4 +1,10 @@
-"""SEE: what happened and why, what is wrong, and what is to come. Knows the contracts, and no store."""
+"""SEE: explains, diagnoses, forecasts and measures. Uses the contracts only, never a particular store.
+
+- `why.py` explains one schedule; its wording is in `why_wording.py`.
+- `doctor.py` lists the checks in `checks/`.
+- `forecast.py` counts coming fires; `forecast_cache.py` stores the result.
+- `metrics.py` and `tracing.py` export to Prometheus and OpenTelemetry.
+"""
 
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.forecast import Forecast

@@ -1,4 +1,4 @@
-"""`tickler add`: put a schedule."""
+"""`tickler add`: create a schedule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, named
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor_name
 from tickler.cli.schedule_options import (
     AttemptsOption,
     CatchupOption,
@@ -27,8 +27,8 @@ from tickler.cli.schedule_options import (
     given,
     schedule_fields,
 )
-from tickler.cli.store_session import on_store
-from tickler.cli.time_format import read_moment
+from tickler.cli.store_session import with_store
+from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
 from tickler.client import Tickler
 from tickler.errors import InvalidInput, NeverFires, VersionConflict
@@ -39,12 +39,14 @@ from tickler.when import when_from_json
 WhenArgument = Annotated[
     str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m', 'at(2035-01-01T09:00:00)'.")
 ]
-PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="It does not fire until it is resumed.")]
+PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Create it paused.")]
 IfVersionOption = Annotated[
     int | None,
-    typer.Option("--if-version", min=0, metavar="N", help="Replace the schedule only if it has this version; 0: only create."),
+    typer.Option(
+        "--if-version", min=0, metavar="N", help="Replace the schedule only if it has this version; 0 means create only."
+    ),
 ]
-ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="If the schedule exists, replace all of it.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="Replace the schedule if it exists.")]
 
 
 def command(
@@ -74,7 +76,7 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a schedule, and show its next fires. One that exists is replaced only with --replace or --if-version."""
+    """Create a schedule and show its next fires. An existing one is replaced only with --replace or --if-version."""
     fields = schedule_fields(
         when=when,
         tz=tz,
@@ -93,26 +95,26 @@ def command(
         timeout=timeout,
     )
     zone = tz or when_from_json(fields["when"]).tz
-    bounds = {name: read_moment(str(text), zone, name) for name, text in given(starts_at=starts_at, ends_at=ends_at).items()}
+    bounds = {name: parse_instant(str(text), zone, name) for name, text in given(starts_at=starts_at, ends_at=ends_at).items()}
     schedule = schedule_from_json({"owner": owner, "key": key, "enabled": not paused} | fields | bounds)
-    is_refused = not replace and if_version is None
-    version = 0 if is_refused else if_version
-    result = on_store(store, lambda tickler: _put(tickler, schedule, version, is_refused, named(by)), create=True)
+    create_only = not replace and if_version is None
+    version = 0 if create_only else if_version
+    result = with_store(store, lambda tickler: _put(tickler, schedule, version, create_only, actor_name(by)), create=True)
     show_result(result, as_json)
 
 
-async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_refused: bool, by: str) -> WriteResult:
+async def _put(tickler: Tickler, schedule: Schedule, version: int | None, create_only: bool, by: str) -> WriteResult:
     try:
         written = await tickler.schedules.write(schedule, version=version)
     except NeverFires as error:
-        raise InvalidInput(f"{error.sentence}; to keep it asleep, add it with --paused") from None
+        raise InvalidInput(f"{error.sentence}; to store it anyway, add it with --paused") from None
     except VersionConflict as conflict:
-        if not is_refused:
+        if not create_only:
             raise
         place = " ".join(map(shlex.quote, schedule.id))
         raise InvalidInput(
-            f"{schedule.id} exists already, at version {conflict.found}: change part of it with `tickler update {place} …`, "
-            "or pass --replace to replace all of it"
+            f"{schedule.id} already exists, at version {conflict.found}: change it with `tickler update {place} …`, "
+            "or pass --replace to replace it"
         ) from None
     await tickler.audit.note(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
     return result_of(tickler, written)

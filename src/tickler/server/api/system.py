@@ -50,7 +50,7 @@ async def get_stats(request: HttpRequest) -> Response[bytes]:
 async def get_forecast(request: HttpRequest) -> Response[bytes]:
     """How much is to come: by hour over a week, by minute over an hour."""
     QueryParams(request)
-    return answered(await service_of(request).tickler.forecasts.at_hand())
+    return answered(await service_of(request).tickler.forecasts.for_page())
 
 
 @get("/v1/doctor", opt={"scope": "read", "all_owners": True})

@@ -34,7 +34,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 @get("/forecast", opt={"scope": "read", "all_owners": True})
 async def forecast(request: HttpRequest) -> Response[str]:
-    found = await service_of(request).tickler.forecasts.at_hand()
+    found = await service_of(request).tickler.forecasts.for_page()
     return await page(
         request, "forecast", "forecast",
         forecast=found, days=days(found), bars=bars(found), levels=LEVELS,
