@@ -88,7 +88,7 @@ async def test_a_target_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     assert run_tickler("copy", url, TO, folder=tmp_path).returncode == 0
     done = run_tickler("copy", url, TO, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("tickler: the target has schedules already")
+    assert done.stderr.startswith("tickler: the target is not empty: it has schedules")
     async with tickler.connect(f"sqlite:///{tmp_path}/to.db") as t:
         await t.schedules.put(Schedule(owner="u9", key="own", when="@daily"))
         await t.schedules.pause("u1", "k3")

@@ -55,7 +55,7 @@ def test_an_error_goes_along() -> None:
 
 
 def test_a_way_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="TICKLER_LOG: 'xml' is no way to write a log: use 'text' or 'json'"):
+    with pytest.raises(InvalidInput, match="TICKLER_LOG: unknown log format 'xml': use 'text' or 'json'"):
         configure_logging({"TICKLER_LOG": "xml"})
 
 
@@ -77,5 +77,5 @@ async def test_a_tick_says_in_json_which_fire_it_gave_up(tmp_path: Path, sqlite_
 def test_a_variable_that_cannot_be_is_named_before_anything_is_touched(tmp_path: Path) -> None:
     done = run_tickler("work", "--store", "sqlite:///t.db", folder=tmp_path, TICKLER_LOG="xml")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "tickler: TICKLER_LOG: 'xml' is no way to write a log: use 'text' or 'json'\n"
+    assert done.stderr == "tickler: TICKLER_LOG: unknown log format 'xml': use 'text' or 'json'\n"
     assert list(tmp_path.iterdir()) == []

@@ -78,7 +78,7 @@ async def test_what_is_asked_otherwise_is_told_what_there_is_and_what_is_no_ques
         for request in ("POST /metrics HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "\r\n\r\n"):
             answer = await asked(port, request)
             assert answer.startswith("HTTP/1.1 404 Not Found\r\n")
-            assert answer.endswith("\r\n\r\nthere is only GET /metrics\n")
+            assert answer.endswith("\r\n\r\nnot found: use GET /metrics\n")
         assert (await asked(port, "GET /metrics?x=1 HTTP/1.0\r\n\r\n")).startswith("HTTP/1.1 200 OK")
         assert await asked(port, "GET /metrics HTTP/1.1\r\nx: " + "y" * 40_000 + "\r\n\r\n") == ""
         assert await claimed(port) == 0, "and others are still answered"

@@ -66,7 +66,7 @@ def test_migrating_a_store_that_is_up_to_date_says_so_and_runs_nothing(tmp_path:
 def test_migrate_answers_in_json(here: Here, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/t.db"
     answer = here("migrate", "--store", url, "--json").json
-    assert (answer["store"], answer["said"]) == (url, [])
+    assert (answer["store"], answer["messages"]) == (url, [])
     assert answer["ran"][0].startswith("0001_")
     assert here("migrate", "--store", url, "--json").json["ran"] == []
     assert "CREATE TABLE" in here("migrate", "--store", url, "--print-sql", "--json").json["sql"]

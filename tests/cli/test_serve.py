@@ -32,9 +32,9 @@ def test_it_says_how_other_commands_find_the_store(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("settings", "is_closed", "said"),
     [
-        (ServerSettings(), False, "  open to this machine only, without a token; others need one, and --host\n\n"),
-        (ServerSettings(), True, "  closed: whoever asks needs a token, which `tickler token create` makes\n\n"),
-        (ServerSettings(host="0.0.0.0"), True, "  closed: whoever asks needs a token, which `tickler token create` makes\n\n"),
+        (ServerSettings(), False, "  open to this machine only, without a token; for other machines use --host and a token\n\n"),
+        (ServerSettings(), True, "  every request needs a token: create one with `tickler token create`\n\n"),
+        (ServerSettings(host="0.0.0.0"), True, "  every request needs a token: create one with `tickler token create`\n\n"),
     ],
 )
 def test_it_says_who_is_let_in(capsys: pytest.CaptureFixture[str], settings: ServerSettings, is_closed: bool, said: str) -> None:
@@ -47,7 +47,7 @@ def test_a_port_that_is_taken_is_refused_with_both_ways_to_name_another(here: He
         port = taken.getsockname()[1]
         done = here("serve", "--store", "memory://", "--port", str(port))
     assert (done.code, done.out) == (1, "")
-    assert done.err.endswith(": choose another with --port or TICKLER_PORT\n")
+    assert done.err.endswith(": choose another --port or TICKLER_PORT\n")
 
 
 @pytest.mark.parametrize(

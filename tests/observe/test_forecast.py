@@ -280,7 +280,7 @@ def test_many_at_the_same_instant_are_a_peak_with_a_hint() -> None:
     found = of([*monday, *(row(Every(minutes=1, start=NOW_MS - n * 77), f"e{n}") for n in range(50))])
     first, hour = found.peaks
     assert (to_datetime(first.at).isoformat(), first.of, first.count) == ("2030-11-25T09:00:00+00:00", "instant", 4_700)
-    assert first.hint == "4,700 due Monday 09:00 UTC; a spread of 10 min would make that 8 a second"
+    assert first.hint == "4,700 fires due Monday 09:00 UTC; a spread of 10 min would make it 8 per second"
     assert first.times_average == pytest.approx(4_700 / (sum(found.hours) / 168 / 3600), rel=0.01)
     assert (hour.of, hour.at, hour.hint) == ("hour", first.at, None)
     assert hour.count == found.hours[(hour.at - THIS_HOUR_MS) // HOUR_MS] > 4_700
@@ -301,7 +301,7 @@ def test_what_was_due_already_is_no_peak() -> None:
 def test_what_is_frequent_is_spread_over_less_than_its_interval() -> None:
     found = of(row(Cron("* * * * *"), f"k{n}") for n in range(3_000))
     (peak,) = found.peaks
-    assert peak.hint == "3,000 due Wednesday 12:32 UTC; a spread of 30 s would make that 100 a second"
+    assert peak.hint == "3,000 fires due Wednesday 12:32 UTC; a spread of 30 s would make it 100 per second"
     assert peak.at == THIS_HOUR_MS + 32 * MINUTE_MS
 
 

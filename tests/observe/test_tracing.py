@@ -118,7 +118,7 @@ async def test_an_attempt_that_takes_too_long_ends_its_span(t: Tickler, spans: S
     (span,) = spans.all
     assert span.attributes is not None
     assert (span.attributes["tickler.outcome"], span.status.status_code) == ("retry", StatusCode.ERROR)
-    assert span.status.description == "there was no more time, or the worker was told to stop"
+    assert span.status.description == "timed out, or the worker was stopped"
     assert span.end_time is not None
 
 
@@ -158,7 +158,7 @@ async def test_the_environment_asks_for_traces(monkeypatch: pytest.MonkeyPatch) 
         trace_if_asked(t, {})
         trace_if_asked(t, {"TICKLER_TRACES": "0"})
         assert t._wraps == []
-        with pytest.raises(InvalidInput, match="TICKLER_TRACES: 'yes' is neither 0 nor 1"):
+        with pytest.raises(InvalidInput, match="TICKLER_TRACES: 'yes' is invalid: use 0 or 1"):
             trace_if_asked(t, {"TICKLER_TRACES": "yes"})
         trace_if_asked(t, {"TICKLER_TRACES": "1"})
         assert len(t._wraps) == 1

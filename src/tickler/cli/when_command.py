@@ -17,7 +17,7 @@ class WhenCommand(TyperCommand):
         rest = super().parse_args(ctx, args)
         if ctx.args and not ctx.resilient_parsing:
             is_option = any(each.name == "when" and each.param_type_name == "option" for each in self.params)
-            how = "quote the value of --when:  --when" if is_option else "quote WHEN:"
+            how = "quote the value of --when: --when" if is_option else "quote WHEN:"
             ctx.fail(f"{how} '0 9 * * *'")
         return rest
 

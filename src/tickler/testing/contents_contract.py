@@ -1,4 +1,4 @@
-"""The conformance kit of what a store holds, as it lies there: read from end to end, and written as it was."""
+"""Conformance kit of the raw contents of a store: walked completely, and restored exactly."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tickler.testing.fire_fixtures import (
     dead,
     done,
     entries,
+    fires_of,
     happenings,
     hour,
     keys,
     listed,
     nominals,
-    owed,
     retry,
     schedule,
     triggered,
@@ -100,13 +100,13 @@ FIRES = [
 
 
 def said(n: int, key: str = "digest") -> HistoryItem:
-    """An entry of the history that is kept to the second."""
+    """A history entry whose expiry is a whole second."""
     entry = Entry(owner="u1", key=key, nominal_at=hour(n), at=hour(n) + 7, happened="delivered", attempt=n, answer="ä\0")
     return HistoryItem(entry, hour(1000 + n))
 
 
 async def all_of(part: Part[T], limit: int = 1000) -> list[T]:
-    """What a walk finds, page by page."""
+    """Return all items of a walk, page by page."""
     found: list[T] = []
     page, cursor = await part.walk(None, limit)
     found += page
@@ -117,7 +117,7 @@ async def all_of(part: Part[T], limit: int = 1000) -> list[T]:
 
 
 def fields(raw: RawSchedule) -> tuple[RawSchedule, object]:
-    """A schedule without its body, and that by its fields, which may come in any order."""
+    """Return a schedule without its body, and the fields of the body, in any order."""
     try:
         body: object = msgspec.json.decode(raw.body, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
@@ -130,7 +130,7 @@ def place(fire: Fire) -> tuple[int, str]:
 
 
 class ContentsContract(FireFixtures):
-    """What every store must give of what it holds, and take. Part of `FireStoreContract`."""
+    """Requirements on walking and restoring raw contents. Part of `FireStoreContract`."""
 
     @pytest.fixture
     def contents(self, store: Store) -> Contents:
@@ -204,7 +204,7 @@ class ContentsContract(FireFixtures):
         self, contents: Contents, schedules: Schedules, fires: FireStore, worker: Worker, raw: RawSchedule
     ) -> None:
         await schedules.put(schedule(payload="y" * 3000, policy=SPREAD, ends_at=hour(50)))
-        opened = owed(await worker.claim(hour(2)))
+        opened = fires_of(await worker.claim(hour(2)))
         assert len(opened) == 1
         for _ in range(2):
             await contents.schedules.restore([raw])
@@ -223,7 +223,7 @@ class ContentsContract(FireFixtures):
         assert (found["paused"].standing, found["paused"].enabled) == ("absent", False)
         assert fields(found["digest"])[1] == fields(replace(ACTIVE, body=f'{{{TARGET},"payload":{{"n":1}}}}'))[1]
 
-    # Rows of the index alone.
+    # Index rows without a schedule.
 
     @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
     async def test_a_row_is_restored_as_it_lay_elsewhere(self, contents: Contents, row: RawSchedule) -> None:
@@ -274,18 +274,18 @@ class ContentsContract(FireFixtures):
     async def test_fires_that_were_restored_are_worked_on_as_they_would_have_been(
         self, contents: Contents, fires: FireStore, worker: Worker
     ) -> None:
-        """The leased one from the end of its lease on, when it is known that nobody settles it."""
+        """A leased fire becomes available at the end of its lease: no worker can settle it before."""
         await contents.schedules.restore([RAW["paused"]])
         await contents.fires.restore(FIRES)
-        (first,) = owed(await worker.lease(hour(4)))
+        (first,) = fires_of(await worker.lease(hour(4)))
         assert (first.id, first.attempt) == (FIRES[0].id, 1)
-        (second,) = owed(await worker.lease(hour(5)))[-1:]
+        (second,) = fires_of(await worker.lease(hour(5)))[-1:]
         assert (second.id, second.attempt) == (FIRES[1].id, 3)
         assert ("expired", hour(2)) in await happenings(fires)
         await worker.settle(hour(5), done(second, hour(5)))
-        for fire in owed(await worker.lease(hour(5) + LEASE_MS)):
+        for fire in fires_of(await worker.lease(hour(5) + LEASE_MS)):
             await worker.settle(hour(5), done(fire, hour(5)))
-        (third,) = owed(await worker.lease(hour(6)))
+        (third,) = fires_of(await worker.lease(hour(6)))
         assert third.id == WAITING.id
         await worker.settle(hour(6), done(third, hour(6)))
         assert await all_of(contents.fires) == FIRES[3:]
@@ -295,7 +295,7 @@ class ContentsContract(FireFixtures):
     ) -> None:
         await contents.schedules.restore([ACTIVE])
         await contents.fires.restore(FIRES[:1])
-        (leased,) = owed(await worker.lease(hour(1)))
+        (leased,) = fires_of(await worker.lease(hour(1)))
         await contents.fires.restore(FIRES[:1])
         assert await all_of(contents.fires) == [leased]
         await worker.settle(hour(1), dead(leased, hour(1)))
@@ -320,7 +320,7 @@ class ContentsContract(FireFixtures):
 
     async def test_what_runs_is_given_as_it_lies(self, contents: Contents, schedules: Schedules, worker: Worker) -> None:
         await schedules.put_many([schedule("a"), schedule("b")])
-        leased = owed(await worker.claim(hour(1)))
+        leased = fires_of(await worker.claim(hour(1)))
         assert sorted(await all_of(contents.fires), key=lambda fire: fire.key) == sorted(leased, key=lambda fire: fire.key)
         await worker.settle(hour(1), retry(leased[0], hour(1), hour(2)))
         found = {fire.id: fire for fire in await all_of(contents.fires)}
@@ -340,7 +340,7 @@ class ContentsContract(FireFixtures):
         self, contents: Contents, schedules: Schedules, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         settled = done(fire, hour(1))
         await worker.settle(hour(1), settled)
         (found,) = await all_of(contents.history)

@@ -180,7 +180,7 @@ def load_setup(setup: str | None) -> Callable[[Tickler], object]:
     except AttributeError as error:
         raise InvalidInput(f"--setup {setup}: {error}: {_EXAMPLE}") from None
     if not callable(function):
-        raise InvalidInput(f"--setup {setup}: is a {type(function).__name__}: name a function that takes the Tickler")
+        raise InvalidInput(f"--setup {setup}: has type {type(function).__name__}: name a function that takes the Tickler")
     found: Callable[[Tickler], object] = function
     return found
 
