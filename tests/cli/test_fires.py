@@ -118,7 +118,7 @@ def test_fires_that_nobody_wants_are_cancelled_by_their_ids(here: Here, url: str
     assert here("fires", "--cancel", first, second).out == f"{first} cancelled\n{second} cancelled\n"
     done = here("fires", "--cancel", third, "fire_nothing", "--json")
     assert (done.code, done.json) == (3, {"cancelled": 1, "ids": [third], "refused": ["fire_nothing"]})
-    assert done.err.startswith("tickler: there is no fire fire_nothing to cancel: see `tickler fires`")
+    assert done.err.startswith("tickler: no fire fire_nothing to cancel: see `tickler fires`")
     assert here("fires", "--state", "dead", "--json").json["items"] == []
     assert deeds(url) == [("ada", "cancelled", "u1", key, id) for key, id in (("a", first), ("b", second), ("c", third))]
     with connect_sync(url) as t:

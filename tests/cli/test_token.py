@@ -36,7 +36,7 @@ def test_tokens_are_listed_without_their_secrets(here: Here, url: str) -> None:
     text = here("token", "create", "--scope", "operate", "--expires", "2035-01-01T00:00:00Z", "--json").json["token"]
     done = here("token", "list")
     assert done.lines[0].split() == ["id", "scopes", "owner", "name", "created", "(UTC)", "expires", "(UTC)"]
-    assert re.split("  +", done.lines[1])[1:3] == ["operate", "everybody"]
+    assert re.split("  +", done.lines[1])[1:3] == ["operate", "all"]
     assert done.lines[1].endswith("2035-01-01 00:00:00")
     (listed,) = here("token", "list", "--json").json["items"]
     assert (listed["scopes"], listed["owner"]) == (["operate"], None)

@@ -332,7 +332,7 @@ async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_
     assert (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence == "u1/digest is due now, and about to be claimed"
     clock.advance(30)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
-    assert sentence == "u1/digest has been due for 31 s although 1 worker looked for what is due: see `tickler doctor`"
+    assert sentence == "u1/digest has been due for 31 s although 1 worker looked for due fires: see `tickler doctor`"
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_
             {"last_round_at": NOW_MS + HOUR_MS - 1},
             ", and 1 worker is running but has not looked for due fires since: see `tickler doctor`",
         ),
-        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for what is due: see `tickler doctor`"),
+        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for due fires: see `tickler doctor`"),
     ],
     ids=["never looked, and has much", "looked, and has much", "never looked", "looked before", "looked"],
 )
@@ -380,7 +380,7 @@ async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler
         assert "instant" not in hindrances(why)
     assert done.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
     assert says(await memory.why("u1", "digest", NOW_MS + 1), "instant") == [
-        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is no instant of 0 * * * *"
+        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is not an instant of 0 * * * *"
     ]
 
 

@@ -56,7 +56,8 @@ def build_app() -> typer.Typer:
         module, name = import_module(f"{commands.__name__}.{found.name}"), found.name.removesuffix("_")
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
-            root.command(name, cls=command_class(command))(command)
+            short_help = f"{command.__doc__.partition('.')[0]}."  # the first sentence, in the list of commands
+            root.command(name, cls=command_class(command), short_help=short_help)(command)
         elif isinstance(app, typer.Typer):
             root.add_typer(app, name=name)
     return root

@@ -41,6 +41,6 @@ def usage_error(reason: str) -> typer.Exit:
     return typer.Exit(2)
 
 
-def actor_name(by: str | None) -> str:
+def actor(by: str | None) -> str:
     """Return the name for the audit log."""
     return by or "command line"

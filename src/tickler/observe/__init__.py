@@ -1,9 +1,6 @@
-"""SEE: explains, diagnoses, forecasts and measures. Uses the contracts only, never a particular store.
+"""SEE: explains schedules (`why.py`), checks stores (`doctor.py`), forecasts fires, and exports metrics and traces.
 
-- `why.py` explains one schedule; its wording is in `why_wording.py`.
-- `doctor.py` lists the checks in `checks/`.
-- `forecast.py` counts coming fires; `forecast_cache.py` stores the result.
-- `metrics.py` and `tracing.py` export to Prometheus and OpenTelemetry.
+Uses the contracts only, never a particular store.
 """
 
 from tickler.observe.diagnosis import Diagnosis, Finding

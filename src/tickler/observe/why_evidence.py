@@ -14,6 +14,7 @@ from tickler.model.schedule import Id, StoredSchedule
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.contract import ScheduleStore
+from tickler.when import When
 
 PAGE = 200  # history entries
 MAX_PAGES = 10  # of history, when searching for an instant
@@ -31,6 +32,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     history: Sequence[Entry]  # the latest first
     is_complete: bool  # whether `history` has every entry about the instant in question
     workers: Sequence[WorkerReport]
+
+    @property
+    def when(self) -> When | None:
+        return None if self.schedule is None else self.schedule.when
 
     @property
     def alive(self) -> list[WorkerReport]:

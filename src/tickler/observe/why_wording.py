@@ -90,7 +90,7 @@ def _present_state(evidence: Evidence, schedule: StoredSchedule) -> str:
             return f"{id} is due now, and about to be claimed"
         return f"{since}{_workers_meanwhile(evidence, next_at)}"
     if (fire := _oldest_undelivered(evidence)) is not None:
-        return _of_fire(id, fire, schedule.when, now_ms, stuck)
+        return _of_fire(evidence, fire)
     following = f"{id} is not due yet: it fires next at {instant(next_at, schedule.when)}, in {span(next_at - now_ms)}"
     return f"{following}, but {stuck}" if stuck else following
 
@@ -110,7 +110,7 @@ def _workers_meanwhile(evidence: Evidence, next_at: int) -> str:
 def _finished(evidence: Evidence, schedule: StoredSchedule) -> str:
     """Say what became of the last fire, if that is known."""
     if (fire := _oldest_undelivered(evidence)) is not None:
-        return _of_fire(evidence.id, fire, schedule.when, evidence.now_ms, _no_worker(evidence))
+        return _of_fire(evidence, fire)
     delivered = next((entry for entry in evidence.history if entry.happened == "delivered"), None)
     if delivered is not None:
         return f"{evidence.id} was delivered at {instant(delivered.at, schedule.when)} and is finished: it will not fire again"
@@ -124,12 +124,11 @@ def _of_an_instant(evidence: Evidence, at: int) -> tuple[str, list[Fact]]:
     facts: list[Fact] = []
     if schedule is not None:
         facts += [_definition(schedule), _instant_fact(schedule, at, [*entries, *unsettled])]
-    facts += [_history_fact(entry, schedule) for entry in reversed(entries)]
-    facts += [_fire_fact(fire, schedule, now_ms) for fire in unsettled]
-    moment = instant(at, schedule.when if schedule is not None else None)
+    facts += [_history_fact(entry, evidence.when) for entry in reversed(entries)]
+    facts += [_fire_fact(fire, evidence.when, now_ms) for fire in unsettled]
+    moment = instant(at, evidence.when)
     if unsettled:
-        when = None if schedule is None else schedule.when
-        return _of_fire(evidence.id, unsettled[0], when, now_ms, _no_worker(evidence)), [*facts, *_workers(evidence)]
+        return _of_fire(evidence, unsettled[0]), [*facts, *_workers(evidence)]
     if entries:
         return _outcome(evidence.id, moment, entries), facts
     if schedule is None:
@@ -220,10 +219,10 @@ def _oldest_undelivered(evidence: Evidence) -> Fire | None:
     return next((fire for fire in evidence.fires if fire.state != "dead"), None)
 
 
-def _of_fire(id: Id, fire: Fire, when: When | None, now_ms: int, stuck: str | None) -> str:
-    moment = instant(fire.nominal_at, when)
-    is_stuck = stuck is not None and fire.state == "open" and fire.worker is None
-    return f"{id}'s fire of {moment} {_state_of(fire, when, now_ms)}" + (f", but {stuck}" if is_stuck else "")
+def _of_fire(evidence: Evidence, fire: Fire) -> str:
+    stuck = _no_worker(evidence) if fire.state == "open" and fire.worker is None else None
+    state = _state_of(fire, evidence.when, evidence.now_ms)
+    return f"{evidence.id}'s fire of {instant(fire.nominal_at, evidence.when)} {state}" + (f", but {stuck}" if stuck else "")
 
 
 def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
@@ -294,8 +293,8 @@ def _unsettled(evidence: Evidence) -> list[Fact]:
 def _group_fact(fires: Sequence[Fire], evidence: Evidence) -> Fact:
     first, last = fires[0], fires[-1]
     if len(fires) == 1:
-        return _fire_fact(first, evidence.schedule, evidence.now_ms)
-    when = None if evidence.schedule is None else evidence.schedule.when
+        return _fire_fact(first, evidence.when, evidence.now_ms)
+    when = evidence.when
     many = f"{len(fires)}{' or more' if len(fires) == MAX_FIRES else ''} fires, {instant(first.nominal_at, when)}"
     until = "" if last.nominal_at == first.nominal_at else f" to {instant(last.nominal_at, when)}"
     if first.state == "waiting":
@@ -308,8 +307,7 @@ def _retry_all(id: Id) -> str:
     return f"tickler retry --all --owner {quote(id.owner)} --key {quote(id.key)}"
 
 
-def _fire_fact(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact:
-    when = None if schedule is None else schedule.when
+def _fire_fact(fire: Fire, when: When | None, now_ms: int) -> Fact:
     says = f"the fire of {instant(fire.nominal_at, when)} {_state_of(fire, when, now_ms)}"
     return Fact("fire", says, fire.state != "dead")
 
@@ -317,11 +315,10 @@ def _fire_fact(fire: Fire, schedule: StoredSchedule | None, now_ms: int) -> Fact
 def _last(evidence: Evidence) -> list[Fact]:
     if not evidence.history:
         return [Fact("history", "no fire yet")]
-    return [_history_fact(evidence.history[0], evidence.schedule)]
+    return [_history_fact(evidence.history[0], evidence.when)]
 
 
-def _history_fact(entry: Entry, schedule: StoredSchedule | None) -> Fact:
-    when = None if schedule is None else schedule.when
+def _history_fact(entry: Entry, when: When | None) -> Fact:
     detail = f": {entry.detail}" if entry.detail else ""
     moment = instant(entry.nominal_at, when)
     if entry.happened == "skipped":

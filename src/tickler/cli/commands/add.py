@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor_name
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor
 from tickler.cli.schedule_options import (
     AttemptsOption,
     CatchupOption,
@@ -99,7 +99,7 @@ def command(
     schedule = schedule_from_json({"owner": owner, "key": key, "enabled": not paused} | fields | bounds)
     create_only = not replace and if_version is None
     version = 0 if create_only else if_version
-    result = with_store(store, lambda tickler: _put(tickler, schedule, version, create_only, actor_name(by)), create=True)
+    result = with_store(store, lambda tickler: _put(tickler, schedule, version, create_only, actor(by)), create=True)
     show_result(result, as_json)
 
 

@@ -38,7 +38,7 @@ LABELS = {
 def command(
     file: File, store: StoreOption = None, restore: Restore = False, force: Force = False, json: JsonOption = False
 ) -> None:
-    """Back up an SQLite store to FILE, consistently, while it is in use. The file appears only when it is complete and checked.
+    """Back up an SQLite store to a file while it is in use, or restore it. The file appears when it is complete and checked.
 
     For PostgreSQL and DynamoDB use their own tools, or `tickler copy`.
     """

@@ -40,7 +40,7 @@ def command(
     while_workers_run: WhileWorkersRun = False,
     json: JsonOption = False,
 ) -> None:
-    """Copy a store: schedules, index rows, fires, history and records. Stop the workers of both stores first.
+    """Copy a store into another one: schedules, fires, history and records. Stop the workers of both stores first.
 
     Run it again to resume an interrupted copy. At the end both stores are compared; exit code 1 means that they differ.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, YesOption, actor_name
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, YesOption, actor
 from tickler.cli.output import confirmed, print_json, print_line
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
@@ -20,7 +20,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Delete a schedule and cancel its undelivered fires. The history is kept. On a terminal, ask first."""
-    if not with_store(store, lambda tickler: _delete(tickler, owner, key, yes, actor_name(by))):
+    if not with_store(store, lambda tickler: _delete(tickler, owner, key, yes, actor(by))):
         raise typer.Exit(1)
     if as_json:
         print_json({"owner": owner, "key": key, "deleted": True})

@@ -33,7 +33,7 @@ QuickOption = Annotated[bool, typer.Option("--quick", metavar=FLAG, help="Skip t
 ScanOption = Annotated[
     bool,
     typer.Option(
-        "--scan", metavar=FLAG, help="Only read every item, also in your own DynamoDB table, and name those no index finds. Slow."
+        "--scan", metavar=FLAG, help="Only find items that are in no index, also in your own DynamoDB table. Reads everything."
     ),
 ]
 
@@ -45,7 +45,7 @@ def command(
     scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the store. Exit code 0 means healthy, 1 means problems. With --repair, 1 means that problems are left."""
+    """Check the store, or repair it. Exit code 0 means healthy, 1 means problems. With --repair, 1 means that problems are left."""
     if scan and (repair or quick):
         raise typer.BadParameter("--scan only reads, and reads everything: leave out --repair and --quick")
     healthy = _scan(required_store(store), as_json) if scan else _examine(store, not quick, repair, as_json)

@@ -17,7 +17,7 @@ from tickler.cli.options import (
     OwnerOption,
     StoreOption,
     YesOption,
-    actor_name,
+    actor,
     usage_error,
 )
 from tickler.cli.output import confirmed, print_json, print_note
@@ -50,7 +50,7 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List undelivered fires, by nominal time; or show the history of a schedule, also after it was deleted.
+    """List undelivered fires by nominal time. With --history, show what happened to a schedule, also after it was deleted.
 
     With --cancel, cancel fires by id, for example dead ones that you do not want to retry.
     """
@@ -59,7 +59,7 @@ def command(
     if cancel and (history or owner or key):
         raise usage_error("--cancel takes fire ids only: leave out --history, --owner and --key")
     if ids:
-        _cancel(store, ids, yes, actor_name(by), as_json)
+        _cancel(store, ids, yes, actor(by), as_json)
         return
     if history:
         _show_history(owner, key, limit, after, store, as_json)

@@ -13,11 +13,12 @@ from typing import Annotated, Protocol
 import msgspec
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, actor_name
+from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, actor
 from tickler.cli.output import print_json, print_line, print_note
 from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
+from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput
 from tickler.observe.human_format import some
 from tickler.transfer.ndjson import LineResult, import_lines
@@ -55,12 +56,8 @@ def command(
 ) -> None:
     """Put a schedule for each line of JSON. Report refused lines with their reasons; exit code 1 if there are any."""
     with _opened(file) as source, progress_bar("importing") as on_progress:
-        size = _size(file)
-
-        def on_line(read: int, put: int) -> None:
-            on_progress(f"importing, {put:,} schedules", read, size)
-
-        imported = with_store(store, lambda tickler: _import(tickler, source, all_or_none, actor_name(by), on_line), create=True)
+        reader = _Reader(source, _size(file))
+        imported = with_store(store, lambda tickler: _import(tickler, reader, all_or_none, actor(by), on_progress), create=True)
     if as_json:
         print_json(imported)
     else:
@@ -69,11 +66,8 @@ def command(
         raise typer.Exit(1)
 
 
-async def _import(
-    tickler: Tickler, source: Source, all_or_none: bool, by: str, on_line: Callable[[int, int], None]
-) -> ImportResult:
+async def _import(tickler: Tickler, reader: _Reader, all_or_none: bool, by: str, on_progress: OnProgress) -> ImportResult:
     imported = ImportResult()
-    reader = _Reader(source)
     async for result in import_lines(tickler.schedules, reader.pieces(), all_or_none=all_or_none):
         if result.error is None:
             imported.put += 1
@@ -81,21 +75,22 @@ async def _import(
             imported.refused += 1
             if len(imported.errors) < MAX_REPORTED:
                 imported.errors.append(result)
-        on_line(reader.size, imported.put)
+        on_progress(f"importing, {imported.put:,} schedules", reader.done, reader.size)
     await tickler.audit.note(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
     return imported
 
 
 class _Reader:
-    """Reads a file in pieces and counts its bytes."""
+    """Reads a source in pieces and counts its bytes. The size of a pipe is None."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, size: int | None) -> None:
         self._source = source
-        self.size = 0
+        self.size = size
+        self.done = 0
 
     async def pieces(self) -> AsyncIterator[bytes]:
         while piece := await _read_in_thread(lambda: self._source.read(CHUNK)):
-            self.size += len(piece)
+            self.done += len(piece)
             yield piece
 
 

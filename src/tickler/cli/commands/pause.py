@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor_name
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
 from tickler.cli.output import print_json, print_line
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
@@ -25,7 +25,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Pause a schedule. Fires that are open are still delivered."""
-    stored = with_store(store, lambda tickler: _pause(tickler, owner, key, reason, actor_name(by)))
+    stored = with_store(store, lambda tickler: _pause(tickler, owner, key, reason, actor(by)))
     if as_json:
         print_json(stored_to_json(stored))
     else:

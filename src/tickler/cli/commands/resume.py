@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor_name
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
 from tickler.cli.output import print_json, print_line
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import utc
@@ -18,7 +18,7 @@ def command(
     owner: OwnerArgument, key: KeyArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
     """Resume a paused schedule from now on. Fires in the pause do not count as missed."""
-    stored = with_store(store, lambda tickler: _resume(tickler, owner, key, actor_name(by)))
+    stored = with_store(store, lambda tickler: _resume(tickler, owner, key, actor(by)))
     if as_json:
         print_json(stored_to_json(stored))
     else:

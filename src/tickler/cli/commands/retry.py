@@ -7,17 +7,7 @@ from typing import Annotated
 import typer
 
 from tickler.cli.fire_actions import FireAction, run_on_each
-from tickler.cli.options import (
-    FLAG,
-    ByOption,
-    JsonOption,
-    KeyOption,
-    OwnerOption,
-    StoreOption,
-    YesOption,
-    actor_name,
-    usage_error,
-)
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, usage_error
 from tickler.cli.output import confirmed, print_json, print_line, print_note
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
@@ -41,15 +31,15 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Retry dead fires, with a fresh set of attempts. With --all, show their number and ask first, on a terminal."""
+    """Retry dead fires. Their attempts are counted from zero. With --all, show their number and ask first, on a terminal."""
     if bool(ids) == all_of_them:
         raise usage_error("pass ids of dead fires, or --all")
     if ids and (owner or key):
         raise usage_error("--owner and --key go with --all: leave them out with ids")
     if ids:
-        run_on_each(store, ids, _RETRY, actor_name(by), as_json=as_json)
+        run_on_each(store, ids, _RETRY, actor(by), as_json=as_json)
     else:
-        _retry_all(store, owner, key, yes, actor_name(by), as_json)
+        _retry_all(store, owner, key, yes, actor(by), as_json)
 
 
 def _retry_all(store: str | None, owner: str | None, key: str | None, yes: bool, by: str, as_json: bool) -> None:

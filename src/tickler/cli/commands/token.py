@@ -11,7 +11,7 @@ import typer
 
 from tickler.access.tokens import Scope, Token
 from tickler.cli.app import NOT_FOUND
-from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, actor_name, usage_error
+from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, actor, usage_error
 from tickler.cli.output import confirmed, print_json, print_line, print_note, show_table
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant, utc
@@ -51,7 +51,7 @@ def create(
 ) -> None:
     """Create a token and print it. It cannot be shown again."""
     scopes: list[Scope] = [each.value for each in scope]
-    token, text = with_store(store, lambda tickler: _create(tickler, scopes, owner, name, expires, actor_name(by)), create=True)
+    token, text = with_store(store, lambda tickler: _create(tickler, scopes, owner, name, expires, actor(by)), create=True)
     if as_json:
         print_json(msgspec.to_builtins(token) | {"token": text})
         return
@@ -79,7 +79,7 @@ def show_all(store: StoreOption = None, as_json: JsonOption = False) -> None:
 @app.command("revoke")
 def revoke(id: IdArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Revoke a token for good. It takes effect within five seconds."""
-    if not with_store(store, lambda tickler: _revoke(tickler, id, actor_name(by))):
+    if not with_store(store, lambda tickler: _revoke(tickler, id, actor(by))):
         print_note(f"tickler: no token {id[:80]}: see `tickler token list`")
         raise typer.Exit(NOT_FOUND)
     if as_json:
@@ -95,7 +95,7 @@ def reopen(yes: YesOption = False, by: ByOption = None, store: StoreOption = Non
         raise usage_error("this gives everyone on the machine all permissions: confirm with --yes")
     if not confirmed("give everyone on the service's machine all permissions, without a token?", yes):
         raise typer.Exit(1)
-    was_closed = with_store(store, lambda tickler: _open(tickler, actor_name(by)))
+    was_closed = with_store(store, lambda tickler: _open(tickler, actor(by)))
     if as_json:
         print_json({"opened": was_closed})
     else:

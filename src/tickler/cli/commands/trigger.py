@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor_name
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
 from tickler.cli.output import print_json, print_line
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
@@ -13,7 +13,7 @@ def command(
     owner: OwnerArgument, key: KeyArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
     """Fire a schedule now, even if it is paused. A worker delivers the fire."""
-    fire = with_store(store, lambda tickler: _trigger(tickler, owner, key, actor_name(by)))
+    fire = with_store(store, lambda tickler: _trigger(tickler, owner, key, actor(by)))
     if as_json:
         print_json(fire)
     else:

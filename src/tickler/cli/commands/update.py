@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor_name, usage_error
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor, usage_error
 from tickler.cli.schedule_options import (
     AttemptsOption,
     CatchupOption,
@@ -107,9 +107,7 @@ def command(
         fields[name.value] = None
     if not fields and not bounds:
         raise usage_error("nothing to change: pass --when, --target, --payload or another option (see `tickler update --help`)")
-    show_result(
-        with_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, actor_name(by))), as_json
-    )
+    show_result(with_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, actor(by))), as_json)
 
 
 async def _update(

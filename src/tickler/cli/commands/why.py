@@ -22,7 +22,7 @@ AtOption = Annotated[
 def command(
     owner: OwnerArgument, key: KeyArgument, at: AtOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
-    """Explain why a schedule fired at a time or did not, or its present state: one sentence, then the facts."""
+    """Explain why a schedule fired or did not. Prints one sentence and the facts behind it, for now or for --at."""
     why = with_store(store, lambda tickler: _why(tickler, owner, key, at))
     if as_json:
         print_json(why)
