@@ -1,4 +1,4 @@
-"""A server for `api.py`, on a port that it prints: the service on a store, or one route that does nothing."""
+"""A server for `api.py` that prints its port: the service on a store, or one empty route."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tickler.server.settings import ServerSettings
 
 @route("/{path:path}", http_method=[HttpMethod.GET, HttpMethod.PUT], status_code=200)
 async def nothing() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def main(what: str) -> None:
