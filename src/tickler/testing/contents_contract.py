@@ -99,7 +99,7 @@ FIRES = [
 ]
 
 
-def said(n: int, key: str = "digest") -> HistoryItem:
+def history_item(n: int, key: str = "digest") -> HistoryItem:
     """A history entry whose expiry is a whole second."""
     entry = Entry(owner="u1", key=key, nominal_at=hour(n), at=hour(n) + 7, happened="delivered", attempt=n, answer="ä\0")
     return HistoryItem(entry, hour(1000 + n))
@@ -329,12 +329,12 @@ class ContentsContract(FireFixtures):
     # History.
 
     async def test_entries_are_restored_as_they_were_and_once(self, contents: Contents, fires: FireStore) -> None:
-        told = [said(1), said(2), said(1, "other"), said(3)]
+        restored = [history_item(1), history_item(2), history_item(1, "other"), history_item(3)]
         for _ in range(2):
-            await contents.history.restore(told)
+            await contents.history.restore(restored)
             found = await all_of(contents.history, limit=2)
-            assert (len(found), set(found)) == (4, set(told))
-        assert await entries(fires) == [said(3).entry, said(2).entry, said(1).entry]
+            assert (len(found), set(found)) == (4, set(restored))
+        assert await entries(fires) == [history_item(3).entry, history_item(2).entry, history_item(1).entry]
 
     async def test_what_happened_is_given_with_until_when_it_is_kept(
         self, contents: Contents, schedules: Schedules, worker: Worker
@@ -350,8 +350,8 @@ class ContentsContract(FireFixtures):
         assert await all_of(contents.history) == [found], "it says the same as one that is there"
 
     async def test_the_history_of_a_schedule_comes_together_by_its_instants(self, contents: Contents) -> None:
-        told = [said(n, key) for n in (3, 1, 2) for key in ("a", "b", "c")]
-        await contents.history.restore(told)
+        restored = [history_item(n, key) for n in (3, 1, 2) for key in ("a", "b", "c")]
+        await contents.history.restore(restored)
         found = await all_of(contents.history, limit=2)
         by_key = [each.entry.key for each in found]
         assert all(by_key[n : n + 3] == [by_key[n]] * 3 for n in (0, 3, 6))
@@ -361,20 +361,20 @@ class ContentsContract(FireFixtures):
 
     async def test_records_are_restored_with_version_and_expiry(self, contents: Contents, store: Store) -> None:
         before = await all_of(contents.records)
-        told = [
+        restored = [
             Record("token", "ä", {"b": [1, None, 2.5], "a": "\0"}, 7, None),
             Record("token", "b", "text", 1, hour(5)),
             Record("other", "b", 1 << 70, 3, NOW_MS - 1),
         ]
         for _ in range(2):
-            await contents.records.restore(told)
+            await contents.records.restore(restored)
             found = [record for record in await all_of(contents.records, limit=2) if record not in before]
-            assert sorted(found, key=lambda record: record.version) == sorted(told, key=lambda record: record.version)
-        assert await store.records.get("token", "ä", now_ms=NOW_MS) == told[0]
+            assert sorted(found, key=lambda record: record.version) == sorted(restored, key=lambda record: record.version)
+        assert await store.records.get("token", "ä", now_ms=NOW_MS) == restored[0]
         assert await store.records.get("other", "b", now_ms=NOW_MS) is None
         assert await store.records.put("token", "ä", b"1", now_ms=NOW_MS, expected=7) == 8
-        await contents.records.restore([replace(told[1], expires_at=None)])
-        assert await store.records.get("token", "b", now_ms=hour(6)) == replace(told[1], expires_at=None)
+        await contents.records.restore([replace(restored[1], expires_at=None)])
+        assert await store.records.get("token", "b", now_ms=hour(6)) == replace(restored[1], expires_at=None)
 
     # Walks.
 
@@ -394,7 +394,7 @@ class ContentsContract(FireFixtures):
         await contents.schedules.restore([ACTIVE, replace(PAUSED, key="paused")])
         await contents.rows.restore(list({row.key: row for row in ROWS.values()}.values()))
         await contents.fires.restore(FIRES)
-        await contents.history.restore([said(1), said(2), said(3)])
+        await contents.history.restore([history_item(1), history_item(2), history_item(3)])
         counts = [await part.count() for part in (contents.schedules, contents.rows, contents.fires, contents.history)]
         assert counts in ([2, 1, 4, 3], [None] * 4)
 

@@ -443,7 +443,7 @@ class ScheduleIndexContract(StoreContract):
         returned = await kill.finish()
         still_due = await index.claim_due(NOW_MS, len(rows))
         accounted = returned + Counter((r.owner, r.key, r.next_fire_at) for r in still_due)
-        assert kill.killed > 0, "nobody was killed in flight, so nothing was shown"
+        assert kill.killed > 0, "no process was killed in flight, so nothing was proven"
         assert max(accounted.values()) == 1, "an occurrence came back twice"
         assert set(accounted) <= everything
         assert len(everything - set(accounted)) <= limit * kill.killed

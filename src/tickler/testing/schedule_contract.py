@@ -489,8 +489,8 @@ class ScheduleStoreContract(StoreContract):
         assert (stored.state, str(stored.when)) == ("unreadable", "never")
         assert isinstance(stored.when, Unreadable)
         assert stored.reason
-        mended = await schedules.put(schedule("bad"))
-        assert (mended.state, mended.next_fire_at) == ("active", NOW_MS + HOUR_MS)
+        repaired = await schedules.put(schedule("bad"))
+        assert (repaired.state, repaired.next_fire_at) == ("active", NOW_MS + HOUR_MS)
         assert await store.index.set_aside() == []
         assert await store.index.count() == 1
 

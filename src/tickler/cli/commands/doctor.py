@@ -45,7 +45,7 @@ def command(
     scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the store, or repair it. Exit code 0 means healthy, 1 means problems. With --repair, 1 means that problems are left."""
+    """Check the store, or repair it. Exit code 1 means problems; with --repair, problems that are left."""
     if scan and (repair or quick):
         raise typer.BadParameter("--scan only reads, and reads everything: leave out --repair and --quick")
     healthy = _scan(required_store(store), as_json) if scan else _examine(store, not quick, repair, as_json)

@@ -8,26 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tickler.cli import schedule_options
 from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor, usage_error
-from tickler.cli.schedule_options import (
-    AttemptsOption,
-    CatchupOption,
-    DeleteAfterOption,
-    DeliveryOption,
-    EndsOption,
-    GraceOption,
-    HandlerOption,
-    MissedOption,
-    OverlapOption,
-    PayloadOption,
-    PolicyOption,
-    SpreadOption,
-    StartsOption,
-    TargetOption,
-    TimeoutOption,
-    given,
-    schedule_fields,
-)
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
@@ -61,21 +43,21 @@ def command(
     key: KeyArgument,
     when: WhenOption = None,
     tz: ZoneOption = None,
-    target: TargetOption = None,
-    handler: HandlerOption = None,
-    payload: PayloadOption = None,
-    policy: PolicyOption = None,
-    delivery: DeliveryOption = None,
-    missed: MissedOption = None,
-    overlap: OverlapOption = None,
-    spread: SpreadOption = None,
-    grace: GraceOption = None,
-    max_catchup: CatchupOption = None,
-    attempts: AttemptsOption = None,
-    timeout: TimeoutOption = None,
-    starts_at: StartsOption = None,
-    ends_at: EndsOption = None,
-    delete_after: DeleteAfterOption = None,
+    target: schedule_options.TargetOption = None,
+    handler: schedule_options.HandlerOption = None,
+    payload: schedule_options.PayloadOption = None,
+    policy: schedule_options.PolicyOption = None,
+    delivery: schedule_options.DeliveryOption = None,
+    missed: schedule_options.MissedOption = None,
+    overlap: schedule_options.OverlapOption = None,
+    spread: schedule_options.SpreadOption = None,
+    grace: schedule_options.GraceOption = None,
+    max_catchup: schedule_options.CatchupOption = None,
+    attempts: schedule_options.AttemptsOption = None,
+    timeout: schedule_options.TimeoutOption = None,
+    starts_at: schedule_options.StartsOption = None,
+    ends_at: schedule_options.EndsOption = None,
+    delete_after: schedule_options.DeleteAfterOption = None,
     remove: RemoveOption = None,
     if_version: IfVersionOption = None,
     by: ByOption = None,
@@ -83,7 +65,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Change fields of a schedule and keep the others. JSON objects are merged into the stored ones; null removes a field."""
-    fields = schedule_fields(
+    fields = schedule_options.schedule_fields(
         when=when,
         tz=tz,
         target=target,
@@ -100,7 +82,7 @@ def command(
         attempts=attempts,
         timeout=timeout,
     )
-    bounds = given(starts_at=starts_at, ends_at=ends_at)
+    bounds = schedule_options.given(starts_at=starts_at, ends_at=ends_at)
     for name in remove or ():
         if name.value in fields or name.value in bounds:
             raise usage_error(f"{name.value} is both set and removed: leave one out")
