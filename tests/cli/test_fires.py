@@ -1,4 +1,4 @@
-"""`tickler fires`, `retry` and `why`: what is owed, what was given up, and why."""
+"""`tickler fires`, `retry` and `why`."""
 
 from __future__ import annotations
 
