@@ -1,4 +1,4 @@
-"""The HTTP API and the pages: requests a second beside a Litestar route that does nothing, from wrk in a process of its own."""
+"""Requests per second of the HTTP API and the pages, compared with an empty Litestar route; measured with wrk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workload import expressions
 
 SERVER = Path(__file__).with_name("api_server.py")
 CONNECTIONS = 64
-KEYS = 1_000  # there before anything is measured: a GET finds each, a PUT replaces it
+KEYS = 1_000  # put before the measurement: a GET finds each, a PUT replaces it
 SECONDS = 3
 PAIRS = 5
 SCHEDULES = 100_000
@@ -75,7 +75,7 @@ async def _throughput(store: str, url: str, folder: Path) -> list[Result]:
 
 def _wrk(address: str, script: Path) -> Callable[[], Awaitable[float]]:
     async def measure() -> float:
-        """Seconds a request."""
+        """Return seconds per request."""
         command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "-s", str(script), address]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         said = (await process.communicate())[0].decode()
@@ -115,7 +115,7 @@ async def _visit(session: aiohttp.ClientSession, url: str) -> float:
 
 @asynccontextmanager
 async def _serving(what: str) -> AsyncIterator[str]:
-    """The address of a server in a process of its own: on a store's URL, or with a route that does "nothing"."""
+    """Start a server process on a store's URL, or with the empty route "nothing", and yield its address."""
     process = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), what, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""A server for `api.py`, on a port that it prints: the service on a store, or one route that does nothing."""
+"""A server for `api.py` that prints its port: the service on a store, or one empty route."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from litestar import Litestar, route
 from litestar.enums import HttpMethod
 
 from tickler import connect
-from tickler.cli.gc_tuning import spare_the_collector
+from tickler.cli.gc_tuning import tune_gc
 from tickler.server.app import make_app
 from tickler.server.middleware.uvicorn_protocol import uvicorn_config
 from tickler.server.settings import ServerSettings
@@ -20,7 +20,7 @@ from tickler.server.settings import ServerSettings
 
 @route("/{path:path}", http_method=[HttpMethod.GET, HttpMethod.PUT], status_code=200)
 async def nothing() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 async def main(what: str) -> None:
@@ -35,7 +35,7 @@ async def serve(app: Any) -> None:
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
     sys.stdout.flush()
-    spare_the_collector()  # as `tickler serve` does
+    tune_gc()  # as `tickler serve` does
     await uvicorn.Server(uvicorn_config(app, ServerSettings())).serve([listening])
 
 

@@ -1,4 +1,4 @@
-"""Claims a second, beside the same SQL without cron: the raw limit of the database."""
+"""Claims per second, compared with the same SQL without cron: the limit of the database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tickler.stores.sqlite import index as sqlite_index
 from workload import NOW_MS, due_rows
 
 ROWS = 200_000
-CLAIMS = {100: 30, 1000: 8, 5000: 3}  # claims a measurement, by batch
+CLAIMS = {100: 30, 1000: 8, 5000: 3}  # claims per measurement, by batch size
 TARGETS = {100: 0.0, 1000: 0.65, 5000: 0.65}
 HOUR_MS = 3_600_000
 

@@ -1,4 +1,4 @@
-"""`Cron.next_after` beside croniter and cronsim."""
+"""`Cron.next_after`, compared with croniter and cronsim."""
 
 from __future__ import annotations
 

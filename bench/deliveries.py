@@ -1,4 +1,4 @@
-"""Deliveries a second, with history, beside a bare aiohttp loop that posts the same bodies; and claims that open fires."""
+"""Deliveries per second with history, compared with a bare aiohttp loop that posts the same bodies; and claims with fires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from measure import Result, Stopwatch, pairs
 from postgres import bench_server
 from sink import SinkProcess
 from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, connect, new_secret
-from tickler.cli.gc_tuning import spare_the_collector
+from tickler.cli.gc_tuning import tune_gc
 from tickler.database.postgres.pool import BEGIN_CLAIM
 from tickler.database.sqlite.connection import PRAGMAS
 from tickler.index.advance import ROW_FORMAT
@@ -32,7 +32,7 @@ from tickler.stores.sqlite.rows import as_json
 from tickler.webhooks.envelope import envelope
 from workload import NOW_MS, expressions
 
-FIRES = 16_000  # so many that starting and stopping do not count
+FIRES = 16_000  # enough to make start and stop negligible
 AT_ONCE = 100
 PAIRS = 5
 BATCH = 500
@@ -68,7 +68,7 @@ async def _deliveries(store: str, kind: str, url: str, sink: SinkProcess) -> Res
         ours, bare = _runner(tickler, clock, sink), _bare_loop(sink)
         await ours(), await bare()  # warm up
         usual = gc.get_threshold()
-        spare_the_collector()  # as `tickler work` does; both sides profit
+        tune_gc()  # as `tickler work` does; both sides benefit
         mine, other, ratio = await pairs(ours, bare, PAIRS)
         gc.unfreeze()
         gc.set_threshold(*usual)
@@ -90,7 +90,7 @@ def _runner(tickler: Tickler, clock: ManualClock, sink: SinkProcess) -> Callable
             all_dispatched.set()
 
     async def measure() -> float:
-        """From the start of the runner until the last outcome is recorded."""
+        """Measure from the start of the worker until the last outcome is recorded."""
         nonlocal dispatched
         dispatched = 0
         all_dispatched.clear()
@@ -126,7 +126,7 @@ def _bare_loop(sink: SinkProcess) -> Callable[[], Awaitable[float]]:
     ]
 
     async def measure() -> float:
-        """From the start, as the runner: both have all their connections to make."""
+        """Measure from the start, like the worker: both open all their connections."""
         left = iter(bodies)
 
         async def worker(session: aiohttp.ClientSession) -> None:
@@ -161,7 +161,7 @@ Due = Callable[[], Awaitable[int]]  # the instant at which a whole batch is due
 
 
 async def _compare(store: str, ours: tuple[Claim, Due], raw: tuple[Claim, Due]) -> Result:
-    """Both in time: what comes late is skipped and remembered by ours, and by nobody else."""
+    """Claim in time on both sides: only ours would skip and record late fires."""
 
     def timed(claim: Claim, due: Due) -> Callable[[], Awaitable[float]]:
         async def measure() -> float:
@@ -193,7 +193,7 @@ def _ours(tickler: Tickler) -> Claim:
 
 
 def _fires(rows: list[tuple[str, str, int]], now_ms: int) -> list[tuple[object, ...]]:
-    """As the raw side opens them: with an id that costs nothing."""
+    """Return a fire as the raw side opens it, with an id that costs nothing."""
     return [
         (f"fire_{now_ms}_{owner}_{key}", owner, key, at, now_ms, 1, "open", now_ms + 60_000, "bench", None)
         for owner, key, at in rows

@@ -1,4 +1,4 @@
-"""DynamoDB: what a request costs this machine beside boto3 and aiobotocore, and what a claim costs the table."""
+"""DynamoDB: processor time of a request, compared with boto3 and aiobotocore, and the capacity units of a claim."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tickler.stores.dynamodb import DynamodbStore, layout
 from workload import NOW_MS, due_rows
 
 REGION = "eu-west-1"
-ROUNDS = 40  # requests of each kind a measurement
+ROUNDS = 40  # requests of each kind per measurement
 DUE = 1000
 ASLEEP = 5000
 HOUR_MS = 3_600_000
@@ -53,7 +53,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 
 async def client_time(endpoint: str) -> list[Result]:
-    """Processor time a request: a query of 25 rows, a conditional update, and a batch of 25 statements."""
+    """Measure processor time per request: a query of 25 rows, a conditional update, and a batch of 25 statements."""
     store = await _store(endpoint)
     await store.index.upsert_many(ROWS)
     boto = boto3.client("dynamodb", region_name=REGION, endpoint_url=endpoint)
@@ -100,7 +100,7 @@ async def claims(endpoint: str) -> list[Result]:
 
 
 async def _claim(endpoint: str, asleep: int) -> tuple[Cost, DynamodbStore]:
-    """One claim of all that is due, beside so many that are not."""
+    """Measure one claim of all due rows among many sleeping ones."""
     store = await _store(endpoint)
     later = 1000 * HOUR_MS
     sleeping = [replace(row, owner=f"asleep-{row.owner}", next_fire_at=row.next_fire_at + later) for row in due_rows(asleep)]
@@ -163,7 +163,7 @@ def _ours(client: Client, table: str) -> Requests:
 
 
 def _called(client: Any, table: str) -> Requests:
-    """With boto3 or aiobotocore, whose methods are named in snake case and, in the latter, awaited."""
+    """Call boto3 or aiobotocore, whose methods have snake-case names and, in the latter, are awaited."""
     names = {"Query": "query", "UpdateItem": "update_item", "BatchExecuteStatement": "batch_execute_statement"}
     asked = [(getattr(client, names[operation]), body) for operation, body in _requests(table)]
 

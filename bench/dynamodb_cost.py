@@ -1,9 +1,9 @@
-"""What a month on DynamoDB costs for a load of yours, beside one partition and beside a managed scheduler.
+"""Monthly cost of DynamoDB for your load, compared with a single partition and a managed scheduler.
 
 `python bench/dynamodb_cost.py --schedules 1000000 --fires-per-hour 1000000 --burst 50000 [--svg cost.svg] [--json]`
 
-It measures nothing: it multiplies. A fire is claimed at most once, in one update of a head under 1 KB. Not counted: keeping it
-open until it is delivered, the delivery, puts, lost races (a unit each), and free tiers but the scheduler's.
+This is a calculation, not a measurement. A fire is claimed at most once, in one update of a head under 1 KB. Not counted: open
+fires, deliveries, puts, lost races (a unit each), and free tiers other than the scheduler's.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from rich.table import Table
 
 from dynamodb_cost_chart import Chart, Line, Marker, draw, numbers, short
 
-HOURS_A_MONTH = 730  # 365 * 24 / 12, as AWS's own calculator has it
+HOURS_A_MONTH = 730  # 365 * 24 / 12, as in the AWS calculator
 SECONDS_A_MONTH = HOURS_A_MONTH * 3600
 MILLION, GIGABYTE = 1_000_000, 1_000_000_000
 
 # How DynamoDB counts: the developer guide's pages on capacity units and on partitions.
-WRITE_UNIT_BYTES = 1024  # begun kilobytes of an item, or of an index entry
+WRITE_UNIT_BYTES = 1024  # started kilobytes of an item or an index entry
 READ_UNIT_BYTES = 4096
-EVENTUAL = 0.5  # of a read unit; an index knows no other reads
-KEY_CHANGE_WRITES = 2  # of an index entry: the old one goes, the new one comes
-PARTITION_UNITS_PER_S = 1000  # write units one partition takes, an index's apart from its table's
-NEW_TABLE_UNITS_PER_S = 4000  # write units a new on-demand table, or index, takes before it has grown
-STORED_BESIDE_BYTES = 100  # billed with each stored item and index entry
-MOST_PAYLOAD_BYTES = 400_000  # an item ends at 400 KB
+EVENTUAL = 0.5  # of a read unit; an index has no other reads
+KEY_CHANGE_WRITES = 2  # of an index entry: one deletes the old, one writes the new
+PARTITION_UNITS_PER_S = 1000  # write units of one partition; an index has its own partitions
+NEW_TABLE_UNITS_PER_S = 4000  # write units of a new on-demand table or index before it has grown
+STORAGE_OVERHEAD_BYTES = 100  # billed with each stored item and index entry
+MAX_PAYLOAD_BYTES = 400_000  # the limit of an item is 400 KB
 
 # How this design uses it: stores/dynamodb/layout.py and settings.py.
 SHARD_UNITS_PER_S = PARTITION_UNITS_PER_S / 2  # half load: fires are not spread evenly over shards
 INDEX_ENTRIES = 2  # in `due` and in `listed`; a claim moves the first
 ENTRY_BYTES = 300  # a generous entry in `due`; one in `listed` is smaller
 HEAD_BYTES = 320  # a head with a short target and without its payload
-INLINE_BYTES = 640  # a head that would be larger gives its body away, so that it stays one write unit
+INLINE_BYTES = 640  # a larger head moves its body to another item, to stay at one write unit
 BODY_BYTES = 60  # the keys of a body
 SETTINGS_READ_S = 10  # how often a worker reads the settings
 
@@ -70,7 +70,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     fires_per_hour: Positive
     burst: NotNegative
     burst_minutes: Annotated[float, msgspec.Meta(gt=0, le=60)] = 1.0
-    payload_bytes: Annotated[int, msgspec.Meta(ge=0, le=MOST_PAYLOAD_BYTES)] = 300
+    payload_bytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_PAYLOAD_BYTES)] = 300
 
     @property
     def fires_a_month(self) -> float:
@@ -89,24 +89,24 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         return self.burst / self.window_s + self.beside_burst_per_s
 
     def scaled(self, schedules: int) -> Load:
-        """The same habits, with more or fewer schedules."""
+        """Return the same load with another number of schedules."""
         factor = schedules / self.schedules
         return replace(self, schedules=schedules, fires_per_hour=self.fires_per_hour * factor, burst=self.burst * factor)
 
 
 class Polling(msgspec.Struct, frozen=True, kw_only=True):
-    """Every worker asks every shard at every tick; a due row is read once."""
+    """Every worker queries every shard at every tick; a due row is read once."""
 
     workers: Count = 1
     ticks_per_minute: Positive = 60.0
 
 
 class Design(msgspec.Struct, frozen=True, kw_only=True):
-    """One column: dollars a month by what they are for, and whether it keeps up."""
+    """One column: dollars per month by item, and whether the design keeps up."""
 
     name: str
     dollars: dict[str, float]
-    shards: int | None  # None: it has none
+    shards: int | None  # None if it has none
     drain_s: float | None  # a whole burst due at one instant; None: the steady load alone is too much
     verdict: str
 
@@ -125,7 +125,7 @@ def write_dollars(fires_a_month: float, units: float, prices: Prices) -> float:
 
 
 def item_bytes(payload_bytes: int) -> tuple[int, int]:
-    """Of a schedule's head and of its body, 0 when there is none."""
+    """Return the sizes of a schedule's head and body; 0 without a body."""
     whole = HEAD_BYTES + payload_bytes
     return (whole, 0) if whole <= INLINE_BYTES else (HEAD_BYTES, BODY_BYTES + payload_bytes)
 
@@ -135,12 +135,12 @@ def shards_needed(load: Load) -> int:
 
 
 def claims_per_s(shards: int) -> float:
-    """What the shards' partitions take, all of them busy."""
+    """Return the throughput of all shards at full load."""
     return shards * PARTITION_UNITS_PER_S / KEY_CHANGE_WRITES
 
 
 def read_units_a_month(load: Load, polling: Polling, shards: int) -> float:
-    """Queries that find nothing, the rows that the others find, bodies to deliver, and settings."""
+    """Count empty queries, due rows, bodies to deliver, and settings."""
     queries = polling.workers * polling.ticks_per_minute / 60 * SECONDS_A_MONTH * shards
     rows = load.fires_a_month * ENTRY_BYTES / READ_UNIT_BYTES
     _, body_bytes = item_bytes(load.payload_bytes)
@@ -151,11 +151,11 @@ def read_units_a_month(load: Load, polling: Polling, shards: int) -> float:
 
 def stored_bytes(load: Load) -> int:
     stored = [*item_bytes(load.payload_bytes), *[ENTRY_BYTES] * INDEX_ENTRIES]
-    return load.schedules * sum(size + STORED_BESIDE_BYTES for size in stored if size)
+    return load.schedules * sum(size + STORAGE_OVERHEAD_BYTES for size in stored if size)
 
 
 def drain_s(load: Load, fires_per_s: float) -> float | None:
-    """How long a burst due at one instant takes at a ceiling of `fires_per_s`; None when an hour's fires take longer than it."""
+    """Return the duration of a burst at `fires_per_s`; None if the fires of an hour take longer than an hour."""
     if load.fires_per_hour > fires_per_s * 3600:
         return None
     return load.burst / (fires_per_s - load.beside_burst_per_s) if load.burst else 0.0
@@ -169,7 +169,7 @@ def verdict(load: Load, drained_s: float | None, ceiling: str) -> str:
 
 
 def on_dynamodb(name: str, load: Load, polling: Polling, prices: Prices, shards: int) -> Design:
-    """With our small heads and entries whatever the shards, so that only the key differs."""
+    """Use our small heads and entries, so that only the key differs."""
     head_bytes, _ = item_bytes(load.payload_bytes)
     drained_s = drain_s(load, claims_per_s(shards))
     return Design(
@@ -186,7 +186,7 @@ def on_dynamodb(name: str, load: Load, polling: Polling, prices: Prices, shards:
 
 
 def managed_row_each(load: Load, prices: Prices) -> Design:
-    """One EventBridge Scheduler row a schedule, at the default quotas."""
+    """One EventBridge schedule per schedule, at the default quotas."""
     billed = max(0.0, load.fires_a_month - prices.free_invocations)
     drained_s = drain_s(load, SCHEDULER_INVOCATIONS_PER_S)
     judged = verdict(load, drained_s, f"the default quota, {SCHEDULER_INVOCATIONS_PER_S:,} a second")
@@ -277,7 +277,7 @@ def caption(load: Load, polling: Polling) -> str:
 
 
 def options() -> argparse.ArgumentParser:
-    """What is left out keeps the default of its value, and is not in the namespace at all."""
+    """Omitted options keep their defaults, and are absent from the namespace."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0], argument_default=argparse.SUPPRESS)
     add = parser.add_argument
     add("--schedules", required=True)

@@ -1,4 +1,4 @@
-"""Lines of dollars against schedules on two log axes, as SVG text that follows the reader's light or dark mode."""
+"""Draws dollars against schedules on two log axes, as SVG with light and dark mode."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-FEWEST, MOST = 1000, 100_000_000  # schedules; the axis grows when the marker is outside
-CHEAPEST = 0.1  # dollars; what costs less is cut off
+MIN_SCHEDULES, MAX_SCHEDULES = 1000, 100_000_000  # schedules; the axis grows when the marker is outside
+MIN_DOLLARS = 0.1  # lower costs are cut off
 HEADROOM = 0.8  # decades above the highest line, for the marker's text
 
 WIDTH, HEIGHT = 900, 560
 LEFT, RIGHT, TOP, BOTTOM = 84, 722, 84, 492
 LINE_HEIGHT = 18
-ROOM_FOR_STOP = 540  # a text of two lines that begins left of here ends on the paper
+ROOM_FOR_STOP = 540  # two lines of text that start left of this fit
 
-# Blue, vermilion and green after Okabe and Ito, which colour-blind readers tell apart, shaded until text in them is legible.
+# Blue, vermilion and green after Okabe and Ito, which colour-blind readers can distinguish, darkened until text is legible.
 STYLE = """
   svg { --paper: #ffffff; --ink: #1b1f24; --quiet: #57606a; --grid: #e3e7eb;
         --ours: #0068a8; --partition: #b34700; --managed: #00755a; }
@@ -70,7 +70,7 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 class Axes(msgspec.Struct, frozen=True):
-    """Decades from and to, of schedules and of dollars."""
+    """The first and last decade of both axes."""
 
     x: tuple[int, int]
     y: tuple[int, int]
@@ -91,8 +91,8 @@ def short(number: float) -> str:
 
 
 def numbers(marked: int, exactly: list[float], rises_from: float) -> list[int]:
-    """Of schedules, to compute lines at; close together where one of them rises from nothing, which is a cliff on a log axis."""
-    fewest, most = min(FEWEST, marked), max(MOST, marked)
+    """Return numbers of schedules to compute; dense where a line rises from zero, which is a cliff on a log axis."""
+    fewest, most = min(MIN_SCHEDULES, marked), max(MAX_SCHEDULES, marked)
     cliff = [rises_from * (1 + 10**-power) for power in range(7)]
     steps = [10 ** (step / 20) for step in range(20 * 13)]
     return sorted({int(n) for n in [*steps, *cliff, *exactly, fewest, most] if fewest <= n <= most})
@@ -113,18 +113,18 @@ def draw(chart: Chart) -> str:
 
 
 def _visible(line: Line) -> Line:
-    """Without what is free or nearly, but for the last such point: from there the line comes up into view."""
-    shown = [(n, max(dollars, CHEAPEST / 10)) for n, dollars in line.points]
-    first = next((at for at, (_, dollars) in enumerate(shown) if dollars >= CHEAPEST), len(shown))
+    """Drop points that cost almost nothing, except the last one, where the line enters the chart."""
+    shown = [(n, max(dollars, MIN_DOLLARS / 10)) for n, dollars in line.points]
+    first = next((at for at, (_, dollars) in enumerate(shown) if dollars >= MIN_DOLLARS), len(shown))
     return msgspec.structs.replace(line, points=shown[max(0, first - 1) :] if first < len(shown) else [])
 
 
 def _axes(lines: list[Line], marker: Marker) -> Axes:
     highest = max([dollars for line in lines for _, dollars in line.points], default=1)
-    fewest, most = min(FEWEST, marker.schedules), max(MOST, marker.schedules)
+    fewest, most = min(MIN_SCHEDULES, marker.schedules), max(MAX_SCHEDULES, marker.schedules)
     return Axes(
         x=(math.floor(math.log10(fewest)), math.ceil(math.log10(most))),
-        y=(round(math.log10(CHEAPEST)), math.ceil(math.log10(highest) + HEADROOM)),
+        y=(round(math.log10(MIN_DOLLARS)), math.ceil(math.log10(highest) + HEADROOM)),
     )
 
 
@@ -169,7 +169,7 @@ def _marker_line(marker: Marker, axes: Axes) -> list[str]:
 def _marker_text(marker: Marker, axes: Axes) -> Iterator[str]:
     x = axes.across(marker.schedules)
     for style, dollars in marker.dollars.items():
-        if dollars >= CHEAPEST:
+        if dollars >= MIN_DOLLARS:
             yield f'<circle cx="{x:.1f}" cy="{axes.down(dollars):.1f}" r="6" class="dot {style}"/>'
     left_half = x < (LEFT + RIGHT) / 2
     for at, text in enumerate(marker.text.splitlines()):

@@ -1,4 +1,4 @@
-"""50,000 due in one second: drained, in nominal order within each owner, and what memory grows by, in a process of its own."""
+"""50,000 fires due in one second: time to drain, order within each owner, and memory growth, in a separate process."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _nominal(n: int) -> int:
 
 
 def _check(sink: SinkProcess) -> None:
-    """All of them, once, and no owner's later one before an earlier one, as far as they were not under way together."""
+    """Check that all fires arrived once, in order within an owner, except those that were in flight together."""
     arrived = sink.arrived()
     ids = {fire_id(f"u{n % OWNERS}", f"k{n}", _nominal(n)): n for n in range(FIRES)}
     order = [ids[id] for id, _, _ in arrived]
@@ -108,7 +108,7 @@ async def drained(url: str) -> Drained:
 
 
 def _memory_mb(what: str) -> float:
-    """Resident now, or at most so far."""
+    """Return the present or the peak resident memory."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what))
     return int(line.split()[1]) / 1024
 

@@ -1,4 +1,4 @@
-"""What a runner costs that has nothing to do, over 100,000 schedules that sleep: the share of a core, in a process of its own."""
+"""Processor share of an idle worker over 100,000 sleeping schedules, in a separate process."""
 
 from __future__ import annotations
 

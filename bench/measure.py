@@ -1,4 +1,4 @@
-"""Interleaved pairs, and the ratio of their medians: single pairs wander by a factor of two on a shared machine."""
+"""Measures interleaved pairs and the median of their ratios: single pairs vary by a factor of two on a shared machine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Result(NamedTuple):
 async def pairs(
     ours: Callable[[], Awaitable[float]], theirs: Callable[[], Awaitable[float]], number: int = PAIRS
 ) -> tuple[float, float, float]:
-    """Median seconds of both, and the median of the ratios theirs/ours: above 1, ours is faster.
+    """Return the median seconds of both, and the median of the ratios theirs/ours: above 1, ours is faster.
 
-    Each callable runs once and says how many seconds of it count. Who goes first alternates.
+    Each callable runs once and returns the seconds that count. The order alternates.
     """
     mine, others, ratios = [], [], []
     for n in range(number):

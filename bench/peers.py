@@ -1,7 +1,7 @@
-"""1,000 due schedules on the same PostgreSQL, ours and those of others, each from its start until the last handler has run.
+"""1,000 due schedules on one PostgreSQL, compared with other libraries, from the start until the last handler has run.
 
-Peers that have no schedules as data are given 1,000 jobs that are ready to run, which is less to do. Missing ones are passed
-over: `pip install --group peers` brings them.
+Libraries without stored schedules get 1,000 jobs that are ready to run, which is less work. Missing libraries are skipped:
+install them with `pip install --group peers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ all_done = asyncio.Event()
 
 
 async def handler(*args: object) -> None:
-    """What every peer runs."""
+    """The handler of every library."""
     global done
     done += 1
     if done == FIRES:

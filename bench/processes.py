@@ -1,4 +1,4 @@
-"""Four processes that claim from one PostgreSQL, beside one."""
+"""Claims of four processes from one PostgreSQL, compared with one process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 
 async def _drain(server: PostgresServer, raw: asyncpg.Connection, number: int) -> float:
-    """Once to warm up, since each process has to read the expressions first, and once by the clock."""
+    """Run once to warm up, since each process parses the expressions first, and once measured."""
     async with Claimers(server.url("many")) as claimers:
         await claimers.start(number, NOW_MS, BATCH)
         watch = Stopwatch()

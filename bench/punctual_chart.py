@@ -1,17 +1,17 @@
-"""Draws how late fires arrived as a histogram, for light and for dark pages."""
+"""Draws the lateness of fires as a histogram, for light and dark pages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 WIDTH, ROW, LEFT, BAR = 760, 150, 20, 100
-MOST_MS = 25  # what is later is counted in the last bar
+MAX_MS = 25  # later fires count in the last bar
 BINS = 100
 COLOURS = ("#2563eb", "#0d9488", "#9ca3af")
 
 
 def draw(series: dict[str, list[float]], path: Path) -> None:
-    """One row each, on the same scale of time."""
+    """Draw one row per series, on the same time scale."""
     height = ROW * len(series) + 50
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -28,7 +28,7 @@ def draw(series: dict[str, list[float]], path: Path) -> None:
 def _row(name: str, late_ms: list[float], top: int, colour: str) -> list[str]:
     counts = [0] * BINS
     for late in late_ms:
-        counts[min(max(int(late * BINS / MOST_MS), 0), BINS - 1)] += 1
+        counts[min(max(int(late * BINS / MAX_MS), 0), BINS - 1)] += 1
     highest = max(counts) or 1
     step = (WIDTH - 2 * LEFT) / BINS
     ordered = sorted(late_ms)
@@ -47,10 +47,10 @@ def _row(name: str, late_ms: list[float], top: int, colour: str) -> list[str]:
 
 def _scale(y: int) -> list[str]:
     parts = []
-    for ms in range(0, MOST_MS + 1, 5):
-        anchor = "start" if ms == 0 else "end" if ms == MOST_MS else "middle"
-        label = f"{ms} ms and later" if ms == MOST_MS else str(ms)
-        x = LEFT + (WIDTH - 2 * LEFT) * ms / MOST_MS
+    for ms in range(0, MAX_MS + 1, 5):
+        anchor = "start" if ms == 0 else "end" if ms == MAX_MS else "middle"
+        label = f"{ms} ms and later" if ms == MAX_MS else str(ms)
+        x = LEFT + (WIDTH - 2 * LEFT) * ms / MAX_MS
         parts.append(f'<text class="soft" x="{x:.0f}" y="{y}" text-anchor="{anchor}">{label}</text>')
     parts.append(f'<text class="soft" x="{LEFT}" y="{y + 20}">arrival at the sink, less the nominal instant</text>')
     return parts

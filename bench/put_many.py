@@ -1,4 +1,4 @@
-"""`schedules.put_many` beside the fastest raw way to write the same rows into the same tables."""
+"""`schedules.put_many`, compared with the fastest raw way to write the same rows into the same tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A loopback HTTP sink in its own process: answers 200 at once, and says when what arrived.
+"""An HTTP sink in its own process: answers 200 at once, and records arrivals.
 
-`python bench/sink.py` prints its port, and answers each line on its input with what came since the last: a JSON list of
+`python bench/sink.py` prints its port, and answers each line on stdin with the arrivals since the last one: a JSON list of
 `[fire id, nominal instant, arrival in ms]`.
 """
 
@@ -22,7 +22,7 @@ NOMINAL = re.compile(rb"tickler-nominal-at: *([^\r\n]+)", re.IGNORECASE)
 
 
 class Sink(asyncio.Protocol):
-    """As much of HTTP/1.1 as a client with kept-alive connections needs."""
+    """The part of HTTP/1.1 that a client with keep-alive needs."""
 
     arrived: list[tuple[str, str, float]] = []  # noqa: RUF012  # of all connections
 
@@ -59,7 +59,7 @@ async def serve() -> None:
 
 
 class SinkProcess:
-    """The sink, started with `with`."""
+    """Starts the sink as a context manager."""
 
     def __enter__(self) -> SinkProcess:
         self._process = subprocess.Popen([sys.executable, str(Path(__file__))], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -75,7 +75,7 @@ class SinkProcess:
         self._process.stdout.close()
 
     def arrived(self) -> list[tuple[str, float, float]]:
-        """Fire id, nominal instant and arrival, both in ms, of all that came since the last call."""
+        """Return fire id, nominal instant and arrival, both in ms, of all fires since the last call."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")

@@ -1,6 +1,6 @@
-"""One claim of 1,000 due rows scattered among millions of sleeping ones, beside the same among 10,000.
+"""One claim of 1,000 due rows among millions of sleeping ones, compared with the same among 10,000.
 
-Every round makes another 1,000 rows due, all over the table, which no one has touched since they were written.
+Every round makes another 1,000 rows due, anywhere in the table, untouched since they were written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 
 def rows(number: int) -> Iterator[tuple[object, ...]]:
-    """Yearly rows that sleep, but for 1,000 a round that become due in it, at random places."""
+    """Yield yearly rows that sleep, except 1,000 per round that become due, at random places."""
     rng = random.Random(number)
     whens = [(str(when), when.tz) for when in expressions(3000)]
     due_in = {place: n % ROUNDS for n, place in enumerate(rng.sample(range(number), min(DUE * ROUNDS, number)))}

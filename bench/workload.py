@@ -1,4 +1,4 @@
-"""What is measured on: due rows in a few thousand distinct (expression, zone) pairs, as products have them."""
+"""The workload of the benchmarks: due rows in a few thousand distinct (expression, zone) pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZONES = [
 
 
 def expressions(number: int, seed: int = 1) -> list[When]:
-    """Distinct values: daily, weekday, weekly, monthly and hourly ones, in many zones."""
+    """Return distinct daily, weekday, weekly, monthly and hourly expressions in many zones."""
     rng = random.Random(seed)
     made: set[When] = set()
     while len(made) < number:
@@ -36,7 +36,7 @@ def expressions(number: int, seed: int = 1) -> list[When]:
 
 
 def due_rows(number: int, distinct: int = 3000) -> list[IndexRow]:
-    """Rows that became due within the last hour."""
+    """Return rows that became due within the last hour."""
     rng = random.Random(2)
     whens = expressions(distinct)
     return [

@@ -1,4 +1,4 @@
-"""What `make run` shows: a few thousand schedules of four dozen small shops, some that fire all the time, and some that fail.
+"""The demo of `make run`: a few thousand schedules of 48 small shops. Some fire all the time, and some fail.
 
 make run        or        tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 """
@@ -18,7 +18,7 @@ ZONES = ("America/Los_Angeles", "America/New_York", "America/Sao_Paulo", "Europe
 
 LONG_AGO_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
-# What products have. A schedule's number takes the place of chance, so that every run is alike.
+# Kinds of schedules. The account number replaces randomness, so that every run is the same.
 KINDS: dict[str, Callable[[int, str], When]] = {
     "digest": lambda n, tz: Cron(f"{n % 4 * 15} {7 + n % 3} * * mon-fri", tz=tz),
     "post": lambda n, tz: Weekly({"tue": f"{8 + n % 9:02}:00", "thu": ["09:00", "17:30"]}, tz=tz),
@@ -30,7 +30,7 @@ KINDS: dict[str, Callable[[int, str], When]] = {
 
 
 async def fill(tickler: Tickler) -> None:
-    """Handlers for all of it, and the schedules, unless they are there already."""
+    """Register all handlers, and put the schedules if the store is empty."""
     for kind in KINDS:
         tickler.handler(kind)(work)
     tickler.handler("flaky")(flaky)
@@ -66,13 +66,13 @@ def schedules_of(account: int) -> list[Schedule]:
 
 
 async def work(delivery: Delivery) -> object:
-    """Takes as long as real work might."""
+    """Take as long as real work might."""
     await asyncio.sleep(int(delivery.id[-2:], 16) / 1_000)
     return {"done": delivery.key}
 
 
 async def flaky(delivery: Delivery) -> object:
-    """Fails the first time, now and then for good."""
+    """Fail the first attempt, and sometimes all of them."""
     if delivery.attempt < 2 or delivery.id.endswith("0"):
         raise ConnectionError("the other side hung up")
     return "at last"

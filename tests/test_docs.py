@@ -30,7 +30,7 @@ import yaml
 from typer.core import TyperGroup
 
 import tickler
-from tickler.cli.app import gathered, run
+from tickler.cli.app import build_app, run
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(tickler.__file__).parent
@@ -114,7 +114,7 @@ def check_javascript(code: str) -> None:
         subprocess.run([node, "--check", "snippet.mjs"], check=True, timeout=60)
 
 
-COMMANDS = typer.main.get_command(gathered())
+COMMANDS = typer.main.get_command(build_app())
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?")
 ANY_ID = re.compile(r"(?<=fire_)[0-9a-f]{32}|(?<=tk_)[0-9a-f]{16}_[0-9a-f]{64}|\b[0-9a-f]{16}\b")
 

@@ -12,6 +12,7 @@ import msgspec
 from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
+from tickler.database.progress import OnProgress, no_progress
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.listeners import Listeners, OnDispatch
@@ -29,7 +30,7 @@ from tickler.model.delivery import Deliverer, Listener
 from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
 from tickler.model.schedule import checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
-from tickler.observe.diagnosis import Diagnosis, OnProgress, no_progress
+from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.doctor import doctor
 from tickler.observe.forecast import Forecast
 from tickler.observe.forecast_cache import ForecastCache
@@ -151,13 +152,13 @@ class Tickler:
         """
         return await self.forecasts.get()
 
-    async def doctor(self, *, deep: bool = False, repair: bool = False, progress: OnProgress = no_progress) -> Diagnosis:
+    async def doctor(self, *, deep: bool = False, repair: bool = False, on_progress: OnProgress = no_progress) -> Diagnosis:
         """Return the problems of the store, the worst first, each with an example and its repair.
 
         This takes a few bounded queries; with `deep`, a walk through everything. `repair` repairs what it can; that is safe while
-        workers run. `progress` is called with the name of the step, how much of it is done, and the total, if that is known.
+        workers run. `on_progress` is called with the name of the step, how much of it is done, and the total, if that is known.
         """
-        diagnosis = await doctor(self._store, self._clock, deep=deep, repair=repair, progress=progress)
+        diagnosis = await doctor(self._store, self._clock, deep=deep, repair=repair, on_progress=on_progress)
         if repair:
             self._wake()
         return diagnosis

@@ -63,7 +63,7 @@ async def test_a_paused_schedule_is_shown_as_paused_and_not_as_failing(visitor: 
     await service.call("POST", f"{path(owner, 'digest')}/pause")
     await visitor.open(path(owner, "digest"))
     assert await visitor.page.locator(".chain li.bad").count() == 0
-    assert await visitor.page.locator(".chain li.idle b").all_inner_texts() == ["declared", "index"]
+    assert await visitor.page.locator(".chain li.idle b").all_inner_texts() == ["definition", "index"]
     await visitor.sees("paused", visitor.page.locator(".legend"))
     assert await visitor.page.locator(".timeline .paused rect").count() == 1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tickler.cli.app import gathered
+from tickler.cli.app import build_app
 
 HANGS_AFTER_S = 60
 IMPORTED_LATE = [
@@ -65,7 +65,7 @@ def _parent() -> _Parent:
 
 
 def _serve() -> None:
-    gathered()
+    build_app()
     for module in IMPORTED_LATE:
         import_module(module)
     for line in sys.stdin:

@@ -110,7 +110,7 @@ async def test_a_backup_opens_as_a_store_with_everything_in_it(tmp_path: Path, s
         done = run_tickler("backup", "b.db", folder=tmp_path, TICKLER_STORE=sqlite_url)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("wrote b.db, ")
-        assert ": 50 schedules, 51 index rows, 1 fire, 0 entries of history, " in done.stdout
+        assert ": 50 schedules, 51 index rows, 1 fire, 0 history entries, " in done.stdout
         async with tickler.connect(f"sqlite:///{tmp_path}/b.db", create=False) as copy:
             assert (await copy.schedules.list(limit=100)).items == (await t.schedules.list(limit=100)).items
             assert (await copy.fires.list()).items == (await t.fires.list()).items
@@ -123,7 +123,7 @@ async def test_a_file_that_is_there_is_replaced_on_demand_only(tmp_path: Path, s
     (tmp_path / "b.db").write_text("precious")
     done = run_tickler("backup", "b.db", "--store", sqlite_url, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "tickler: b.db is there already: name another file, or pass --force to replace it\n"
+    assert done.stderr == "tickler: b.db already exists: name another file, or pass --force to replace it\n"
     assert (tmp_path / "b.db").read_text() == "precious"
     assert run_tickler("backup", "b.db", "--store", sqlite_url, "--force", folder=tmp_path).returncode == 0
     assert integrity(tmp_path / "b.db") == "ok"
@@ -143,7 +143,7 @@ async def test_what_was_begun_leaves_nothing_behind_when_it_fails(
     (tmp_path / "b.db").write_text("precious")
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 1)
 
-    def stumble(done: int, total: int) -> None:
+    def stumble(activity: str, done: int, total: int | None) -> None:
         assert (tmp_path / f".b.db.{os.getpid()}.partial").exists()
         if done > 5:
             raise StoreUnavailable("the disk is full")
@@ -161,7 +161,7 @@ async def test_one_that_nobody_waits_for_any_more_is_given_up(
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 1)
     loop, begun = asyncio.get_running_loop(), asyncio.Event()
 
-    def slowly(done: int, total: int) -> None:
+    def slowly(activity: str, done: int, total: int | None) -> None:
         loop.call_soon_threadsafe(begun.set)
         time.sleep(0.02)
 
@@ -184,7 +184,7 @@ async def test_writes_meanwhile_neither_hold_it_up_nor_get_into_it(
     monkeypatch.setattr(sqlite_backup, "PAGES_A_STEP", 4)
     steps: list[int] = []
 
-    def write(done: int, total: int) -> None:
+    def write(activity: str, done: int, total: int | None) -> None:
         steps.append(done)
         with closing(sqlite3.connect(tmp_path / "tickler.db", isolation_level=None)) as connection:
             connection.execute("DELETE FROM tickler_fires")
@@ -258,7 +258,7 @@ async def test_a_store_is_restored_from_a_backup(tmp_path: Path, sqlite_url: str
     async with tickler.connect(sqlite_url) as reader:  # who is connected sees it at once
         done = run_tickler("backup", "--restore", "b.db", "--store", sqlite_url, "--force", folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert f"{sqlite_url} is as in b.db: 50 schedules" in done.stdout
+        assert f"restored {sqlite_url} from b.db: 50 schedules" in done.stdout
         assert (await reader.schedules.list(limit=100)).items == before
         assert len((await reader.fires.list()).items) == 1
     assert integrity(tmp_path / "tickler.db") == "ok"
@@ -280,7 +280,7 @@ async def test_a_store_that_workers_use_is_not_restored(tmp_path: Path, sqlite_u
     async with tickler.connect(sqlite_url) as t:
         await report(t.store.records, WorkerReport(name="host:7", doing="working", started_at=1, seen_at=t.now_ms()))
     done = run_tickler("backup", "--restore", "b.db", "--store", sqlite_url, "--force", folder=tmp_path)
-    assert (done.returncode, "1 worker is at work" in done.stderr) == (1, True)
+    assert (done.returncode, "1 worker is running" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "another's", "damaged"])

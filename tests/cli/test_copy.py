@@ -11,6 +11,7 @@ import tickler
 from tickler import Cron, IndexRow, PythonTarget, Schedule
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url
+from tickler.database.progress import no_progress
 from tickler.records.worker_status import WorkerReport, report
 from tickler.transfer import copy as copying
 from tickler.transfer.copy import Copy
@@ -66,7 +67,7 @@ async def test_the_exit_code_is_1_when_they_differ_and_another_run_mends_it_if_t
     url = await filled(tmp_path)
     target = f"sqlite:///{tmp_path}/to.db"
     async with opened_store(url) as source, opened_store(target) as other:
-        copy = Copy(source, other, parse_url(url).text, SystemClock().now_ms, lambda *told: None)
+        copy = Copy(source, other, parse_url(url).text, SystemClock().now_ms, no_progress)
         await copy.begin()
         await copy.run()  # and then the process ends, before it has compared them
     async with tickler.connect(target) as t:
@@ -77,7 +78,7 @@ async def test_the_exit_code_is_1_when_they_differ_and_another_run_mends_it_if_t
     assert [each["part"] for each in answer["parts"] if not each["same"]] == ["schedules"]
     done = run_tickler("copy", url, target, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the schedule u1/k7 was changed in it" in done.stderr
+    assert "schedule u1/k7 was changed in it" in done.stderr
     done = run_tickler("copy", url, target, "--into-existing", folder=tmp_path)
     assert (done.returncode, done.stdout.count("same")) == (0, len(copying.PARTS))
 
@@ -87,7 +88,7 @@ async def test_a_target_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     assert run_tickler("copy", url, TO, folder=tmp_path).returncode == 0
     done = run_tickler("copy", url, TO, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("tickler: the target has schedules already")
+    assert done.stderr.startswith("tickler: the target is not empty: it has schedules")
     async with tickler.connect(f"sqlite:///{tmp_path}/to.db") as t:
         await t.schedules.put(Schedule(owner="u9", key="own", when="@daily"))
         await t.schedules.pause("u1", "k3")
@@ -103,7 +104,7 @@ async def test_workers_at_work_are_named_and_let_through_on_demand(tmp_path: Pat
         await report(t.store.records, WorkerReport(name="host:7", doing="working", started_at=1, seen_at=t.now_ms()))
     done = run_tickler("copy", url, TO, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "1 worker is at work on the source, such as host:7" in done.stderr
+    assert "1 worker is running on the source, such as host:7" in done.stderr
     assert run_tickler("copy", url, TO, "--while-workers-run", folder=tmp_path).returncode == 0
 
 

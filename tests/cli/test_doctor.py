@@ -21,7 +21,7 @@ from dynamodb_server import DynamodbServer
 from tickler import Cron, IndexRow
 from tickler.dynamodb import DynamoIndex
 from tickler.observe import Diagnosis
-from tickler.observe.doctor import SHOWN
+from tickler.observe.doctor import PASSED_MESSAGES
 from tickler.observe.scan_findings import Scan
 
 from .preloaded import run_tickler
@@ -183,7 +183,7 @@ def test_a_table_in_which_every_item_fits_has_nothing_wrong(table: OldTable, tmp
     table.wait_for_index()
     assert table.indexed() == ["good"]
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is wrong\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no problems found\n", "")
 
 
 async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_reason(
@@ -199,7 +199,7 @@ async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_rea
     done = run_tickler("doctor", "--scan", "--store", table.url, folder=tmp_path, COLUMNS="20")
     assert done.returncode == 1
     _, line = done.stdout.splitlines()
-    assert line.startswith("warning   set-aside  1      1 item does not read, and was taken out of the index  ")
+    assert line.startswith("warning   set-aside  1      1 item cannot be read and was set aside  ")
     assert "  productId='[/bold]': ticklerError has the reason why the item left the index: " in line
     assert "[red]nonsense" in line
     assert line.endswith("  fix that, and upsert the item")
@@ -217,7 +217,7 @@ def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Pat
     assert done.returncode == 1
     _, found, _, *named, last = done.stdout.splitlines()
     assert found.startswith("critical  unfound  101    101 items are left out of an index: nextRunAt is missing, but ")
-    assert (len(named), last) == (100, "and 1 more: --json names all")
+    assert (len(named), last) == (100, "and 1 more: use --json to list all")
     assert all(re.match(r"productId='half\d+': nextRunAt is missing, but scheduleStatus is set, so ", line) for line in named)
     scan = scanned(table, tmp_path)
     assert [finding.count for finding in scan.findings] == [101]
@@ -239,7 +239,7 @@ async def test_a_dynamodb_store_of_ticklers_has_nothing_that_no_index_finds(dyna
         await t.schedules.put(tickler.Schedule(owner="u1", key="paused", when=Cron("0 * * * *"), enabled=False))
     for scan in ([], ["--scan"]):
         done = run_tickler("doctor", *scan, "--store", dynamodb_url, folder=tmp_path)
-        assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "nothing is wrong", "")
+        assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "no problems found", "")
 
 
 def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is_not(table: OldTable, tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_a_healthy_store_has_nothing_wrong(tmp_path: Path, scan: list[str]) -> N
     run_tickler("migrate", "--store", "sqlite:///t.db", folder=tmp_path)
     done = run_tickler("doctor", *scan, "--store", "sqlite:///t.db", folder=tmp_path)
     *passed, last = done.stdout.splitlines()
-    assert (done.returncode, last, done.stderr) == (0, "nothing is wrong", "")
+    assert (done.returncode, last, done.stderr) == (0, "no problems found", "")
     checks = [] if scan else [line.split()[1] for line in passed if line.startswith("ok ")]
-    assert checks == ([] if scan else list(SHOWN)), "all of them are named"
+    assert checks == ([] if scan else list(PASSED_MESSAGES)), "all of them are named"
 
 
 async def test_what_is_wrong_is_a_line_with_its_example_and_its_remedy_however_narrow_the_terminal_is(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ async def test_what_is_wrong_is_a_line_with_its_example_and_its_remedy_however_n
     assert "set-aside" not in "".join(passed)
     assert header.lower().split() == ["severity", "check", "count", "says", "example", "remedy"]
     assert line.split()[:4] == ["warning", "set-aside", "3", "3"]
-    assert "u1/bad000: 'nonsense' in UTC does not read: " in line
+    assert "u1/bad000: 'nonsense' in UTC cannot be read: " in line
     assert line.endswith("  put it again")
 
 
@@ -304,7 +304,7 @@ async def test_on_a_terminal_it_is_a_table_with_colours(tmp_path: Path) -> None:
     done = run_tickler("doctor", "--store", "sqlite:///t.db", folder=tmp_path, COLUMNS="100", FORCE_COLOR="1", TERM="xterm")
     assert done.returncode == 1
     assert "\x1b[33mwarning" in done.stdout
-    assert "such as u1/bad000: 'nonsense' in UTC" in done.stdout
+    assert "example: u1/bad000: 'nonsense' in UTC" in done.stdout
     assert "→ put it again" in done.stdout
     assert "\x1b[32m✓ ok" in done.stdout
 
@@ -327,13 +327,13 @@ async def test_a_repair_mends_and_says_so_and_then_nothing_is_wrong(tmp_path: Pa
     assert found.returncode == 1
     assert re.search(r"^critical +unindexed +3 ", found.stdout, re.MULTILINE)
     assert "`tickler doctor --repair`" in found.stdout
-    mended = doctor("--repair")
-    assert (mended.returncode, mended.stderr) == (0, "")
-    assert re.search(r"^mended +unindexed +3 ", mended.stdout, re.MULTILINE)
-    assert mended.stdout.endswith("3 mended; nothing is left\n")
+    repaired = doctor("--repair")
+    assert (repaired.returncode, repaired.stderr) == (0, "")
+    assert re.search(r"^repaired +unindexed +3 ", repaired.stdout, re.MULTILINE)
+    assert repaired.stdout.endswith("3 repaired; no problems left\n")
     again = doctor()
-    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "nothing is wrong")
-    assert doctor("--repair").stdout.splitlines()[-1] == "there was nothing to repair"
+    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "no problems found")
+    assert doctor("--repair").stdout.splitlines()[-1] == "nothing to repair"
 
 
 async def test_a_repair_says_what_is_left(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ async def test_a_repair_says_what_is_left(tmp_path: Path) -> None:
     await unindexed(tmp_path, 1)
     done = run_tickler("doctor", "--repair", "--store", "sqlite:///t.db", folder=tmp_path)
     assert done.returncode == 1
-    assert done.stdout.endswith("1 mended; left: set-aside\n")
+    assert done.stdout.endswith("1 repaired; left: set-aside\n")
 
 
 async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
@@ -353,11 +353,11 @@ async def test_programs_are_answered_in_json(tmp_path: Path) -> None:
     diagnosis = msgspec.json.decode(line, type=Diagnosis)
     (finding,) = diagnosis.findings
     assert (diagnosis.healthy, diagnosis.deep, finding.check, finding.count) == (False, True, "unindexed", 2)
-    mended = msgspec.json.decode(doctor("--repair").stdout)
-    assert (mended["healthy"], mended["findings"][0]["repaired"], mended["findings"][0]["left"]) == (True, 2, 0)
+    repaired = msgspec.json.decode(doctor("--repair").stdout)
+    assert (repaired["healthy"], repaired["findings"][0]["repaired"], repaired["findings"][0]["left"]) == (True, 2, 0)
     assert msgspec.json.decode(doctor("--quick").stdout)["deep"] is False
     scan = msgspec.json.decode(doctor("--scan").stdout)
-    assert scan.keys() == {*mended.keys(), "misfits"}
+    assert scan.keys() == {*repaired.keys(), "misfits"}
     assert (scan["healthy"], scan["deep"], scan["findings"], scan["misfits"]) == (True, True, [], [])
 
 

@@ -66,9 +66,9 @@ def on_a_terminal(folder: Path, types: str, *arguments: str) -> tuple[int, str]:
 def test_on_a_terminal_a_deletion_is_asked_about(tmp_path: Path) -> None:
     start_tickler("add", "u1", "k", "@daily", folder=tmp_path, TICKLER_STORE="sqlite:///t.db")
     code, screen = on_a_terminal(tmp_path, "n\n", "delete", "u1", "k")
-    assert (code, "delete u1/k, and cancel what it still owes?" in screen, "nothing was done" in screen) == (1, True, True)
+    assert (code, "delete u1/k and cancel its undelivered fires?" in screen, "nothing changed" in screen) == (1, True, True)
     code, screen = on_a_terminal(tmp_path, "y\n", "delete", "u1", "k")
-    assert (code, "u1/k is deleted" in screen) == (0, True)
+    assert (code, "u1/k deleted" in screen) == (0, True)
     assert on_a_terminal(tmp_path, "", "delete", "u1", "k", "--yes")[0] == 3
 
 
@@ -104,7 +104,7 @@ def test_a_disk_that_is_full_is_one_line_and_exit_code_1(tmp_path: Path, unbuffe
             text=True,
             timeout=60,
         )
-    assert (done.returncode, done.stderr) == (1, "tickler: stdout: file too large: the answer is not whole\n")
+    assert (done.returncode, done.stderr) == (1, "tickler: stdout: file too large: the output is incomplete\n")
 
 
 @pytest.mark.parametrize("command", [WITHOUT_A_STORE, ("export", "--store", "sqlite:///t.db")], ids=lambda command: command[0])

@@ -52,18 +52,18 @@ def all_of(url: str) -> list[StoredSchedule]:
 
 def test_what_was_exported_is_imported_into_another_store_as_it_was(here: Here, full: str, file: Path, tmp_path: Path) -> None:
     done = here("export", str(file))
-    assert done == (0, "", "250 schedules were exported\n")
+    assert done == (0, "", "250 schedules exported\n")
     assert [path.name for path in tmp_path.iterdir() if "ndjson" in path.name] == [file.name]
     other = f"sqlite:///{tmp_path / 'other.db'}"
     done = here("import", str(file), "--store", other)
-    assert (done.code, done.out) == (0, "250 schedules were put, 0 lines were refused\n")
+    assert (done.code, done.out) == (0, "250 schedules put, 0 lines refused\n")
     assert [each.declared() for each in all_of(other)] == [each.declared() for each in all_of(full)]
     assert deeds(other) == [("ada", "imported", None, None, "250 put, 0 refused")]
 
 
 def test_an_export_goes_to_stdout_and_may_be_of_one_owner(here: Here, full: str) -> None:
     done = here("export", "--owner", "u1")
-    assert (done.code, done.err) == (0, "125 schedules were exported\n")
+    assert (done.code, done.err) == (0, "125 schedules exported\n")
     assert [json.loads(line)["owner"] for line in done.lines] == ["u1"] * 125
 
 
@@ -77,7 +77,7 @@ def test_an_export_answers_in_json_beside_what_it_writes(here: Here, file_url: s
 
 def test_an_import_may_come_from_stdin(here: Here, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{line('a')}\n{line('b')}".encode())))
-    assert here("import", "-").out == "2 schedules were put, 0 lines were refused\n"
+    assert here("import", "-").out == "2 schedules put, 0 lines refused\n"
 
 
 def test_ctrl_c_ends_an_import_that_waits_for_stdin(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def _heed_ctrl_c() -> None:
 def test_bad_lines_are_named_with_their_reason_and_the_others_are_put(here: Here, url: str, file: Path) -> None:
     file.write_text("\n".join([line("a"), "{", line("b", "at(2001-01-01)"), "", line("c")]))
     done = here("import", str(file))
-    assert (done.code, done.out) == (1, "2 schedules were put, 2 lines were refused\n")
+    assert (done.code, done.out) == (1, "2 schedules put, 2 lines refused\n")
     told = [each for each in done.err.splitlines() if each.startswith("line ")]
     assert [each.partition(":")[0] for each in told] == ["line 2", "line 3"]
     assert "u1/b would never fire" in told[1]
@@ -127,20 +127,20 @@ def test_an_import_answers_in_json(here: Here, file_url: str, file: Path, monkey
 def test_all_or_none_puts_nothing_when_a_line_is_refused(here: Here, url: str, file: Path) -> None:
     file.write_text("\n".join([line("a"), line("b", "at(2001-01-01)")]))
     done = here("import", "--all-or-none", str(file))
-    assert (done.code, done.out) == (1, "0 schedules were put, 1 line was refused\n")
+    assert (done.code, done.out) == (1, "0 schedules put, 1 line refused\n")
     assert all_of(url) == []
     file.write_text(line("a"))
-    assert here("import", "--all-or-none", str(file)).out == "1 schedule was put, 0 lines were refused\n"
+    assert here("import", "--all-or-none", str(file)).out == "1 schedule put, 0 lines refused\n"
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(here: Here, file_url: str, tmp_path: Path) -> None:
     here("add", "u1", "k", "@daily")
     done = here("import", str(tmp_path / "nothing"))
     assert (done.code, done.out) == (1, "")
-    assert done.err == f"tickler: {tmp_path / 'nothing'}: no such file or directory: name a file that can be read, or -\n"
+    assert done.err == f"tickler: {tmp_path / 'nothing'}: no such file or directory: name a readable file, or -\n"
     done = here("export", str(tmp_path / "no" / "such" / "folder"))
     assert (done.code, done.out) == (1, "")
-    assert done.err.endswith("no such file or directory: name a file that can be written, or -\n")
+    assert done.err.endswith("no such file or directory: name a writable file, or -\n")
     assert here("import", str(tmp_path)).code == 1
 
 
@@ -159,7 +159,7 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(here: Here, file
     beside.write_text("mine")
     done = here("export", str(file))
     assert (done.code, done.out) == (1, "")
-    assert done.err == f"tickler: {file} is there already: name another file, or pass --force to replace it\n"
+    assert done.err == f"tickler: {file} already exists: name another file, or pass --force to replace it\n"
     assert file.read_text() == "yesterday's"
     assert here("export", str(file), "--force").code == 0
     assert json.loads(file.read_text())["key"] == "k"
@@ -201,6 +201,6 @@ def test_what_cannot_be_written_down_whole_is_named(here: Here, file_url: str) -
     connection.close()
     done = here("export")
     assert (done.code, len(done.lines)) == (1, 1)
-    assert "tickler: u1/newer was left out: a newer Tickler wrote it: upgrade" in done.err
+    assert "tickler: u1/newer left out: a newer Tickler wrote it: upgrade" in done.err
     (left_out,) = json.loads(here("export", "--json").err)["left_out"]
     assert left_out == {"owner": "u1", "key": "newer", "error": "a newer Tickler wrote it: upgrade"}

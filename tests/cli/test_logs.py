@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tickler import InvalidInput
-from tickler.cli.logs import JsonFormatter, set_up_logs
+from tickler.cli.logs import JsonFormatter, configure_logging
 
 from .preloaded import run_tickler
 from .test_tick import HANDLERS, put_due
@@ -55,8 +55,8 @@ def test_an_error_goes_along() -> None:
 
 
 def test_a_way_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="TICKLER_LOG: 'xml' is no way to write a log: use 'text' or 'json'"):
-        set_up_logs({"TICKLER_LOG": "xml"})
+    with pytest.raises(InvalidInput, match="TICKLER_LOG: unknown log format 'xml': use 'text' or 'json'"):
+        configure_logging({"TICKLER_LOG": "xml"})
 
 
 async def test_a_tick_says_in_json_which_fire_it_gave_up(tmp_path: Path, sqlite_url: str) -> None:
@@ -77,5 +77,5 @@ async def test_a_tick_says_in_json_which_fire_it_gave_up(tmp_path: Path, sqlite_
 def test_a_variable_that_cannot_be_is_named_before_anything_is_touched(tmp_path: Path) -> None:
     done = run_tickler("work", "--store", "sqlite:///t.db", folder=tmp_path, TICKLER_LOG="xml")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "tickler: TICKLER_LOG: 'xml' is no way to write a log: use 'text' or 'json'\n"
+    assert done.stderr == "tickler: TICKLER_LOG: unknown log format 'xml': use 'text' or 'json'\n"
     assert list(tmp_path.iterdir()) == []

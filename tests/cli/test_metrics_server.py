@@ -11,7 +11,7 @@ import pytest
 from under_fire.processes import end, ended, start, until
 
 from tickler import InvalidInput, Tickler, connect
-from tickler.cli.metrics_server import scraped
+from tickler.cli.metrics_server import serving_metrics
 
 from .conftest import Here
 from .preloaded import run_tickler
@@ -74,11 +74,11 @@ async def test_every_process_serves_what_it_counted_at_a_port_of_its_own(
 
 async def test_what_is_asked_otherwise_is_told_what_there_is_and_what_is_no_question_is_dropped() -> None:
     port = free_ports(1)
-    async with connect("memory://") as t, scraped(t, port):
+    async with connect("memory://") as t, serving_metrics(t, port):
         for request in ("POST /metrics HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "\r\n\r\n"):
             answer = await asked(port, request)
             assert answer.startswith("HTTP/1.1 404 Not Found\r\n")
-            assert answer.endswith("\r\n\r\nthere is only GET /metrics\n")
+            assert answer.endswith("\r\n\r\nnot found: use GET /metrics\n")
         assert (await asked(port, "GET /metrics?x=1 HTTP/1.0\r\n\r\n")).startswith("HTTP/1.1 200 OK")
         assert await asked(port, "GET /metrics HTTP/1.1\r\nx: " + "y" * 40_000 + "\r\n\r\n") == ""
         assert await claimed(port) == 0, "and others are still answered"
@@ -89,13 +89,13 @@ async def test_a_port_that_is_taken_is_named() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(InvalidInput, match=f"--metrics: cannot listen on 127.0.0.1:{port} .*: choose another port"):
-                async with scraped(t, port):
+                async with serving_metrics(t, port):
                     pass
 
 
 async def test_metrics_are_served_where_they_are_wanted_and_to_this_machine_alone_otherwise() -> None:
     port = free_ports(1)
-    async with connect("memory://") as t, scraped(t, port, "127.0.0.2"):
+    async with connect("memory://") as t, serving_metrics(t, port, "127.0.0.2"):
         with pytest.raises(OSError, match=r"refused|failed"):
             await asyncio.open_connection("127.0.0.1", port)
         reader, writer = await asyncio.open_connection("127.0.0.2", port)
@@ -108,7 +108,7 @@ def test_the_address_comes_by_an_option_or_the_environment(here: Here, tmp_path:
     def refuse(tickler: Tickler, port: int, host: str) -> None:
         raise InvalidInput(f"{host} and {port}")
 
-    monkeypatch.setattr("tickler.cli.commands.work.scraped", refuse)
+    monkeypatch.setattr("tickler.cli.commands.work.serving_metrics", refuse)
     work = ("work", "--store", f"sqlite:///{tmp_path}/t.db?create=1", "--metrics", "21000")
     assert here(*work).err.endswith("tickler: 127.0.0.1 and 21000\n")
     monkeypatch.setenv("TICKLER_METRICS_HOST", "10.0.0.1")

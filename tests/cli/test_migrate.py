@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tickler
-from tickler.cli.app import gathered
+from tickler.cli.app import build_app
 
 from .conftest import Here
 from .preloaded import run_tickler
@@ -66,7 +66,7 @@ def test_migrating_a_store_that_is_up_to_date_says_so_and_runs_nothing(tmp_path:
 def test_migrate_answers_in_json(here: Here, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/t.db"
     answer = here("migrate", "--store", url, "--json").json
-    assert (answer["store"], answer["said"]) == (url, [])
+    assert (answer["store"], answer["messages"]) == (url, [])
     assert answer["ran"][0].startswith("0001_")
     assert here("migrate", "--store", url, "--json").json["ran"] == []
     assert "CREATE TABLE" in here("migrate", "--store", url, "--print-sql", "--json").json["sql"]
@@ -156,7 +156,7 @@ def test_help_shows_a_flag_as_one_that_takes_no_value(tmp_path: Path, arguments:
 
 
 def test_every_command_answers_in_json_on_demand_but_those_that_run_on() -> None:
-    assert {name for name, options in commands(get_command(gathered())) if "--json" not in options} == {"serve", "work"}
+    assert {name for name, options in commands(get_command(build_app())) if "--json" not in options} == {"serve", "work"}
 
 
 def commands(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:

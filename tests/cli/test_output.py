@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tickler import Cron
 from tickler.cli.output import show_table, visible
-from tickler.cli.progress import doing, progress
+from tickler.cli.progress import progress_bar, progress_lines
 from tickler.cli.rendering import show_fires, show_schedules
 from tickler.model.fire import Entry, Fire, Health
 from tickler.model.schedule import StoredSchedule
@@ -34,7 +34,7 @@ def without_colours(text: str) -> str:
 
 def test_on_a_terminal_a_table_fits_and_loses_nothing() -> None:
     console = terminal(60)
-    show_table(COLUMNS, ROWS, whole=("state", "due (UTC)"), console=console)
+    show_table(COLUMNS, ROWS, unwrapped=("state", "due (UTC)"), console=console)
     text = without_colours(written(console))
     assert all(len(line) <= 60 for line in text.splitlines())
     assert "2035-01-01 09:00:00" in text
@@ -112,23 +112,24 @@ def test_a_schedule_takes_two_lines_on_a_narrow_terminal() -> None:
     assert "owner  key " in without_colours(written(console))
 
 
-def test_work_that_tells_in_words_is_heard_at_once_if_nobody_watches_and_after_the_bar_otherwise(
+def test_progress_lines_are_printed_at_once_without_a_terminal_and_after_the_bar_on_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
-    with doing("migrating", said.append) as tell:
-        tell("half")
+    with progress_lines("migrating", said.append) as on_progress:
+        on_progress("half", 1, 2)
         assert said == ["half"]
     console = terminal(80)
     monkeypatch.setattr("tickler.cli.progress.Console", lambda **how: console)
-    with doing("migrating", said.append) as tell:
-        tell("[all] of it")
+    with progress_lines("migrating", said.append) as on_progress:
+        on_progress("[all] of it", 2, 2)
         assert said == ["half"]
     assert said == ["half", "[all] of it"]
     assert "migrating" in written(console)
+    assert "[all] of it" in written(console)
 
 
-def test_progress_is_for_those_who_watch(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("importing", 10) as update:
-        update(5, 5)
+def test_a_progress_bar_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("importing") as on_progress:
+        on_progress("importing", 5, 10)
     assert capsys.readouterr() == ("", "")

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tickler.cli.commands.serve import _say_for_whom, _say_hello
+from tickler.cli.commands.serve import _print_access, _print_address
 from tickler.server.settings import ServerSettings
 
 from .conftest import Here
@@ -14,7 +14,7 @@ from .conftest import Here
 
 def test_it_names_the_store_and_the_address_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """Brackets are no colours: a path may have them, and an IPv6 address does."""
-    _say_hello("sqlite:///[bold]t[/].db", ServerSettings(host="fe80::1"), 8321, runs=True)
+    _print_address("sqlite:///[bold]t[/].db", ServerSettings(host="fe80::1"), 8321, runs=True)
     said = capsys.readouterr().err
     assert "on sqlite:///[bold]t[/].db, delivering" in said
     assert "http://[fe80::1]:8321/" in said
@@ -23,22 +23,22 @@ def test_it_names_the_store_and_the_address_as_they_are(capsys: pytest.CaptureFi
 def test_it_says_how_other_commands_find_the_store(capsys: pytest.CaptureFixture[str]) -> None:
     """As one line, to be pasted."""
     store = f"sqlite:///{'long/' * 30}my demo.db"
-    _say_hello(store, ServerSettings(), 8321, runs=True)
+    _print_address(store, ServerSettings(), 8321, runs=True)
     assert f"export TICKLER_STORE='{store}'\n" in capsys.readouterr().err
-    _say_hello("memory://", ServerSettings(), 8321, runs=True, is_shared=False)
+    _print_address("memory://", ServerSettings(), 8321, runs=True, is_shared=False)
     assert "TICKLER_STORE" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("settings", "is_closed", "said"),
     [
-        (ServerSettings(), False, "  open to this machine only, without a token; others need one, and --host\n\n"),
-        (ServerSettings(), True, "  closed: whoever asks needs a token, which `tickler token create` makes\n\n"),
-        (ServerSettings(host="0.0.0.0"), True, "  closed: whoever asks needs a token, which `tickler token create` makes\n\n"),
+        (ServerSettings(), False, "  open to this machine only, without a token; for other machines use --host and a token\n\n"),
+        (ServerSettings(), True, "  every request needs a token: create one with `tickler token create`\n\n"),
+        (ServerSettings(host="0.0.0.0"), True, "  every request needs a token: create one with `tickler token create`\n\n"),
     ],
 )
 def test_it_says_who_is_let_in(capsys: pytest.CaptureFixture[str], settings: ServerSettings, is_closed: bool, said: str) -> None:
-    _say_for_whom(settings, is_closed=is_closed)
+    _print_access(settings, is_closed=is_closed)
     assert capsys.readouterr().err == said
 
 
@@ -47,7 +47,7 @@ def test_a_port_that_is_taken_is_refused_with_both_ways_to_name_another(here: He
         port = taken.getsockname()[1]
         done = here("serve", "--store", "memory://", "--port", str(port))
     assert (done.code, done.out) == (1, "")
-    assert done.err.endswith(": choose another with --port or TICKLER_PORT\n")
+    assert done.err.endswith(": choose another --port or TICKLER_PORT\n")
 
 
 @pytest.mark.parametrize(

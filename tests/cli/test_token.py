@@ -27,7 +27,7 @@ def test_a_token_is_printed_alone_so_that_a_script_can_keep_it(here: Here, url: 
     token = checked(url, text)
     assert token is not None
     assert (token.scopes, token.owner, token.name, token.expires_at) == (("read", "write"), "u1", "the shop", None)
-    assert f"{token.id} allows read, write for u1; it is not shown again:" in done.err
+    assert f"{token.id} allows read, write for u1; it will not be shown again:" in done.err
     assert text not in done.err
     assert deeds(url) == [("ada", "made a token", "u1", None, token.id)]
 
@@ -35,8 +35,8 @@ def test_a_token_is_printed_alone_so_that_a_script_can_keep_it(here: Here, url: 
 def test_tokens_are_listed_without_their_secrets(here: Here, url: str) -> None:
     text = here("token", "create", "--scope", "operate", "--expires", "2035-01-01T00:00:00Z", "--json").json["token"]
     done = here("token", "list")
-    assert done.lines[0].split() == ["id", "scopes", "owner", "name", "made", "(UTC)", "expires", "(UTC)"]
-    assert re.split("  +", done.lines[1])[1:3] == ["operate", "everybody"]
+    assert done.lines[0].split() == ["id", "scopes", "owner", "name", "created", "(UTC)", "expires", "(UTC)"]
+    assert re.split("  +", done.lines[1])[1:3] == ["operate", "all"]
     assert done.lines[1].endswith("2035-01-01 00:00:00")
     (listed,) = here("token", "list", "--json").json["items"]
     assert (listed["scopes"], listed["owner"]) == (["operate"], None)
@@ -50,13 +50,13 @@ def test_a_token_may_last_for_a_while_from_now(here: Here, file_url: str) -> Non
 
 def test_a_token_that_is_revoked_is_worth_nothing(here: Here, url: str) -> None:
     made = here("token", "create", "--scope", "read", "--json").json
-    assert here("token", "revoke", made["id"]).out == f"{made['id']} is revoked\n"
+    assert here("token", "revoke", made["id"]).out == f"{made['id']} revoked\n"
     assert checked(url, made["token"]) is None
-    nobody = "there are no tokens, and the service lets nobody in: make one, or see `tickler token open --help`\n"
+    nobody = "no tokens, and every request needs one: create one, or see `tickler token open --help`\n"
     assert here("token", "list").err == nobody
     again = here("token", "revoke", made["id"])
     assert (again.code, again.out) == (3, "")
-    assert again.err == f"tickler: there is no token {made['id']}: see `tickler token list`\n"
+    assert again.err == f"tickler: no token {made['id']}: see `tickler token list`\n"
     assert deeds(url)[-1] == ("ada", "revoked a token", None, None, made["id"])
 
 
@@ -66,13 +66,11 @@ def test_a_closed_service_is_opened_by_who_says_so_and_that_is_noted(here: Here,
     assert (refused.code, "revoke them first" in refused.err) == (1, True)
     here("token", "revoke", made["id"])
     unsure = here("token", "open")
-    assert (unsure.code, "say --yes" in unsure.err) == (2, True)
+    assert (unsure.code, "confirm with --yes" in unsure.err) == (2, True)
     assert [action for _, action, *_ in deeds(url)] == ["made a token", "revoked a token"]
     assert here("token", "open", "--yes").out == "no token is needed any more\n"
     assert deeds(url)[-1] == ("ada", "opened the service", None, None, None)
-    assert here("token", "list").err == (
-        "there are no tokens: the service is for its own machine, where everybody may do anything\n"
-    )
+    assert here("token", "list").err == ("no tokens: the service is open to its own machine, with all permissions\n")
     assert here("token", "open", "--yes", "--json").json == {"opened": False}
     assert len(deeds(url)) == 3
 

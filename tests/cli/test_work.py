@@ -14,7 +14,7 @@ from under_fire.processes import TIMEOUT_S, end, ended, start
 
 import tickler
 from tickler import Delivery, InvalidInput
-from tickler.cli.commands.work import function_of
+from tickler.cli.commands.work import load_setup
 
 from .preloaded import run_tickler
 from .test_migrate import run
@@ -109,13 +109,13 @@ def test_a_variable_that_does_not_read_is_named_once_and_nothing_is_touched(
 @pytest.mark.parametrize(
     ("setup", "said"),
     [
-        ("", "'' is no module's name: name a function as in "),
-        (":register", "'' is no module's name"),
-        (".our_handlers:register", "'.our_handlers' is no module's name"),
+        ("", "'' is not a module name: name a function as in "),
+        (":register", "'' is not a module name"),
+        (".our_handlers:register", "'.our_handlers' is not a module name"),
         ("our_handlers", "has no attribute ''"),
         ("our_handlers:", "has no attribute ''"),
         ("our_handlers:nothing", "has no attribute 'nothing'"),
-        ("our_handlers:value", "has the type int: name a function"),
+        ("our_handlers:value", "has type int: name a function"),
         ("our_handlers:registers.all", "has no attribute 'registers.all'"),
         ("our_handlers.register", "No module named 'our_handlers.register'"),
         ("no_such_package.handlers:register", "No module named 'no_such_package': name a function as in "),
@@ -123,7 +123,7 @@ def test_a_variable_that_does_not_read_is_named_once_and_nothing_is_touched(
 )
 def test_a_setup_that_names_no_function_is_refused_with_what_was_found(folder: Path, setup: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        function_of(setup)
+        load_setup(setup)
     assert str(refused.value).startswith(f"--setup {setup}: ")
     assert said in str(refused.value)
 
@@ -138,9 +138,9 @@ def test_a_setup_that_names_no_function_is_refused_with_what_was_found(folder: P
 )
 def test_a_setup_whose_module_fails_is_shown_with_the_file_and_the_line(folder: Path, module: str, line: int, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        function_of(f"{module}:register")
+        load_setup(f"{module}:register")
     shown = str(refused.value)
-    assert shown.startswith(f"--setup {module}:register: {module} does not import:\n")
+    assert shown.startswith(f"--setup {module}:register: importing {module} failed:\n")
     assert f'File "{folder / module}.py", line {line}' in shown
     assert said in shown
     assert "name a function" not in shown
@@ -149,14 +149,14 @@ def test_a_setup_whose_module_fails_is_shown_with_the_file_and_the_line(folder: 
 
 async def test_a_setup_is_found_in_the_folder_it_is_run_in_and_called_with_the_tickler(folder: Path) -> None:
     async with tickler.connect("memory://") as t:
-        function_of("our_handlers:register")(t)
+        load_setup("our_handlers:register")(t)
         with pytest.raises(InvalidInput, match="handler 'fine' is registered already"):
             t.handler("fine")(lambda fire: None)
 
 
 def test_without_a_setup_nothing_is_registered() -> None:
     t = tickler.connect("memory://")
-    function_of(None)(t)
+    load_setup(None)(t)
 
     def fine(fire: Delivery) -> None: ...
 
@@ -187,7 +187,7 @@ async def test_it_says_when_it_works_and_ends_well_at_ctrl_c(sqlite_url: str) ->
         await line_with(process, b" INFO working")
         process.send_signal(signal.SIGINT)
         stopping = await line_with(process, b"stopping")
-        assert stopping.endswith(b" INFO stopping: up to 7.5 s for what is in flight; again to leave at once\n")
+        assert stopping.endswith(b" INFO stopping: attempts in flight have up to 7.5 s; signal again to exit at once\n")
         await line_with(process, b" INFO stopped\n")
         assert await ended(process) == 0
     finally:
@@ -237,4 +237,4 @@ asyncio.run(main())
 def test_a_task_that_goes_on_when_it_is_cancelled_is_named_and_left_behind(tmp_path: Path) -> None:
     done = run("-c", STUBBORN, folder=tmp_path)
     assert done.returncode == 0
-    assert done.stderr.endswith("stopped, but for what does not end: stubborn > sleep\n")
+    assert done.stderr.endswith("stopped, although these tasks did not end: stubborn > sleep\n")

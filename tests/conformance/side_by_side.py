@@ -34,7 +34,7 @@ T = TypeVar("T")
 Outcome = Literal["hold", "done", "retry", "dead", "release"]
 
 RETRY_AFTER_MS = 5_000
-KEPT_UNTIL = NOW_MS + 365 * DAY_MS
+EXPIRES_AT = NOW_MS + 365 * DAY_MS
 MAX_ROUNDS = 50  # of claiming until nothing is left
 
 OWNERS = st.sampled_from(["ada", "bob"])
@@ -262,12 +262,12 @@ class SideBySide(RuleBasedStateMachine):
 
         def claims(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.claim(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=KEPT_UNTIL, except_owners=turn.busy, ahead_ms=turn.ahead_ms
+                now_ms, turn.limit, worker, LEASE_MS, expires_at=EXPIRES_AT, except_owners=turn.busy, ahead_ms=turn.ahead_ms
             )
 
         def leases(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.lease(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=KEPT_UNTIL, expired=turn.takes_over, except_owners=turn.busy
+                now_ms, turn.limit, worker, LEASE_MS, expires_at=EXPIRES_AT, expired=turn.takes_over, except_owners=turn.busy
             )
 
         if turn.ahead_ms:  # only once: each call takes one instant more
@@ -284,7 +284,7 @@ class SideBySide(RuleBasedStateMachine):
         kept = [held for held, then in zip(self.held, outcomes, strict=False) if then == "hold"]
         self.held = kept + self.held[len(outcomes) :]
         if settled:
-            self.stage.ask(lambda t: _in_order(t.store.fires.settle(settled, now_ms, expires_at=KEPT_UNTIL)))
+            self.stage.ask(lambda t: _in_order(t.store.fires.settle(settled, now_ms, expires_at=EXPIRES_AT)))
 
     def _hold(self, worker: str, claims: list[Claim] | Refused) -> None:
         assert not isinstance(claims, Refused)

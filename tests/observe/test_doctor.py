@@ -1,4 +1,4 @@
-"""The doctor, on every store: each fault is made for real, found with an example and a remedy, mended, and gone."""
+"""The doctor, on every store: each fault is made for real, found with an example and a remedy, repaired, and gone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tickler.clock import SystemClock
 from tickler.index.advance import ROW_FORMAT
 from tickler.observe import Diagnosis, Finding
 from tickler.observe.checks.snapshot import MAX_COUNTED
-from tickler.observe.doctor import DEEP, QUICK, SHOWN, name_of
+from tickler.observe.doctor import DEEP, PASSED_MESSAGES, QUICK, name_of
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.dynamodb import DynamodbStore
 from tickler.when import tzdata_version
@@ -134,7 +134,8 @@ async def test_a_store_in_which_all_is_well_has_no_findings(t: Tickler, clock: M
     clock.advance(timedelta(seconds=40))
     for deep in (False, True):
         diagnosis = await t.doctor(deep=deep)
-        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[], passed=list(SHOWN)[0 if deep else len(DEEP) :])
+        names = list(PASSED_MESSAGES)[0 if deep else len(DEEP) :]
+        assert diagnosis == Diagnosis(at=clock.now_ms(), deep=deep, findings=[], passed=names)
         assert diagnosis.healthy
     assert {each.state for each in (await t.schedules.list()).items} == {"active", "paused", "finished"}
 
@@ -164,14 +165,14 @@ async def test_schedules_that_are_not_in_the_index_are_put_back(t: Tickler, cloc
 
     found = of(await t.doctor(deep=True), "unindexed")
     assert (found.severity, found.count, found.at_least, found.example) == ("critical", 2, False, "u1/a")
-    assert found.says == "2 schedules are enabled and not in the index: they will never fire"
+    assert found.says == "2 enabled schedules are not in the index: they will never fire"
     assert (found.remedy, found.repairable, found.repaired) == (REPAIR, True, None)
     assert (await state(t, "a")).state == "unindexed", "it only looked"
     assert "tickler doctor --repair" in (await t.why("u1", "a")).sentence
 
-    mended = await t.doctor(deep=True, repair=True)
-    assert of(mended, "unindexed") == msgspec.structs.replace(found, repaired=2, left=0)
-    assert mended.healthy
+    repaired = await t.doctor(deep=True, repair=True)
+    assert of(repaired, "unindexed") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert repaired.healthy
     stored = await state(t, "a")
     assert (stored.state, stored.next_fire_at) == ("active", NOW_MS + 2 * HOUR_MS + stored.offset_ms())
     assert (await state(t, "over")).state == "finished", "its only instant has passed"
@@ -185,7 +186,7 @@ async def test_what_cannot_be_put_back_is_left_and_said(memory: Tickler) -> None
     await faults.lose_row(memory._store, "u1", "digest")
     diagnosis = await memory.doctor(deep=True, repair=True)
     found = of(diagnosis, "unindexed")
-    assert (found.repaired, found.left, found.is_mended, diagnosis.healthy) == (0, 1, False, False)
+    assert (found.repaired, found.left, found.is_repaired, diagnosis.healthy) == (0, 1, False, False)
 
 
 async def test_rows_whose_schedule_is_gone_are_dropped_and_no_worker_looks_at_them_in_vain(
@@ -200,12 +201,12 @@ async def test_rows_whose_schedule_is_gone_are_dropped_and_no_worker_looks_at_th
     await speak(t)
     found = of(await t.doctor(deep=True), "orphans")
     assert (found.severity, found.count, found.example, found.remedy) == ("warning", 2, "u1/a", REPAIR)
-    assert found.says == "2 rows of the index have no schedule behind them: workers look at them in vain"
+    assert found.says == "2 index rows have no schedule: workers skip them each time they are due"
     assert await t.index.count() == 3
 
-    mended = await t.doctor(deep=True, repair=True)
-    assert of(mended, "orphans") == msgspec.structs.replace(found, repaired=2, left=0)
-    assert mended.healthy
+    repaired = await t.doctor(deep=True, repair=True)
+    assert of(repaired, "orphans") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert repaired.healthy
     assert await t.index.count() == 1
     clock.advance(timedelta(hours=1))
     assert (await t.tick()).delivered == 1
@@ -227,14 +228,12 @@ async def test_schedules_that_wait_for_an_instant_that_is_not_their_next_are_mov
 
     found = of(await t.doctor(deep=True), "stale-next-fire")
     assert (found.severity, found.count, found.remedy, found.repairable) == ("warning", 2, REPAIR, True)
-    assert found.says.startswith(
-        "2 schedules wait for instants that are not their next, as by an older time zone database than 20"
-    )
-    assert found.example == "u1/b, 0 * * * *, waits for 2030-11-20 15:00:00 UTC"
+    assert found.says.startswith("2 schedules have a wrong next fire, such as from a time zone database older than 20")
+    assert found.example == "u1/b, 0 * * * *, has 2030-11-20 15:00:00 UTC"
 
-    mended = await t.doctor(deep=True, repair=True)
-    assert of(mended, "stale-next-fire") == msgspec.structs.replace(found, repaired=2, left=0)
-    assert mended.healthy
+    repaired = await t.doctor(deep=True, repair=True)
+    assert of(repaired, "stale-next-fire") == msgspec.structs.replace(found, repaired=2, left=0)
+    assert repaired.healthy
     assert (await state(t, "b")).next_fire_at == NOW_MS + HOUR_MS
     assert (await state(t, "paris")).next_fire_at == right
     assert (await state(t, "due")).next_fire_at == NOW_MS - 5_000, "what is due is left to the workers"
@@ -251,7 +250,7 @@ async def test_what_is_about_to_be_due_is_left_for_another_time(memory: Tickler,
     found = of(diagnosis, "stale-next-fire")
     assert (found.repaired, found.left, diagnosis.healthy) == (0, 1, False)
     clock.advance(timedelta(seconds=11))
-    assert of(await memory.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert of(await memory.doctor(deep=True, repair=True), "stale-next-fire").is_repaired
     assert (await state(memory)).next_fire_at == NOW_MS + 2 * HOUR_MS
 
 
@@ -277,21 +276,21 @@ async def test_an_older_time_zone_database_than_the_stores_is_told_and_proves_no
     await t._store.records.put("store", "tzdata", b'{"version": "2999a"}', now_ms=NOW_MS)
     quick = of(await t.doctor(), "tzdata")
     assert (quick.severity, quick.count, quick.repairable) == ("warning", 1, False)
-    assert quick.says == f"this machine's time zone database is {tzdata_version()}, and 2999a was used with this store"
+    assert quick.says == f"this machine's time zone database is {tzdata_version()}, and the store was used with 2999a"
     assert "pip install --upgrade tzdata" in quick.remedy
     assert checks(await t.doctor(deep=True)) == ["tzdata"]
 
     await faults.move_row(t._store, "u1", "digest", NOW_MS + 3 * HOUR_MS)
     diagnosis = await t.doctor(deep=True, repair=True)
     deep = of(diagnosis, "tzdata")
-    assert deep.says == f"{quick.says}: 1 schedule would fire at other times by its rules"
-    assert (deep.count, deep.example, deep.repaired) == (1, "u1/digest, 0 * * * *, waits for 2030-11-20 15:00:00 UTC", None)
+    assert deep.says == f"{quick.says}: by its rules 1 schedule would fire at other times"
+    assert (deep.count, deep.example, deep.repaired) == (1, "u1/digest, 0 * * * *, has 2030-11-20 15:00:00 UTC", None)
     assert (checks(diagnosis), diagnosis.healthy) == (["tzdata"], False)
     assert (await state(t)).next_fire_at == NOW_MS + 3 * HOUR_MS, "the older rules were not applied"
 
     newer_zones()
     assert checks(await t.doctor()) == []
-    assert of(await t.doctor(deep=True, repair=True), "stale-next-fire").is_mended
+    assert of(await t.doctor(deep=True, repair=True), "stale-next-fire").is_repaired
     assert checks(await t.doctor(deep=True)) == []
 
 
@@ -332,7 +331,7 @@ async def test_a_worker_whose_clock_is_far_off_claims_nothing_and_both_are_told(
             diagnosis = await t.doctor()
         assert checks(diagnosis) == ["clock", "no-worker"]
         assert of(diagnosis, "clock").severity == "critical"
-        assert "a worker that is more than 30 s off claims nothing" in of(diagnosis, "clock").says
+        assert "a worker more than 30 s off claims nothing" in of(diagnosis, "clock").says
         assert "is not claiming: its clock is off" in of(diagnosis, "no-worker").says
         async with at_work(t):
             await until(lambda: _is_well(t))
@@ -365,12 +364,12 @@ async def test_nobody_at_work_is_worse_when_something_is_due(t: Tickler, clock: 
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.says) == (
         "warning",
-        "no worker has been heard of; the next fire is due at 2030-11-20 13:00:00 UTC",
+        "no worker has run on this store; the next fire is due at 2030-11-20 13:00:00 UTC",
     )
     clock.advance(timedelta(hours=1, seconds=30))
     found = of(await t.doctor(), "no-worker")
     assert (found.severity, found.count, found.remedy) == ("critical", 1, "`tickler work`")
-    assert found.says == "no worker has been heard of, and 1 fire has been due for 30 s"
+    assert found.says == "no worker has run on this store, and 1 fire has been due for 30 s"
     assert found.example == "u1/digest, due since 2030-11-20 13:00:00 UTC"
 
     await t.tick()
@@ -393,10 +392,10 @@ async def test_what_comes_due_between_two_ticks_is_only_worth_knowing(t: Tickler
     diagnosis = await t.doctor()
     found = of(diagnosis, "no-worker")
     assert (found.severity, found.count, diagnosis.healthy) == ("info", 1, True)
-    assert found.says == "no worker is at work: the last one, tick, stopped 1 min 10 s ago, and 1 fire has been due for 15 s"
+    assert found.says == "no worker is running: tick stopped 1 min 10 s ago, and 1 fire has been due for 15 s"
     assert (found.example, found.remedy) == (
         "u1/digest, due since 2030-11-20 12:02:00 UTC",
-        "`tickler work`, or let something tick",
+        "`tickler work`, or `tickler tick`",
     )
     clock.advance(timedelta(minutes=5))
     assert of(await t.doctor(), "no-worker").severity == "critical", "no tick has come for too long"
@@ -420,7 +419,7 @@ async def test_a_worker_that_was_killed_is_missed(memory: Tickler, clock: Manual
     clock.advance(timedelta(seconds=10))
     found = of(await memory.doctor(), "no-worker")
     assert found.severity == "warning", "it did not stop by itself"
-    assert found.says.startswith("no worker is at work: the last one, w1, was heard of 1 min 10 s ago; ")
+    assert found.says.startswith("no worker is running: w1 was last seen 1 min 10 s ago; ")
 
 
 async def test_a_worker_that_is_alive_and_claims_nothing_although_something_is_due_is_the_worst_there_is(
@@ -444,7 +443,7 @@ async def test_a_worker_that_is_alive_and_claims_nothing_although_something_is_d
         assert "the log of" in found.remedy
         outdated = of(diagnosis, "outdated")
         assert (outdated.severity, outdated.count, outdated.repaired) == ("warning", 1, None)
-        assert outdated.says == "1 worker met rows of a newer format and left them alone: they do not fire there"
+        assert outdated.says == "1 worker is older than some rows and skipped them: they do not fire there"
         assert "pip install --upgrade ticklerfile" in outdated.remedy
 
         await faults.set_format(t._store, "u1", "digest", ROW_FORMAT)
@@ -471,11 +470,11 @@ async def test_workers_that_look_and_find_nothing_are_told_from_workers_that_do_
     await speak(memory, "w1", last_claim_at=NOW_MS + HOUR_MS - 1)
     await speak(memory, "w2")
     found = of(await memory.doctor(), "nothing-claimed")
-    assert found.says == "2 workers looked for what is due and found nothing, although 1 fire has been due for 20 s"
+    assert found.says == "2 workers looked for due fires and found none, although 1 fire has been due for 20 s"
     await speak(memory, "w1", last_round_at=NOW_MS)
     await speak(memory, "w2", last_round_at=None)
     found = of(await memory.doctor(), "nothing-claimed")
-    assert found.says.startswith("2 workers are alive, and none has looked for what is due, although ")
+    assert found.says.startswith("2 workers are running but none has looked for due fires, although ")
     await speak(memory, "w2", last_claim_at=NOW_MS + HOUR_MS)
     assert checks(await memory.doctor()) == [], "one of them is at it"
     await speak(memory, "w2", last_round_at=None, seen_at=NOW_MS + HOUR_MS + 9_000)
@@ -494,10 +493,10 @@ async def test_workers_that_do_not_keep_up_are_told_from_those_that_claim_nothin
         await speak(t, "w1", **busy)
         found = of(await t.doctor(), "overdue")
         assert (found.severity, found.count, found.repairable) == ("warning", 2, False)
-        assert found.says == "2 fires have been due, the first for 1 min 10 s, while 1 worker claims"
+        assert found.says == "2 fires have been due, the first for 1 min 10 s, although 1 worker is running"
         assert found.example is not None
         assert found.example.endswith(", due since 2030-11-20 13:00:00 UTC")
-        assert found.remedy.startswith("start more workers with `tickler work`; of the first, `tickler why u1 ")
+        assert found.remedy.startswith("start more workers with `tickler work`; `tickler why u1 ")
     await t.tick()
     assert checks(await t.doctor()) == []
 
@@ -537,17 +536,17 @@ async def test_what_does_not_read_is_told_with_its_reason_and_taken_back_when_it
     diagnosis = await t.doctor(repair=True)
     found = of(diagnosis, "set-aside")
     assert (checks(diagnosis), found.severity, found.count, found.repairable) == (["set-aside"], "warning", 1, False)
-    assert found.says == "1 schedule does not read, and was set aside: it does not fire"
+    assert found.says == "1 schedule cannot be read and was set aside: it does not fire"
     assert found.example is not None
-    assert found.example.startswith("u1/digest: '61 * * * *' in UTC does not read: ")
+    assert found.example.startswith("u1/digest: '61 * * * *' in UTC cannot be read: ")
     assert (found.remedy, found.repaired, diagnosis.healthy) == ("put it again", None, False)
 
     await faults.rewrite_when(t._store, "u1", "digest", "0 * * * *")
     found = of(await t.doctor(), "set-aside")
     assert found.repairable
     assert found.remedy.startswith(REPAIR)
-    mended = await t.doctor(repair=True)
-    assert (of(mended, "set-aside").repaired, of(mended, "set-aside").left, mended.healthy) == (1, 0, True)
+    repaired = await t.doctor(repair=True)
+    assert (of(repaired, "set-aside").repaired, of(repaired, "set-aside").left, repaired.healthy) == (1, 0, True)
     assert (await state(t)).state == "active"
     assert (await t.tick()).delivered == 1
     await speak(t)
@@ -570,7 +569,7 @@ async def test_what_was_given_up_is_told_until_it_is_sent_again(t: Tickler, cloc
     (dead,) = (await t.fires.list(state="dead")).items
     found = of(diagnosis, "dead")
     assert (checks(diagnosis), found.severity, found.count, found.repairable) == (["dead"], "warning", 1, False)
-    assert found.says == "1 fire was given up, and is not tried again"
+    assert found.says == "1 fire is dead, and is not retried"
     assert found.example == "u1/digest of 2030-11-20 13:00:00 UTC: no such user"
     assert f"`tickler retry {dead.id}`" in found.remedy
     assert f"`tickler fires --cancel {dead.id}`" in found.remedy
@@ -596,10 +595,10 @@ async def test_history_that_nobody_prunes_is_told_and_pruned(t: Tickler, clock: 
         return
     found = of(await t.doctor(), "unpruned")
     assert (found.severity, found.count, found.repairable) == ("warning", 1, True)
-    assert found.says == "the history grows: what should have gone more than 1 h ago is still there"
+    assert found.says == "the history is not pruned: it has entries that expired more than 1 h ago"
     assert found.remedy.startswith(REPAIR)
-    mended = of(await t.doctor(repair=True), "unpruned")
-    assert (mended.repaired, mended.left) == (1, 0)
+    repaired = of(await t.doctor(repair=True), "unpruned")
+    assert (repaired.repaired, repaired.left) == (1, 0)
     assert (await t.fires.history("u1", "digest")).items == []
     assert "unpruned" not in checks(await t.doctor())
 
@@ -613,14 +612,14 @@ async def test_the_worst_comes_first_and_progress_is_told(memory: Tickler, clock
     await put(memory, "b")
     await faults.lose_schedule(memory._store, "u1", "a")
     clock.advance(timedelta(hours=2))
-    diagnosis = await memory.doctor(deep=True, progress=lambda *told: said.append(told))
+    diagnosis = await memory.doctor(deep=True, on_progress=lambda *step: said.append(step))
     assert [found.severity for found in diagnosis.findings] == ["critical", "warning"]
     assert ("computing next fires", 1, 2) in said
     assert msgspec.json.decode(msgspec.json.encode(diagnosis))["healthy"] is False
 
 
 async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgres_url: str) -> None:
-    """Faults are made and mended all the while; what was never at fault must not notice, and what was waits for its next."""
+    """Faults are made and repaired all the while; what was never at fault must not notice, and what was waits for its next."""
     delivered: Counter[tuple[str, int]] = Counter()
 
     def deliver(fire: Delivery) -> None:
@@ -677,7 +676,7 @@ async def test_checks_that_find_nothing_are_named_and_say_what_they_have_shown(d
         diagnosis = await t.doctor(deep=deep)
     slow, quick = [name_of(check) for check in DEEP], [name_of(check) for check in QUICK]
     assert diagnosis.passed == [*(slow if deep else ()), *quick]
-    assert [*slow, *quick] == list(SHOWN)
+    assert [*slow, *quick] == list(PASSED_MESSAGES)
 
 
 async def test_a_check_that_found_something_or_could_not_be_made_has_not_passed() -> None:
@@ -706,7 +705,7 @@ async def test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_wo
     diagnosis = await memory.doctor()
     found = of(diagnosis, "no-handler")
     assert (found.severity, found.count, diagnosis.healthy) == ("critical", 1, False)
-    assert found.example == "no worker has the handler 'digest', last asked for 7 s ago"
+    assert found.example == "no worker has the handler 'digest', last needed 7 s ago"
 
     await speak(memory, "w2", last_claim_at=now_ms, delivers_to=["python:digest"])
     diagnosis = await memory.doctor()
@@ -723,7 +722,7 @@ async def test_a_handler_that_ticks_lack_is_told(t: Tickler, clock: ManualClock)
     clock.advance(timedelta(hours=1))
     assert (await t.tick()).given_back == 1
     clock.advance(30)
-    assert of(await t.doctor(), "no-handler").example == "no worker has the handler 'missing', last asked for 30 s ago"
+    assert of(await t.doctor(), "no-handler").example == "no worker has the handler 'missing', last needed 30 s ago"
 
 
 async def test_schedules_that_no_worker_could_deliver_are_found_before_they_are_due(memory: Tickler) -> None:
@@ -745,4 +744,4 @@ async def test_workers_that_ran_out_of_something_or_abandoned_attempts_are_told(
     diagnosis = await memory.doctor()
     assert of(diagnosis, "exhausted").example == "w1: the worker could not connect: too many open files"
     found = of(diagnosis, "abandoned")
-    assert (found.count, found.says) == (3, "3 attempts go on although their time is over")
+    assert (found.count, found.says) == (3, "3 attempts run past their timeout")

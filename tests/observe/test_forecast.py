@@ -280,7 +280,7 @@ def test_many_at_the_same_instant_are_a_peak_with_a_hint() -> None:
     found = of([*monday, *(row(Every(minutes=1, start=NOW_MS - n * 77), f"e{n}") for n in range(50))])
     first, hour = found.peaks
     assert (to_datetime(first.at).isoformat(), first.of, first.count) == ("2030-11-25T09:00:00+00:00", "instant", 4_700)
-    assert first.hint == "4,700 due Monday 09:00 UTC; a spread of 10 min would make that 8 a second"
+    assert first.hint == "4,700 fires due Monday 09:00 UTC; a spread of 10 min would make it 8 per second"
     assert first.times_average == pytest.approx(4_700 / (sum(found.hours) / 168 / 3600), rel=0.01)
     assert (hour.of, hour.at, hour.hint) == ("hour", first.at, None)
     assert hour.count == found.hours[(hour.at - THIS_HOUR_MS) // HOUR_MS] > 4_700
@@ -301,7 +301,7 @@ def test_what_was_due_already_is_no_peak() -> None:
 def test_what_is_frequent_is_spread_over_less_than_its_interval() -> None:
     found = of(row(Cron("* * * * *"), f"k{n}") for n in range(3_000))
     (peak,) = found.peaks
-    assert peak.hint == "3,000 due Wednesday 12:32 UTC; a spread of 30 s would make that 100 a second"
+    assert peak.hint == "3,000 fires due Wednesday 12:32 UTC; a spread of 30 s would make it 100 per second"
     assert peak.at == THIS_HOUR_MS + 32 * MINUTE_MS
 
 
@@ -367,7 +367,7 @@ async def test_a_forecast_is_made_of_what_the_store_holds(
     clock.set(NOW_MS + STALE_MS)
     newer = await t.forecast()
     assert newer.at == NOW_MS + STALE_MS
-    assert await t.forecasts.kept() == newer
+    assert await t.forecasts.last() == newer
 
 
 async def test_a_forecast_of_few_is_worked_out_anew_at_nearly_every_look(t: Tickler, clock: ManualClock) -> None:
@@ -383,7 +383,7 @@ async def test_one_process_at_a_time_works_it_out_and_the_others_read_what_is_ke
     await t.schedules.put(Schedule(owner="u1", key="plain", when="0 * * * *"))
     index = Watched(t)
     processes = [ForecastCache(index, t._store.records, clock) for _ in range(4)]
-    assert await processes[0].kept() is None
+    assert await processes[0].last() is None
     assert index.pages == 0, "to read what is kept walks nowhere"
     first = await processes[0].refresh()
     assert first is not None
@@ -406,8 +406,8 @@ async def test_a_process_that_fails_or_dies_over_it_holds_nobody_up_for_long(t: 
     index.fails = False
     assert await lives.refresh() is not None, "who fails says so"
     clock.set(NOW_MS + OLD_MS)
-    kept, version = await dies._read()
-    await dies._write(type(kept)(kept.forecast, clock.now_ms() + TURN_MS), version)  # and then it was killed
+    last, version = await dies._read()
+    await dies._write(type(last)(last.forecast, clock.now_ms() + TURN_MS), version)  # and then it was killed
     assert await lives.refresh() is None
     assert (await lives.get()).at == NOW_MS, "the old one, for as long"
     clock.advance(TURN_MS / 1000)
@@ -418,20 +418,20 @@ async def test_whoever_asks_first_while_another_works_gets_an_answer_all_the_sam
     async with connect("memory://", clock=clock) as t:
         await t._store.records.put(KIND, NAME, b'{"busy_until": %d}' % (NOW_MS + TURN_MS), now_ms=NOW_MS)
         assert (await t.forecast()).rows == 0
-        assert await t.forecasts.kept() is None
+        assert await t.forecasts.last() is None
 
 
 async def test_what_another_version_kept_is_replaced(clock: ManualClock) -> None:
     async with connect("memory://", clock=clock) as t:
         await t._store.records.put(KIND, NAME, b'{"forecast": 7}', now_ms=NOW_MS)
         assert (await t.forecast()).at == NOW_MS
-        assert (await t.forecasts.kept()) is not None
+        assert (await t.forecasts.last()) is not None
         with pytest.raises(InvalidInput, match="Tickler's own"):
             await t.records.put(KIND, NAME, {})
 
 
 async def test_it_is_kept_fresh_while_somebody_runs_it(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickler.observe.forecast_cache.LOOK_S", 0.001)
+    monkeypatch.setattr("tickler.observe.forecast_cache.REFRESH_CHECK_S", 0.001)
     async with connect("memory://", clock=clock) as t:
         index = Watched(t)
         forecasts = ForecastCache(index, t._store.records, clock)
@@ -440,11 +440,11 @@ async def test_it_is_kept_fresh_while_somebody_runs_it(clock: ManualClock, monke
         while index.pages < 2:
             await asyncio.sleep(0.001)
         index.fails = False
-        while (found := await forecasts.kept()) is None:
+        while (found := await forecasts.last()) is None:
             await asyncio.sleep(0.001)
         clock.set(NOW_MS + OLD_MS)
         while found.at == NOW_MS:
             await asyncio.sleep(0.001)
-            found = await forecasts.kept() or found
+            found = await forecasts.last() or found
         running.cancel()
         assert found.at == NOW_MS + OLD_MS

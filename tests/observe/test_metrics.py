@@ -57,7 +57,7 @@ Values = dict[str, float]
 async def values(metrics: Metrics, *, anew: bool = True) -> Values:
     """As a scraper reads them, by name and label."""
     if anew:
-        metrics._asked_at = -math.inf
+        metrics._read_at = -math.inf
     found: Values = {}
     for family in text_string_to_metric_families((await metrics.render()).decode()):
         for sample in family.samples:

@@ -66,7 +66,7 @@ async def test_an_attempt_is_a_span_that_says_what_it_was_about_and_what_came_of
         "tickler.key": "k",
         "tickler.nominal": "2030-11-20T12:01:00+00:00",
         "tickler.attempt": 1,
-        "tickler.model.target": "python",
+        "tickler.target": "python",
         "tickler.outcome": "delivered",
     }
     assert span.status.status_code is StatusCode.UNSET
@@ -118,7 +118,7 @@ async def test_an_attempt_that_takes_too_long_ends_its_span(t: Tickler, spans: S
     (span,) = spans.all
     assert span.attributes is not None
     assert (span.attributes["tickler.outcome"], span.status.status_code) == ("retry", StatusCode.ERROR)
-    assert span.status.description == "there was no more time, or the worker was told to stop"
+    assert span.status.description == "timed out, or the worker was stopped"
     assert span.end_time is not None
 
 
@@ -141,7 +141,7 @@ async def test_an_http_target_is_told_which_span_it_belongs_to(t: Tickler, spans
     (span,) = spans.all
     assert heard == [f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-{span.context.trace_flags:02x}"]
     assert span.attributes is not None
-    assert (span.attributes["tickler.model.target"], span.attributes["tickler.status"]) == ("http", 503)
+    assert (span.attributes["tickler.target"], span.attributes["tickler.status"]) == ("http", 503)
     assert span.status.description == "answered 503 Service Unavailable"
 
 
@@ -158,7 +158,7 @@ async def test_the_environment_asks_for_traces(monkeypatch: pytest.MonkeyPatch) 
         trace_if_asked(t, {})
         trace_if_asked(t, {"TICKLER_TRACES": "0"})
         assert t._wraps == []
-        with pytest.raises(InvalidInput, match="TICKLER_TRACES: 'yes' is neither 0 nor 1"):
+        with pytest.raises(InvalidInput, match="TICKLER_TRACES: 'yes' is invalid: use 0 or 1"):
             trace_if_asked(t, {"TICKLER_TRACES": "yes"})
         trace_if_asked(t, {"TICKLER_TRACES": "1"})
         assert len(t._wraps) == 1

@@ -13,7 +13,9 @@ from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonT
 from tickler.clock import to_datetime
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe import Why
-from tickler.observe.why import Fact, KnownFacts, explain
+from tickler.observe.why import explain
+from tickler.observe.why_evidence import Evidence
+from tickler.observe.why_wording import Fact
 from tickler.records.worker_status import KIND, WorkerReport
 from tickler.when import Unreadable
 
@@ -66,7 +68,7 @@ def hindrances(why: Why) -> set[str]:
 
 async def test_what_is_not_there_is_said_so(t: Tickler) -> None:
     why = await t.why("u1", "digest")
-    assert why.sentence == "there is no schedule u1/digest, and nothing is remembered of one: check owner and key"
+    assert why.sentence == "no schedule u1/digest, and no history of one: check owner and key"
     assert (why.owner, why.key, why.at, why.now) == ("u1", "digest", None, NOW_MS)
 
 
@@ -79,23 +81,25 @@ async def test_what_sleeps_says_when_it_fires_next_and_in_which_zone(t: Tickler)
         "u1/digest is not due yet: it fires next at 2030-11-21 09:30:00 Europe/Berlin (08:30 UTC), in 20 h 30 min"
     )
     assert hindrances(why) == set()
-    assert says(why, "workers") == ["1 worker alive; one looked for what is due 0 ms ago"]
+    assert says(why, "workers") == ["1 worker running; one looked for due fires 0 ms ago"]
 
 
 async def test_what_is_paused_says_by_what_reason(t: Tickler) -> None:
     await put(t)
     await t.schedules.pause("u1", "digest", reason="its target is gone")
     why = await t.why("u1", "digest")
-    assert why.sentence == "u1/digest is paused (its target is gone): resume it, and it fires again"
+    assert why.sentence == "u1/digest is paused (its target is gone): resume it to fire again"
     assert hindrances(why) == {"workers"}, "nothing is wrong with what somebody paused"
-    assert [fact.about for fact in why.facts if fact.idle] == ["declared", "index"]
+    assert [fact.about for fact in why.facts if fact.idle] == ["definition", "index"]
 
 
 async def test_what_is_due_while_nobody_works_says_that_nobody_does_and_how_to_start(t: Tickler, clock: ManualClock) -> None:
     await put(t)
     clock.advance(timedelta(hours=1, minutes=12))
     why = await t.why("u1", "digest")
-    assert why.sentence == ("u1/digest has been due for 12 min, and no worker has been heard of: start one with `tickler work`")
+    assert why.sentence == (
+        "u1/digest has been due for 12 min, and no worker has run on this store: start one with `tickler work`"
+    )
     assert "workers" in hindrances(why)
 
 
@@ -122,7 +126,7 @@ async def test_a_failure_that_is_tried_again_says_when_and_why(t: Tickler, clock
     await alive(t)
     for at in (None, NOW_MS + HOUR_MS):
         why = await t.why("u1", "digest", at)
-        expected = "failed at attempt 1 (RuntimeError: no mail server), and is tried again at "
+        expected = "failed at attempt 1 (RuntimeError: no mail server), and retries at "
         assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {expected}")
 
 
@@ -137,7 +141,7 @@ async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, cl
     (dead,) = (await t.fires.list(state="dead")).items
     why = await t.why("u1", "digest", to_datetime(NOW_MS + HOUR_MS))
     assert why.sentence == (
-        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with `tickler retry {dead.id}`"
+        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): retry it with `tickler retry {dead.id}`"
     )
     assert "fire" in hindrances(why)
     clock.advance(1)
@@ -160,8 +164,8 @@ async def test_what_has_fired_its_last_says_what_became_of_that(t: Tickler, cloc
     await t.tick()
     why = await t.why("u1", "digest")
     (fire,) = (await t.fires.list(state="open" if sends_again else "dead")).items
-    tried = "failed at attempt 1 (RuntimeError: no mail server), and is tried again at 2030-11-20 1"
-    dead = f"is dead (no such user): send it again with `tickler retry {fire.id}`"
+    tried = "failed at attempt 1 (RuntimeError: no mail server), and retries at 2030-11-20 1"
+    dead = f"is dead (no such user): retry it with `tickler retry {fire.id}`"
     assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {tried if sends_again else dead}")
 
     problem = None
@@ -170,7 +174,7 @@ async def test_what_has_fired_its_last_says_what_became_of_that(t: Tickler, cloc
         await t.fires.retry(fire.id)
     await t.tick()
     sentence = (await t.why("u1", "digest")).sentence
-    assert sentence == "u1/digest was delivered at 2030-11-20 15:00:00 UTC and is finished: it has no instant left"
+    assert sentence == "u1/digest was delivered at 2030-11-20 15:00:00 UTC and is finished: it will not fire again"
 
 
 async def test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when_others_were_delivered_since(
@@ -195,7 +199,7 @@ async def test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when
     await alive(memory)
     why = await memory.why("u1", "digest")
     assert why.sentence == (
-        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): send it again with `tickler retry {dead.id}`; "
+        f"u1/digest's fire of 2030-11-20 13:00:00 UTC is dead (no such user): retry it with `tickler retry {dead.id}`; "
         "it fires next at 2030-11-20 17:00:00 UTC, in 1 h"
     )
     assert dead.id in says(why, "fire")[0]
@@ -206,17 +210,17 @@ async def test_what_was_given_up_comes_first_until_somebody_sees_to_it_also_when
     await alive(memory)
     both = (
         "2 fires of u1/digest are dead, the last of 2030-11-20 17:00:00 UTC (gone again): "
-        "send them again with `tickler retry --all --owner u1 --key digest`"
+        "retry them with `tickler retry --all --owner u1 --key digest`"
     )
     assert (await memory.why("u1", "digest")).sentence == f"{both}; it fires next at 2030-11-20 18:00:00 UTC, in 1 h"
     await memory.schedules.pause("u1", "digest")
-    assert (await memory.why("u1", "digest")).sentence == f"{both}; it is paused: resume it, and it fires again"
+    assert (await memory.why("u1", "digest")).sentence == f"{both}; it is paused: resume it to fire again"
     await memory.schedules.resume("u1", "digest")
     problem = RuntimeError("no mail server")
     clock.advance(timedelta(hours=1))
     await memory.tick()
     assert (await memory.why("u1", "digest")).sentence.startswith(
-        f"{both}; its fire of 2030-11-20 18:00:00 UTC failed at attempt 1 (RuntimeError: no mail server), and is tried again"
+        f"{both}; its fire of 2030-11-20 18:00:00 UTC failed at attempt 1 (RuntimeError: no mail server), and retries"
     )
     for fire in (await memory.fires.list(state="dead")).items:
         await memory.fires.cancel(fire.id)
@@ -235,8 +239,8 @@ async def test_those_that_are_dead_for_the_same_reason_are_told_together(t: Tick
     (dead,) = [fire for fire in (await t.fires.list(state="dead")).items if fire.reason == "no such town"]
     assert says(await t.why("u1", "digest"), "fire") == [
         "3 fires, 2030-11-20 13:00:00 UTC to 2030-11-20 15:00:00 UTC, are dead (no such user): "
-        "send them again with `tickler retry --all --owner u1 --key digest`",
-        f"the fire of 2030-11-20 16:00:00 UTC is dead (no such town): send it again with `tickler retry {dead.id}`",
+        "retry them with `tickler retry --all --owner u1 --key digest`",
+        f"the fire of 2030-11-20 16:00:00 UTC is dead (no such town): retry it with `tickler retry {dead.id}`",
     ]
 
 
@@ -249,7 +253,7 @@ async def test_an_instant_that_a_rule_skipped_names_the_rule(t: Tickler, clock: 
         why = await t.why("u1", "digest", NOW_MS + hour * HOUR_MS)
         assert (
             why.sentence
-            == f"2030-11-20 {12 + hour}:00:00 UTC of u1/digest was skipped by its missed rule, with 2 instants in all"
+            == f"2030-11-20 {12 + hour}:00:00 UTC of u1/digest was skipped by its missed policy, with 2 instants in all"
         )
     assert "delivered" in (await t.why("u1", "digest", NOW_MS + 3 * HOUR_MS)).sentence
 
@@ -260,7 +264,7 @@ async def test_what_is_gone_is_still_remembered(t: Tickler, clock: ManualClock) 
     clock.advance(timedelta(hours=1))
     await t.tick()
     await t.schedules.delete("u1", "digest")
-    assert (await t.why("u1", "digest")).sentence.startswith("there is no schedule u1/digest any more")
+    assert (await t.why("u1", "digest")).sentence.startswith("schedule u1/digest no longer exists")
     assert "was delivered" in (await t.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
 
 
@@ -273,19 +277,19 @@ async def test_what_is_gone_is_still_remembered(t: Tickler, clock: ManualClock) 
         (
             {},
             NOW_MS + 90 * MINUTE_MS,
-            "2030-11-20 13:30:00 UTC is no instant of u1/digest: those around it are "
+            "u1/digest is not scheduled for 2030-11-20 13:30:00 UTC: its instants around that are "
             "2030-11-20 13:00:00 UTC and 2030-11-20 14:00:00 UTC",
         ),
-        ({}, NOW_MS + 9 * HOUR_MS, "2030-11-20 21:00:00 UTC is still to come: u1/digest fires then unless it is changed"),
+        ({}, NOW_MS + 9 * HOUR_MS, "2030-11-20 21:00:00 UTC is in the future: u1/digest will fire then unless it is changed"),
         (
             {"enabled": False},
             NOW_MS + 9 * HOUR_MS,
-            "2030-11-20 21:00:00 UTC is still to come, but u1/digest is paused: resume it, and it fires again",
+            "2030-11-20 21:00:00 UTC is in the future, but u1/digest is paused: resume it to fire again",
         ),
         (
             {},
             NOW_MS - HOUR_MS,
-            "u1/digest did not exist at 2030-11-20 11:00:00 UTC: it was put at 2030-11-20 12:00:00 UTC",
+            "u1/digest did not exist at 2030-11-20 11:00:00 UTC: it was created at 2030-11-20 12:00:00 UTC",
         ),
         (
             {"starts_at": NOW_MS + 5 * HOUR_MS},
@@ -318,33 +322,33 @@ async def test_an_instant_of_which_nothing_is_remembered_says_what_may_have_been
     clock.advance(timedelta(hours=2))
     await memory.schedules.resume("u1", "digest")
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
-    assert sentence.startswith("nothing is remembered of 2030-11-20 13:00:00 UTC: u1/digest was paused then")
+    assert sentence.startswith("no history of 2030-11-20 13:00:00 UTC: u1/digest was paused then")
 
 
 async def test_an_instant_that_is_due_and_not_claimed_is_the_one_that_it_stands_at(memory: Tickler, clock: ManualClock) -> None:
     await put(memory)
     clock.advance(timedelta(hours=1, seconds=1))
     await alive(memory)
-    assert (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence == "u1/digest is due right now, and about to be claimed"
+    assert (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence == "u1/digest is due now, and about to be claimed"
     clock.advance(30)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
-    assert sentence == "u1/digest has been due for 31 s although 1 worker looked for what is due: see `tickler doctor`"
+    assert sentence == "u1/digest has been due for 31 s although 1 worker looked for due fires: see `tickler doctor`"
 
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"last_round_at": None, "queued": 500}, ": 1 worker has 500 waiting before it"),
-        ({"queued": 1_500}, ": 1 worker has 1,500 waiting before it"),
+        ({"last_round_at": None, "queued": 500}, ": 1 worker has 500 fires queued before it"),
+        ({"queued": 1_500}, ": 1 worker has 1,500 fires queued before it"),
         (
             {"last_round_at": None},
-            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+            ", and 1 worker is running but has not looked for due fires since: see `tickler doctor`",
         ),
         (
             {"last_round_at": NOW_MS + HOUR_MS - 1},
-            ", and 1 worker is alive and has not said since that it looked for what is due: see `tickler doctor`",
+            ", and 1 worker is running but has not looked for due fires since: see `tickler doctor`",
         ),
-        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for what is due: see `tickler doctor`"),
+        ({"last_round_at": NOW_MS + HOUR_MS}, " although 1 worker looked for due fires: see `tickler doctor`"),
     ],
     ids=["never looked, and has much", "looked, and has much", "never looked", "looked before", "looked"],
 )
@@ -365,18 +369,18 @@ async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler
     clock.advance(0.123)
     await memory.trigger("u1", "digest")
     shown = "2030-11-20 13:00:00.123 Europe/Berlin (12:00 UTC)"
-    assert (await memory.why("u1", "digest")).sentence.startswith(f"u1/digest's fire of {shown} is to be tried next")
+    assert (await memory.why("u1", "digest")).sentence.startswith(f"u1/digest's fire of {shown} is about to be attempted")
     text, zone = shown.rpartition(" (")[0].rsplit(" ", 1)
     at = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
     owed = await memory.why("u1", "digest", at)
     await memory.tick()
     done = await memory.why("u1", "digest", at)
     for why in (owed, done):
-        assert says(why, "instant") == [f"{shown} was triggered by hand"]
+        assert says(why, "instant") == [f"{shown} was triggered manually"]
         assert "instant" not in hindrances(why)
     assert done.sentence == f"u1/digest's fire of {shown} was delivered 0 ms after its instant"
     assert says(await memory.why("u1", "digest", NOW_MS + 1), "instant") == [
-        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is no instant of 0 * * * *"
+        "2030-11-20 13:00:00.001 Europe/Berlin (12:00 UTC) is not an instant of 0 * * * *"
     ]
 
 
@@ -394,7 +398,7 @@ async def test_a_worker_that_was_not_heard_of_for_a_minute_is_not_alive(memory: 
     await alive(memory)
     clock.advance(timedelta(minutes=2))
     sentence = (await memory.why("u1", "digest")).sentence
-    assert "but no worker is at work, the last one was heard of 2 min ago: start one with `tickler work`" in sentence
+    assert "but no worker is running, the last one was seen 2 min ago: start one with `tickler work`" in sentence
     await alive(memory, "w2", "stopped")
     clock.advance(5)
     assert "the last one stopped 5 s ago" in (await memory.why("u1", "digest")).sentence
@@ -403,7 +407,7 @@ async def test_a_worker_that_was_not_heard_of_for_a_minute_is_not_alive(memory: 
 async def test_a_handler_that_no_worker_has_is_named_and_no_other_is(memory: Tickler, clock: ManualClock) -> None:
     await put(memory)
     await alive(memory, delivers_to=["http", "python:secret"])
-    lacking = "no worker at work has the handler 'digest': start one that does, or correct its target"
+    lacking = "no running worker has the handler 'digest': start one that does, or correct its target"
     assert (await memory.why("u1", "digest")).sentence.endswith(f"but {lacking}")
     clock.advance(timedelta(hours=1))
     assert (await memory.tick()).given_back == 1
@@ -429,13 +433,13 @@ async def test_a_worker_that_claims_less_says_why_to_those_who_may_know(memory: 
 async def test_a_real_worker_is_seen(memory: Tickler) -> None:
     await put(memory)
     await memory.tick(options=RunOptions(drain=0))
-    assert says(await memory.why("u1", "digest"), "history") == ["nothing has happened to it yet"]
+    assert says(await memory.why("u1", "digest"), "history") == ["no fire yet"]
 
 
 async def test_a_long_history_is_searched_until_the_instant_and_no_further(
     memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    monkeypatch.setattr("tickler.observe.why_evidence.PAGE", 3)
     memory.handler("digest")(lambda fire: None)
     await put(memory)
     for _ in range(10):
@@ -443,15 +447,15 @@ async def test_a_long_history_is_searched_until_the_instant_and_no_further(
         await memory.tick()
     for hour in range(1, 11):
         assert "was delivered" in (await memory.why("u1", "digest", NOW_MS + hour * HOUR_MS)).sentence
-    monkeypatch.setattr("tickler.observe.why.MAX_PAGES", 2)
+    monkeypatch.setattr("tickler.observe.why_evidence.MAX_PAGES", 2)
     sentence = (await memory.why("u1", "digest", NOW_MS + HOUR_MS)).sentence
-    assert sentence == "nothing is known of 2030-11-20 13:00:00 UTC: the history of u1/digest is longer than what was searched"
+    assert sentence == "no history of 2030-11-20 13:00:00 UTC found: the history of u1/digest is longer than what was searched"
 
 
 async def test_a_history_that_was_searched_past_the_instant_holds_nothing_of_it(
     memory: Tickler, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tickler.observe.why.PAGE", 3)
+    monkeypatch.setattr("tickler.observe.why_evidence.PAGE", 3)
     memory.handler("digest")(lambda fire: None)
     await put(memory)
     for paused in (False, True, False):
@@ -464,7 +468,7 @@ async def test_a_history_that_was_searched_past_the_instant_holds_nothing_of_it(
             clock.advance(timedelta(hours=1))
             await memory.tick()
     sentence = (await memory.why("u1", "digest", NOW_MS + 5 * HOUR_MS)).sentence
-    assert sentence.startswith("nothing is remembered of 2030-11-20 17:00:00 UTC: u1/digest was paused then")
+    assert sentence.startswith("no history of 2030-11-20 17:00:00 UTC: u1/digest was paused then")
 
 
 @pytest.mark.parametrize("at", ["13:00", 5, 1.5])
@@ -474,16 +478,16 @@ async def test_what_is_no_instant_is_refused(memory: Tickler, at: object) -> Non
 
 
 def test_an_explanation_needs_no_store() -> None:
-    known = KnownFacts(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], past=[], searched=True, workers=[])
-    assert explain(known).sentence.startswith("there is no schedule u1/x")
+    evidence = Evidence(id=Id("u1", "x"), now_ms=NOW_MS, schedule=None, fires=[], history=[], is_complete=True, workers=[])
+    assert explain(evidence).sentence.startswith("no schedule u1/x")
 
 
 @pytest.mark.parametrize(
     ("state", "reason", "sentence"),
     [
-        ("finished", None, "u1/x is finished: it has no instant left; put it with another when"),
-        ("unreadable", "no such moon", "u1/x was set aside because it does not read (no such moon): put it again"),
-        ("unindexed", None, "u1/x should be in the index and is not: run `tickler doctor --repair`, or put it again"),
+        ("finished", None, "u1/x is finished: it will not fire again; give it another `when`"),
+        ("unreadable", "no such moon", "u1/x was set aside because it cannot be read (no such moon): put it again"),
+        ("unindexed", None, "u1/x is missing from the index: run `tickler doctor --repair`, or put it again"),
     ],
 )
 @pytest.mark.parametrize("at", [None, NOW_MS])
@@ -492,7 +496,7 @@ def test_what_is_not_in_the_index_says_why_not(state: State, reason: str | None,
     schedule = StoredSchedule(
         owner="u1", key="x", when=when, target=DIGEST, version=1, created_at=1, updated_at=1, state=state, reason=reason
     )
-    known = KnownFacts(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], past=[], searched=True, workers=[])
-    why = explain(known, at)
+    evidence = Evidence(id=schedule.id, now_ms=NOW_MS, schedule=schedule, fires=[], history=[], is_complete=True, workers=[])
+    why = explain(evidence, at)
     assert sentence in why.sentence if at is None else sentence.partition(":")[0].partition("u1/x ")[2] in why.sentence
     assert "workers" in hindrances(why)

@@ -243,7 +243,7 @@ async def test_whoever_is_called_by_a_name_lets_nobody_in_without_a_token(t: Tic
     async with serving(t, settings) as api:
         for host in ("tickler.example.org", "localhost"):
             assert (await api("GET", "/v1/stats", headers={"host": host})).status == 401
-    with pytest.raises(InvalidInput, match=r"tickler\.example\.org can be reached by others.*unset TICKLER_HOSTS"):
+    with pytest.raises(InvalidInput, match=r"tickler\.example\.org is reachable from other machines.*unset TICKLER_HOSTS"):
         await _check_open(t, settings, "sqlite:///t.db")
     await token(t, "read")
     await _check_open(t, settings, "sqlite:///t.db")

@@ -465,7 +465,7 @@ async def test_what_is_not_there_is_404_for_every_verb(api: Api) -> None:
     ]
     assert {answer.status for answer in answers} == {404}
     assert {answer.body for answer in answers} == {answers[0].body}
-    assert (await api.get(f"{PATH}/why")).json["sentence"].startswith("there is no schedule u1/digest")
+    assert (await api.get(f"{PATH}/why")).json["sentence"].startswith("no schedule u1/digest")
     assert (await api.get(f"{PATH}/fires")).json == {"items": [], "next": None}
     assert (await api.post(f"{PATH}/dance")).status == 404
 

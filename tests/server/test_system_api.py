@@ -15,7 +15,7 @@ from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
 from tickler.access.tokens import NONE_REMEMBERED_MS
 from tickler.model.delivery import Delivery
-from tickler.observe.doctor import AFTER, QUICK, name_of
+from tickler.observe.doctor import DEPENDS_ON, QUICK, name_of
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.event_stream import EventStream
@@ -112,7 +112,7 @@ async def test_the_doctor_finds_and_mends(t: Tickler, api: Api, clock: ManualClo
     clock.advance(7200)
     found = (await api.get("/v1/doctor")).json
     assert [each["check"] for each in found["findings"]] == ["no-worker"]
-    needs_a_worker = {"no-worker", *AFTER}
+    needs_a_worker = {"no-worker", *DEPENDS_ON}
     assert found["passed"] == [name for check in QUICK if (name := name_of(check)) not in needs_a_worker]
     assert (await api.get("/v1/doctor?deep=true")).status == 200
     assert (await api.get("/v1/doctor?deep=yes")).field == "deep"

@@ -509,7 +509,8 @@ async def test_a_region_that_failed_is_moved_to_another_one(tables: Tables, cloc
     await oregon.index.upsert_many([IndexRow("stays", "here", HOURLY, NOW_MS)])
     said: list[str] = []
     mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
-    await mover.migrate(MigrationOptions(home="us-west-2", come_from="eu-west-3"), said.append)
+    wanted = MigrationOptions(home="us-west-2", come_from="eu-west-3")
+    await mover.migrate(wanted, lambda activity, done, total: said.append(activity))
     assert "moved 35 items to us-west-2" in said
     assert await paris.index.claim_due(NOW_MS + HOUR_MS) == []
     assert len(await oregon.index.claim_due(NOW_MS + HOUR_MS)) == 35

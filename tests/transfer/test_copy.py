@@ -34,6 +34,7 @@ from tickler import (
     new_secret,
 )
 from tickler.clock import to_datetime
+from tickler.database.progress import no_progress
 from tickler.errors import StoreUnavailable
 from tickler.fires import Entry, Fire, Settlement
 from tickler.model.fire import Happened, fire_id
@@ -44,7 +45,7 @@ from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.contents import HistoryItem, RawSchedule
 from tickler.stores.sqlite import SqliteStore
 from tickler.transfer import copy as transfer_copy
-from tickler.transfer.copy import PARTS, Comparison, Copy, digest_of
+from tickler.transfer.copy import PART_LABELS, PARTS, Comparison, Copy, digest_of
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 MINUTE_MS = 60_000
@@ -227,7 +228,7 @@ async def everything(t: Tickler) -> Everything:
 
 
 def copy_of(source: Tickler, target: Tickler, name: str = NAME) -> Copy:
-    return Copy(source.store, target.store, name, source.now_ms, lambda *told: None)
+    return Copy(source.store, target.store, name, source.now_ms, no_progress)
 
 
 async def copied(source: Tickler, target: Tickler) -> list[Comparison]:
@@ -292,11 +293,11 @@ class _Cut(Copy):
     notes = 0
     has_run = False
 
-    async def _note(self, progress: transfer_copy.Progress) -> None:
+    async def _save(self, progress: transfer_copy.Progress) -> None:
         self.notes += 1
         if self.notes == 2:
             raise StoreUnavailable("it was cut short")
-        await super()._note(progress)
+        await super()._save(progress)
 
     async def run(self) -> None:
         await super().run()
@@ -311,9 +312,9 @@ async def test_a_copy_can_go_on_after_every_page(
     source, target = await connected("memory"), await connected("sqlite")
     await fill(source, clock)
     cut = 0
-    copy = _Cut(source.store, target.store, NAME, source.now_ms, lambda *told: None)
+    copy = _Cut(source.store, target.store, NAME, source.now_ms, no_progress)
     while not copy.has_run:
-        copy = _Cut(source.store, target.store, NAME, source.now_ms, lambda *told: None)
+        copy = _Cut(source.store, target.store, NAME, source.now_ms, no_progress)
         await copy.begin()
         assert copy.is_resumed is (cut > 0)
         try:
@@ -419,8 +420,8 @@ async def test_what_has_expired_stays_behind(connected: Connected, clock: Manual
 
 
 def test_of_every_kind_of_record_it_is_decided_whether_it_is_copied() -> None:
-    assert set(OWN_KINDS) >= transfer_copy.STAYS
-    assert set(OWN_KINDS) - transfer_copy.STAYS == {"zone", "secret", "token", "audit", "server"}, "or add it to STAYS"
+    assert set(OWN_KINDS) >= transfer_copy.NOT_COPIED
+    assert set(OWN_KINDS) - transfer_copy.NOT_COPIED == {"zone", "secret", "token", "audit", "server"}, "or add it to NOT_COPIED"
 
 
 # What is refused.
@@ -431,7 +432,7 @@ async def test_a_target_that_is_not_empty_is_refused_unless_it_is_wanted(connect
     await source.schedules.put(Schedule(owner="u1", key="hourly", when="@hourly", payload="source"))
     await target.schedules.put(Schedule(owner="u1", key="hourly", when="@daily", payload="target"))
     await target.schedules.put(Schedule(owner="u1", key="own", when="@hourly"))
-    with pytest.raises(InvalidInput, match=r"the target has schedules already.*--into-existing"):
+    with pytest.raises(InvalidInput, match=r"the target is not empty: it has schedules.*--into-existing"):
         await copy_of(source, target).begin()
     copy = copy_of(source, target)
     await copy.begin(into_existing=True)
@@ -452,7 +453,7 @@ async def test_a_target_with_anything_in_it_is_not_empty(connected: Connected, c
     else:
         entry = Entry(owner="o", key="k", nominal_at=1, at=1, happened="delivered")
         await contents.history.restore([HistoryItem(entry, NOW_MS + HOUR_MS)])
-    with pytest.raises(InvalidInput, match="already"):
+    with pytest.raises(InvalidInput, match="the target is not empty"):
         await copy_of(source, target).begin()
 
 
@@ -462,7 +463,7 @@ async def test_a_copy_of_another_store_is_not_gone_on_with(connected: Connected,
     copy = copy_of(source, target)
     await copy.begin()
     await copy.run()
-    with pytest.raises(InvalidInput, match="did not come from an unfinished copy of store://other"):
+    with pytest.raises(InvalidInput, match="not from an unfinished copy of store://other"):
         await copy_of(source, target, "store://other").begin()
     await copy.compare()
     with pytest.raises(InvalidInput, match=NAME):  # it is over: who runs it now would set back what workers did since
@@ -472,8 +473,8 @@ async def test_a_copy_of_another_store_is_not_gone_on_with(connected: Connected,
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("schedule", "the schedule u1/hourly was changed in it"),
-        ("worker", "the worker host:1 was at work on it"),
+        ("schedule", "schedule u1/hourly was changed in it"),
+        ("worker", "worker host:1 ran on it"),
         ("deed", "ada deleted u1/hourly"),
     ],
 )
@@ -491,7 +492,7 @@ async def test_a_target_that_was_used_since_it_differed_is_not_set_back_unasked(
         await report(target.store.records, stopped)
     else:
         await target.audit.record("ada", "deleted", owner="u1", key="hourly")
-    with pytest.raises(InvalidInput, match=rf"was used since .*: {said}; name an empty store, or pass --into-existing"):
+    with pytest.raises(InvalidInput, match=rf"was used after .*: {said}; name an empty store, or pass --into-existing"):
         await copy_of(source, target).begin()
     again = copy_of(source, target)
     await again.begin(into_existing=True)
@@ -521,7 +522,7 @@ async def test_a_copy_that_nobody_goes_on_with_is_forgotten_after_a_day(connecte
     await fill(source, clock)
     await differing_copy(source, target)
     clock.advance(25 * 3600)
-    with pytest.raises(InvalidInput, match="did not come from an unfinished copy"):
+    with pytest.raises(InvalidInput, match="not from an unfinished copy"):
         await copy_of(source, target).begin()
 
 
@@ -546,7 +547,7 @@ async def test_workers_that_are_alive_are_named(connected: Connected, clock: Man
     source, target = await connected("memory"), await connected("sqlite")
     busy = {"source": source, "target": target}[which]
     await report(busy.store.records, WorkerReport(name="host:1", doing="working", started_at=1, seen_at=NOW_MS))
-    with pytest.raises(InvalidInput, match=rf"1 worker is at work on the {which}, such as host:1.*--while-workers-run"):
+    with pytest.raises(InvalidInput, match=rf"1 worker is running on the {which}, such as host:1.*--while-workers-run"):
         await copy_of(source, target).begin()
     await copy_of(source, target).begin(while_workers_run=True)
     clock.advance(70)
@@ -560,23 +561,25 @@ async def test_of_two_copies_at_once_one_gives_way(connected: Connected, clock: 
     await first.begin()
     await second.begin()
     await first.run()
-    with pytest.raises(StoreUnavailable, match="another copy of store://source is under way"):
+    with pytest.raises(StoreUnavailable, match="another copy of store://source into the same store is running"):
         await second.run()
     assert differing(await first.compare()) == []
 
 
-async def test_progress_is_told_of_each_part(connected: Connected, clock: ManualClock) -> None:
+async def test_progress_is_reported_for_each_part(connected: Connected, clock: ManualClock) -> None:
     source, target = await connected("sqlite"), await connected("memory")
     await fill(source, clock)
-    told: list[tuple[object, ...]] = []
-    copy = Copy(source.store, target.store, NAME, source.now_ms, lambda *each: told.append(each))
+    reported: list[tuple[object, ...]] = []
+    copy = Copy(source.store, target.store, NAME, source.now_ms, lambda *each: reported.append(each))
     await copy.begin()
     await copy.run()
     found = {each.part: each for each in await copy.compare()}
     for part in PARTS:
-        copied_, compared = ([each for each in told if each[:2] == (part, phase)] for phase in ("copied", "compared"))
-        assert copied_[-1][2] == copied_[-1][3] == found[part].source.count or part == "records"
-        assert compared[-1][2] == compared[-1][3]
+        copied_, compared = (
+            [each for each in reported if each[0] == f"{PART_LABELS.get(part, part)} {phase}"] for phase in ("copied", "compared")
+        )
+        assert copied_[-1][1] == copied_[-1][2] == found[part].source.count or part == "records"
+        assert compared[-1][1] == compared[-1][2]
 
 
 # Killed.

@@ -1,6 +1,6 @@
-"""The command line. One command a file: `migrate.py` has a function `command`, and that is `tickler migrate`.
+"""The command line. Each file in `commands/` is one command: `command` in `migrate.py` is `tickler migrate`.
 
-`token.py` has an `app` with several; `import_.py`, whose name is Python's own without the underscore, is `tickler import`.
+`token.py` has an `app` with subcommands. `import_.py` is `tickler import`: `import` is a Python keyword.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tickler.distribution import install_command
 
 
 def main() -> None:
-    """The console script. Needs the extra `cli`, and says so where it is missing."""
+    """Run the console script. Without the extra `cli`, exit and name it."""
     try:
         from tickler.cli.app import run
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Gathers the commands and runs the one that was asked for."""
+"""Builds the command line from `commands/`, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -17,71 +17,72 @@ from rich.console import Console
 import tickler
 from tickler.cli import commands
 from tickler.cli.options import FLAG
-from tickler.cli.when_command import class_for
+from tickler.cli.when_command import command_class
 from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
 
-REFUSED = 1
+FAILED = 1
 NOT_FOUND = 3
-UNREAD = 141  # as a shell has it for who writes where nobody reads any more
-NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)  # of stdout: for what else is written, others answer
+BROKEN_PIPE = 141  # what a shell reports for SIGPIPE
+WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run what the arguments say. An error of Tickler's is one line on stderr and exit code 1; 3 when something is not there."""
+    """Run a command. A `TicklerError` becomes one line on stderr and exit code 1, or 3 if something was not found."""
     try:
-        gathered()(arguments)
+        build_app()(arguments)
     except TicklerError as error:
-        _complain(_told(error))
-        sys.exit(NOT_FOUND if isinstance(error, ScheduleNotFound | FireNotFound) else REFUSED)
+        _print_error(_message(error))
+        sys.exit(NOT_FOUND if isinstance(error, ScheduleNotFound | FireNotFound) else FAILED)
     except SystemExit as leaving:
-        if isinstance(leaving.__context__, BrokenPipeError):  # Rich and Click leave so, with 1, and quietly
-            sys.exit(UNREAD)
+        if isinstance(leaving.__context__, BrokenPipeError):  # Rich and Click exit with 1, without a message
+            sys.exit(BROKEN_PIPE)
         raise
     except OSError as error:
-        if error.errno not in NO_ROOM or error.filename is not None:
+        if error.errno not in WRITE_ERRORS or error.filename is not None:  # a named file is not stdout
             raise
-        _drop_what_is_left()
-        _complain(f"stdout: {(error.strerror or str(error)).lower()}: the answer is not whole")
-        sys.exit(REFUSED)
+        _discard_stdout()
+        _print_error(f"stdout: {(error.strerror or str(error)).lower()}: the output is incomplete")
+        sys.exit(FAILED)
 
 
-def gathered() -> typer.Typer:
-    """A module of `commands/` that has a `command`, or an `app` with commands of its own, is one under its name.
+def build_app() -> typer.Typer:
+    """Add each module of `commands/` under its name: its `command`, or its `app` of subcommands.
 
-    What Python keeps for itself has an underscore more: `import_.py` is `tickler import`.
+    A trailing underscore is dropped: `import_.py` is `tickler import`.
     """
     # A traceback with local variables would show the password in a store's URL.
-    gathering = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
+    root = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
     for found in pkgutil.iter_modules(commands.__path__):
         module, name = import_module(f"{commands.__name__}.{found.name}"), found.name.removesuffix("_")
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
-            gathering.command(name, cls=class_for(command))(command)
+            short_help = f"{command.__doc__.partition('.')[0]}."  # the first sentence, in the list of commands
+            root.command(name, cls=command_class(command), short_help=short_help)(command)
         elif isinstance(app, typer.Typer):
-            gathering.add_typer(app, name=name)
-    return gathering
+            root.add_typer(app, name=name)
+    return root
 
 
-def _complain(line: str) -> None:
+def _print_error(line: str) -> None:
     Console(stderr=True).out(f"tickler: {line}", highlight=False)
 
 
-def _drop_what_is_left() -> None:
-    """Of what stdout does not take: the interpreter would try again at its end."""
+def _discard_stdout() -> None:
+    """Drop buffered output that cannot be written: the interpreter would try again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
 
 
-def _told(error: TicklerError) -> str:
-    """As it is said to who types commands."""
+def _message(error: TicklerError) -> str:
+    """Return the error's message, with the command that helps."""
     if isinstance(error, ScheduleNotFound):
         return f"no schedule {error.owner}/{error.key}: see `tickler list --owner {shlex.quote(error.owner)}`"
     if isinstance(error, FireNotFound):
-        return f"there is no dead fire {error.fire_id[:80]}: see `tickler fires --state dead`"
+        return f"no dead fire {error.fire_id[:80]}: see `tickler fires --state dead`"
     return str(error)
 
 
@@ -92,11 +93,11 @@ def _show_version(wanted: bool) -> None:
 
 
 Version = Annotated[
-    bool, typer.Option("--version", callback=_show_version, is_eager=True, metavar=FLAG, help="Show the version.")
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, metavar=FLAG, help="Show the version and exit.")
 ]
 
 
 def _root(
     version: Version = False,
 ) -> None:
-    """Which of my users' schedules are due right now?"""
+    """Run your users' schedules on SQLite, PostgreSQL or DynamoDB."""

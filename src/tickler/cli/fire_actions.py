@@ -1,4 +1,4 @@
-"""What people do to fires by their ids: each for itself, and noted."""
+"""Actions on fires by id: each id succeeds or fails on its own, and each success goes into the audit log."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import NamedTuple
 import typer
 
 from tickler.cli.app import NOT_FOUND
-from tickler.cli.output import answer, remark, say
-from tickler.cli.store_session import on_store
+from tickler.cli.output import print_json, print_line, print_note
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.errors import FireNotFound
 from tickler.model.fire import Fire
 
 
 class FireAction(NamedTuple):
-    """`did` names it, in the log and in JSON; `done` is said of each, and `refused` of each that is not there for it."""
+    """An action on one fire, and its messages. `name` is used in the audit log and in JSON."""
 
-    did: str
-    do: Callable[[Tickler, str, str], Awaitable[Fire]]  # with the id, and by whom
+    name: str
+    run: Callable[[Tickler, str, str], Awaitable[Fire]]  # with the fire's id and the actor's name
     done: str
-    refused: str
+    not_found: str
 
 
-def do_to_each(store: str | None, ids: Sequence[str], deed: FireAction, by: str, *, as_json: bool) -> None:
-    done, refused = on_store(store, lambda tickler: _done_and_refused(tickler, ids, deed, by))
-    for id in refused:
-        remark(f"tickler: {deed.refused.format(id=id)}")
+def run_on_each(store: str | None, ids: Sequence[str], action: FireAction, by: str, *, as_json: bool) -> None:
+    done, not_found = with_store(store, lambda tickler: _run(tickler, ids, action, by))
+    for id in not_found:
+        print_note(f"tickler: {action.not_found.format(id=id)}")
     if as_json:
-        answer({deed.did: len(done), "ids": done, "refused": refused})
+        print_json({action.name: len(done), "ids": done, "refused": not_found})
     for id in [] if as_json else done:
-        say(f"{id} {deed.done}")
-    if refused:
+        print_line(f"{id} {action.done}")
+    if not_found:
         raise typer.Exit(NOT_FOUND)
 
 
-async def _done_and_refused(tickler: Tickler, ids: Sequence[str], deed: FireAction, by: str) -> tuple[list[str], list[str]]:
+async def _run(tickler: Tickler, ids: Sequence[str], action: FireAction, by: str) -> tuple[list[str], list[str]]:
     done: list[str] = []
-    refused: list[str] = []
+    not_found: list[str] = []
     for id in ids:
         try:
-            fire = await deed.do(tickler, id, by)
+            fire = await action.run(tickler, id, by)
         except FireNotFound:
-            refused.append(id)
+            not_found.append(id)
             continue
         done.append(id)
-        await tickler.audit.record(by, deed.did, owner=fire.owner, key=fire.key, detail=id)
-    return done, refused
+        await tickler.audit.record(by, action.name, owner=fire.owner, key=fire.key, detail=id)
+    return done, not_found

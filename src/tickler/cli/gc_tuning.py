@@ -1,14 +1,14 @@
-"""How a worker's process collects garbage: seldom, for it makes next to none."""
+"""Garbage collection of a worker process: rare, since its objects form no cycles."""
 
 from __future__ import annotations
 
 import gc
 
-YOUNG = 20_000  # a batch of claims has thousands of objects, and none of them is in a circle
+GENERATION_0_THRESHOLD = 20_000  # a batch of claims has thousands of objects, without cycles
 
 
-def spare_the_collector() -> None:
-    """Once all is set up: what is here now stays, and no collection needs to look at it again."""
+def tune_gc() -> None:
+    """Exempt all present objects from collection, and collect less often. Call it when setup is complete."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    gc.set_threshold(GENERATION_0_THRESHOLD, *gc.get_threshold()[1:])

@@ -1,4 +1,4 @@
-"""How processes that run for long speak: lines for people, or with TICKLER_LOG=json a JSON object a line, for programs."""
+"""Logs of `serve`, `work` and `tick`: text, or one JSON object per line with TICKLER_LOG=json."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tickler.errors import InvalidInput
 
 VARIABLE = "TICKLER_LOG"
 TEXT = "%(asctime)s %(levelname)s %(message)s"
-FIELDS = ("fire_id", "owner", "key", "attempt")  # of what a line is about, where it is about a fire
+FIELDS = ("fire_id", "owner", "key", "attempt")  # of a log record about a fire
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"at": …, "level": …, "logger": …, "message": …}`, and what the line is about, in fields of their own."""
+    """Writes `{"at": …, "level": …, "logger": …, "message": …}`, with `FIELDS` and the `error` where a record has them."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -35,15 +35,15 @@ class JsonFormatter(logging.Formatter):
             line["error"] = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
         try:
             return msgspec.json.encode(line, enc_hook=str).decode()
-        except UnicodeEncodeError:  # half a character, which only escapes can say
+        except UnicodeEncodeError:  # a lone surrogate: only json.dumps escapes it
             return json.dumps(line, default=str)
 
 
-def set_up_logs(environ: Mapping[str, str], level: int = logging.INFO) -> None:
-    """On stderr, as the environment says."""
+def configure_logging(environ: Mapping[str, str], level: int = logging.INFO) -> None:
+    """Log to stderr, in the format that TICKLER_LOG names."""
     kind = environ.get(VARIABLE) or "text"
     if kind not in ("text", "json"):
-        raise InvalidInput(f"{VARIABLE}: {kind!r} is no way to write a log: use 'text' or 'json'")
+        raise InvalidInput(f"{VARIABLE}: unknown log format {kind!r}: use 'text' or 'json'")
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if kind == "json" else logging.Formatter(TEXT))
     logging.basicConfig(level=level, handlers=[handler])

@@ -1,4 +1,4 @@
-"""Metrics of a worker that serves nothing else: one address, for a scraper, on this machine unless told otherwise."""
+"""The HTTP endpoint for metrics of `tickler work`, which has no other server. It listens on the loopback address by default."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ REQUEST_TIMEOUT_S = 5.0
 MAX_HEAD_BYTES = 16 * 1024
 
 
-class Rendered(Protocol):
+class RendersMetrics(Protocol):
     media_type: str
 
     async def render(self) -> bytes: ...
 
 
 @asynccontextmanager
-async def scraped(tickler: Tickler, port: int | None, host: str = HOST) -> AsyncIterator[None]:
-    """Answer `GET /metrics` at this port meanwhile; at none, do nothing."""
+async def serving_metrics(tickler: Tickler, port: int | None, host: str = HOST) -> AsyncIterator[None]:
+    """Answer `GET /metrics` at this port inside the context; without a port, do nothing."""
     if port is None:
         yield
         return
@@ -49,19 +49,19 @@ async def scraped(tickler: Tickler, port: int | None, host: str = HOST) -> Async
         yield
 
 
-def _metrics(tickler: Tickler) -> Rendered:
+def _metrics(tickler: Tickler) -> RendersMetrics:
     try:
-        metrics: Rendered = import_module("tickler.observe.metrics").Metrics(tickler)
+        metrics: RendersMetrics = import_module("tickler.observe.metrics").Metrics(tickler)
     except ModuleNotFoundError as error:
         raise InvalidInput(f"--metrics: {error.name} is not installed: {install_command('server')}") from None
     return metrics
 
 
-async def _answer(head: bytes, metrics: Rendered) -> bytes:
+async def _answer(head: bytes, metrics: RendersMetrics) -> bytes:
     method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if (method, path) != (b"GET", b"/metrics"):
-        return _response("404 Not Found", "text/plain; charset=utf-8", b"there is only GET /metrics\n")
+        return _response("404 Not Found", "text/plain; charset=utf-8", b"not found: use GET /metrics\n")
     return _response("200 OK", metrics.media_type, await metrics.render())
 
 

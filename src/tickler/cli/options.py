@@ -1,4 +1,4 @@
-"""Options that commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,42 +7,40 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-FLAG = ""  # as metavar: Typer would write <bool> beside an option that takes no value
+FLAG = ""  # metavar of an option without a value: Typer would show <bool>
 MAX_SHOWN = 1_000
 
 StoreOption = Annotated[
-    str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="The store, such as sqlite:///tickler.db.")
+    str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="Store to use, such as sqlite:///tickler.db.")
 ]
-OwnerArgument = Annotated[str, typer.Argument(metavar="OWNER", help="Who the schedule belongs to: your user's id.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The schedule's name, unique per owner.")]
-OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Only of this owner.")]
-KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only of this schedule of the owner's.")]
+OwnerArgument = Annotated[str, typer.Argument(metavar="OWNER", help="Owner of the schedule: your user's id.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name of the schedule, unique per owner.")]
+OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Limit to this owner.")]
+KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Limit to this schedule; needs --owner.")]
 ZoneOption = Annotated[
     str | None,
-    typer.Option("--tz", metavar="ZONE", show_default="UTC", help="The zone of its wall times, such as Europe/Paris."),
+    typer.Option("--tz", metavar="ZONE", show_default="UTC", help="Time zone of the schedule, such as Europe/Paris."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="How many to show.")]
-AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on where an earlier answer ended.")]
-JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Answer with one line of JSON, for programs.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", metavar=FLAG, help="Do not ask.")]
-ByOption = Annotated[
-    str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Who does this: the name goes into the audit log.")
-]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="Maximum number of rows.")]
+AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Continue after this cursor.")]
+JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print one line of JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", metavar=FLAG, help="Do not ask for confirmation.")]
+ByOption = Annotated[str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Your name in the audit log.")]
 
 
-def needed(store: str | None) -> str:
-    """The store's URL; exit code 2 where none was given."""
+def required_store(store: str | None) -> str:
+    """Return the store's URL, or exit with code 2 if there is none."""
     if not store:
-        raise misused("no store was named: pass --store URL, such as --store sqlite:///tickler.db, or set TICKLER_STORE")
+        raise usage_error("no store given: pass --store URL, such as --store sqlite:///tickler.db, or set TICKLER_STORE")
     return store
 
 
-def misused(reason: str) -> typer.Exit:
-    """For a command that makes no sense as it was given: one line, and exit code 2."""
+def usage_error(reason: str) -> typer.Exit:
+    """Print why the arguments make no sense, and return the exit with code 2."""
     Console(stderr=True).out(f"tickler: {reason}", highlight=False)
     return typer.Exit(2)
 
 
-def named(by: str | None) -> str:
-    """Who does it, where nobody says."""
+def actor(by: str | None) -> str:
+    """Return the name for the audit log."""
     return by or "command line"

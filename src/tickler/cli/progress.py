@@ -1,4 +1,4 @@
-"""A progress bar on stderr, while somebody watches."""
+"""Progress bars on stderr, shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -6,40 +6,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from tickler.database.progress import OnProgress
 
 
 @contextmanager
-def doing(what: str, say: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-    """For work that tells in words how far it is: by the bar, and to `say` once the bar is gone; at once if nobody watches."""
+def progress_bar(activity: str) -> Iterator[OnProgress]:
+    """Show a bar that disappears at the end: a percentage, or the count where no total is known."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield say
-        return
-    said: list[str] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def tell(line: str) -> None:
-            said.append(line)
-            bar.update(task, description=escape(line))
-
-        yield tell
-    for line in said:
-        say(line)
-
-
-@contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Callable[[int, int], None]]:
-    """Call what this gives with how far it is, of `total` if that is known, and how many that are; it is gone at the end."""
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.fields[count]:,}"), TimeElapsedColumn())
+    percentage = TaskProgressColumn(text_format_no_percentage="{task.completed:,}")
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), percentage, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total, count=0)
+        task = bar.add_task(activity, total=None)
+        yield lambda activity, done, total: bar.update(task, description=activity, completed=done, total=total)
 
-        def update(done: int, count: int) -> None:
-            bar.update(task, completed=done, count=count)
 
-        yield update
+@contextmanager
+def progress_lines(activity: str, print_line: Callable[[str], None]) -> Iterator[OnProgress]:
+    """Show a bar, and print each activity as a line: after the bar on a terminal, at once elsewhere."""
+    lines: list[str] = []
+    is_terminal = Console(stderr=True).is_terminal
+    with progress_bar(activity) as show:
+
+        def on_progress(activity: str, done: int, total: int | None) -> None:
+            show(activity, done, total)
+            (lines.append if is_terminal else print_line)(activity)
+
+        yield on_progress
+    for line in lines:
+        print_line(line)

@@ -1,4 +1,4 @@
-"""The options that describe a schedule, for `tickler add` and `tickler update`, and the JSON fields that they stand for."""
+"""Options of `tickler add` and `tickler update` that define a schedule, and their JSON fields."""
 
 from __future__ import annotations
 
@@ -6,37 +6,31 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import misused
+from tickler.cli.options import usage_error
 from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.model.policy import Delivery, Missed, Overlap
 from tickler.model.strict_json import read_json
 
-TargetOption = Annotated[str | None, typer.Option(metavar="URL", help="The URL to POST each fire to; or a target as JSON.")]
-HandlerOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Instead of --target: a Python handler that a worker has registered.")
-]
-PayloadOption = Annotated[str | None, typer.Option(metavar="JSON", help="What each fire carries.")]
-PolicyOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="The delivery policy; the options below override single fields.")
-]
+TargetOption = Annotated[str | None, typer.Option(metavar="URL", help="URL to POST each fire to, or a target as JSON.")]
+HandlerOption = Annotated[str | None, typer.Option(metavar="NAME", help="Python handler to call, instead of --target.")]
+PayloadOption = Annotated[str | None, typer.Option(metavar="JSON", help="Payload of each fire.")]
+PolicyOption = Annotated[str | None, typer.Option(metavar="JSON", help="Delivery policy; the options below override its fields.")]
 DeliveryOption = Annotated[Delivery | None, typer.Option(help="Delivery guarantee.")]
-MissedOption = Annotated[Missed | None, typer.Option(help="What to do about instants that were missed.")]
-OverlapOption = Annotated[Overlap | None, typer.Option(help="What to do while the previous fire is still open.")]
+MissedOption = Annotated[Missed | None, typer.Option(help="What to do about missed fires.")]
+OverlapOption = Annotated[Overlap | None, typer.Option(help="What to do while the previous fire is undelivered.")]
 SpreadOption = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Delay its fires by a fixed offset of up to this, to flatten peaks.")
+    float | None, typer.Option(metavar="SECONDS", help="Delay fires by a fixed offset of up to this, to flatten peaks.")
 ]
-GraceOption = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="With --missed skip: how late a fire is not missed yet.")
-]
-CatchupOption = Annotated[int | None, typer.Option("--max-catchup", help="With --missed all: how many fires at once.")]
-AttemptsOption = Annotated[int | None, typer.Option(help="How often a fire is tried.")]
-TimeoutOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="How long an attempt may take.")]
+GraceOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="With --missed skip: how late a fire may be.")]
+CatchupOption = Annotated[int | None, typer.Option("--max-catchup", help="With --missed all: maximum fires per claim.")]
+AttemptsOption = Annotated[int | None, typer.Option(help="Maximum attempts per fire.")]
+TimeoutOption = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of an attempt.")]
 StartsOption = Annotated[
-    str | None, typer.Option(metavar="TIME", help="No fire before this: ISO 8601, in the schedule's zone or with an offset.")
+    str | None, typer.Option(metavar="TIME", help="No fires before this: ISO 8601, with an offset or in the schedule's zone.")
 ]
-EndsOption = Annotated[str | None, typer.Option(metavar="TIME", help="No fire after this.")]
+EndsOption = Annotated[str | None, typer.Option(metavar="TIME", help="No fires after this.")]
 DeleteAfterOption = Annotated[
-    bool | None, typer.Option("--delete-after/--keep-after", help="Whether to delete it once its last fire is delivered.")
+    bool | None, typer.Option("--delete-after/--keep-after", help="Delete or keep the schedule after its last delivery.")
 ]
 
 
@@ -51,7 +45,7 @@ def schedule_fields(
     delete_after: bool | None,
     **policy_fields: object,
 ) -> dict[str, object]:
-    """The fields that the options name, as the schedule's JSON has them. What no option names is absent."""
+    """Return the JSON fields that the options set."""
     fields = given(when=None if when is None else _when(when), tz=tz, target=_target(target, handler), delete_after=delete_after)
     if payload is not None:
         fields["payload"] = _json("payload", payload)
@@ -72,10 +66,10 @@ def _when(text: str) -> object:
 
 def _target(target: str | None, handler: str | None) -> object:
     if target is not None and handler is not None:
-        raise misused("a schedule has one target: pass --target or --handler, not both")
+        raise usage_error("a schedule has one target: pass --target or --handler, not both")
     if handler is not None:
         if "://" in handler:
-            raise misused("--handler takes the name of a handler: pass a URL with --target")
+            raise usage_error("--handler takes the name of a handler: pass a URL with --target")
         return {"type": "python", "handler": handler}
     return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
 

@@ -1,4 +1,4 @@
-"""How a worker's process ends: told once, it finishes; told again, it leaves at once; and nothing that hangs keeps it."""
+"""Shutdown of `work` and `serve`: the first signal drains, the second exits at once, and nothing that hangs prevents the exit."""
 
 from __future__ import annotations
 
@@ -11,73 +11,73 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NoReturn
 
-PARENT = "TICKLER_PARENT"  # the process that looks after this one, in the environment that it gives
-WATCH_S = 1.0
-LINGER_S = 1.0
-EXIT_TIMEOUT_S = 10.0  # beyond the drain, for what is written last
-SAME_S = 0.3  # timeout(1) and others that pass signals on send the same one twice
-TOLD_TWICE = 130  # as a shell has it for Ctrl-C
+PARENT = "TICKLER_PARENT"  # environment variable with the supervisor's process id
+PARENT_POLL_S = 1.0
+CANCEL_TIMEOUT_S = 1.0
+EXIT_TIMEOUT_S = 10.0  # after the drain, for the last writes
+SAME_SIGNAL_S = 0.3  # timeout(1) and other wrappers send the same signal twice
+STOPPED_TWICE = 130  # what a shell reports for Ctrl-C
 
 log = logging.getLogger("tickler")
 
 
-def taken_parent() -> int | None:
-    """Who looks after this process. What this process starts is not told, and so does not take it for its own."""
+def pop_parent_pid() -> int | None:
+    """Return the supervisor's process id, and remove it from the environment, so that child processes do not inherit it."""
     text = os.environ.pop(PARENT, "")
     return int(text) if text.isdecimal() else None
 
 
 class StopSignal:
-    """Whether a process was told to stop, and whether again."""
+    """Tells a second stop signal from an echo of the first one."""
 
     def __init__(self) -> None:
         self._first_at: float | None = None
 
-    def is_again(self) -> bool:
-        """To be asked once a signal."""
+    def is_second(self) -> bool:
+        """Call once per signal."""
         now = time.monotonic()
         if self._first_at is None:
             self._first_at = now
-        return now - self._first_at > SAME_S
+        return now - self._first_at > SAME_SIGNAL_S
 
 
 class Shutdown:
-    """Stops a run that has `drain_s` for what is in flight, on signals or because the parent is gone.
+    """Stops a run on signals, or when its parent is gone. Attempts in flight get `drain_s`.
 
-    One that has a parent leaves Ctrl-C to it, and does not count: a terminal tells both, and so does systemd. The parent kills
-    whom it would tell again.
+    A process with a parent ignores Ctrl-C and does not count signals: a terminal and systemd signal both processes, and the
+    parent kills its children on the second signal.
     """
 
     def __init__(self, stop: Callable[[], None], drain_s: float, parent: int | None) -> None:
         self._stop = stop
         self._drain_s = drain_s
         self._parent = parent
-        self._told = StopSignal()
+        self._signal = StopSignal()
         self._is_stopping = False
         self._loop = asyncio.get_running_loop()
-        self._watching: asyncio.Task[None] | None = None
+        self._parent_watch: asyncio.Task[None] | None = None
 
     def listen(self) -> None:
-        # Not by the loop: whoever asks again may do so because something keeps the loop.
+        # Not with loop.add_signal_handler: the second signal must work while something blocks the loop.
         signal.signal(signal.SIGTERM, self._on_signal)
         if self._parent is None:
             signal.signal(signal.SIGINT, self._on_signal)
         else:
-            self._watching = asyncio.create_task(self._watch(self._parent), name="watching the parent")
+            self._parent_watch = asyncio.create_task(self._watch_parent(self._parent), name="parent watch")
 
     async def end(self) -> None:
-        """After the run: what is still there, such as a handler that goes on when it is cancelled, gets a second."""
+        """Cancel remaining tasks after the run, such as a handler that ignores cancellation, and exit without those that stay."""
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         if others:
-            _, others = await asyncio.wait(others, timeout=LINGER_S)
+            _, others = await asyncio.wait(others, timeout=CANCEL_TIMEOUT_S)
         if others:
-            _leave(f"stopped, but for what does not end: {_shown(others)}", 0)
+            _exit_now(f"stopped, although these tasks did not end: {_describe(others)}", 0)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        if self._told.is_again() and self._parent is None:
-            _leave("leaving at once: what is in flight is delivered by others when its leases end", TOLD_TWICE)
+        if self._signal.is_second() and self._parent is None:
+            _exit_now("exiting at once: other workers deliver what is in flight when its leases expire", STOPPED_TWICE)
         with suppress(RuntimeError):  # the loop is closed: it has stopped
             self._loop.call_soon_threadsafe(self._begin)
 
@@ -85,35 +85,35 @@ class Shutdown:
         if self._is_stopping:
             return
         self._is_stopping = True
-        again = "; again to leave at once" if self._parent is None else ""
-        log.info("stopping: up to %g s for what is in flight%s", self._drain_s, again)
-        self._loop.call_later(self._drain_s + EXIT_TIMEOUT_S, self._give_up)
+        again = "; signal again to exit at once" if self._parent is None else ""
+        log.info("stopping: attempts in flight have up to %g s%s", self._drain_s, again)
+        self._loop.call_later(self._drain_s + EXIT_TIMEOUT_S, self._on_timeout)
         self._stop()
 
-    def _give_up(self) -> None:
-        _leave(f"did not stop in time, and leaves; what is still there: {_shown(asyncio.all_tasks())}", 1)
+    def _on_timeout(self) -> None:
+        _exit_now(f"did not stop in time, exiting; remaining tasks: {_describe(asyncio.all_tasks())}", 1)
 
-    async def _watch(self, parent: int) -> None:
-        while os.getppid() == parent:  # noqa: ASYNC110  # nothing tells of it, on all systems alike
-            await asyncio.sleep(WATCH_S)
-        log.warning("the process that started this one is gone")
+    async def _watch_parent(self, parent: int) -> None:
+        while os.getppid() == parent:  # noqa: ASYNC110  # no portable notification
+            await asyncio.sleep(PARENT_POLL_S)
+        log.warning("the parent process is gone")
         self._begin()
 
 
-def _leave(why: str, code: int) -> NoReturn:
+def _exit_now(why: str, code: int) -> NoReturn:
     log.warning("%s", why)
     os._exit(code)
 
 
-def _shown(tasks: Iterable[asyncio.Task[object]]) -> str:
-    return "; ".join(sorted(_where(task) for task in tasks))
+def _describe(tasks: Iterable[asyncio.Task[object]]) -> str:
+    return "; ".join(sorted(_stack(task) for task in tasks))
 
 
-def _where(task: asyncio.Task[object]) -> str:
-    """What a task waits in, the innermost last."""
+def _stack(task: asyncio.Task[object]) -> str:
+    """Return the coroutines that a task waits in, the innermost last."""
     names: list[str] = []
-    waits: object = task.get_coro()
-    while name := getattr(waits, "__qualname__", None):
+    coroutine: object = task.get_coro()
+    while name := getattr(coroutine, "__qualname__", None):
         names.append(name)
-        waits = getattr(waits, "cr_await", None)
+        coroutine = getattr(coroutine, "cr_await", None)
     return " > ".join(names) or task.get_name()

@@ -1,4 +1,4 @@
-"""Runs what a command does on the store that was named."""
+"""Opens the store of `--store` for one command."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tickler.cli.options import needed
+from tickler.cli.options import required_store
 from tickler.client import Tickler
 from tickler.connect import connect, parse_url
 
 T = TypeVar("T")
 
 
-def on_store(store: str | None, work: Callable[[Tickler], Awaitable[T]], *, create: bool = False) -> T:
-    """Open the store, work, and close it. With `create`, tables that are missing are made, if the store does that, and told of.
+def with_store(store: str | None, work: Callable[[Tickler], Awaitable[T]], *, create: bool = False) -> T:
+    """Open the store, run `work`, and close it.
 
-    Whoever only looks does not make a store of one that was mistyped.
+    With `create`, create missing tables where the store supports that, and log it. Commands that only read do not pass it: a
+    mistyped URL must not create an empty store.
     """
-    url = needed(store)
+    url = required_store(store)
     if create:
         logging.basicConfig(level=logging.INFO, format="tickler: %(message)s")
-    return asyncio.run(_worked(url, work, None if create else False))
+    return asyncio.run(_run(url, work, None if create else False))
 
 
-def made_if_asked(url: str) -> bool | None:
-    """As `connect` takes `create`: for who works on a store that is there, and makes one only where its URL says create=1.
+def create_if_asked(url: str) -> bool | None:
+    """Return the `create` argument of `connect` for a worker: create a store only if its URL says `create=1`.
 
-    One that was mistyped would be empty, and to find nothing due in it for ever looks as if all were well.
+    A worker on an empty store with a mistyped name would look healthy and find nothing due.
     """
     return None if "create" in parse_url(url).parameters else False
 
 
-async def _worked(url: str, work: Callable[[Tickler], Awaitable[T]], create: bool | None) -> T:
+async def _run(url: str, work: Callable[[Tickler], Awaitable[T]], create: bool | None) -> T:
     async with connect(url, create=create) as tickler:
         return await work(tickler)

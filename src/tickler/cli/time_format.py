@@ -1,4 +1,4 @@
-"""Instants, as people type them and as they are shown them."""
+"""Reads instants from the command line and formats them for people."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tickler.when import At, MarkedInstant, read_instant
 DATE_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
-def read_moment(text: str, tz: str, name: str) -> int:
-    """ISO 8601: with an offset, or else on the wall clock of that zone."""
+def parse_instant(text: str, tz: str, name: str) -> int:
+    """Read ISO 8601: with an offset, or as wall time in `tz`."""
     try:
         return datetime_ms(read_instant(text, name), name)
     except InvalidWhen:
@@ -29,32 +29,32 @@ def read_moment(text: str, tz: str, name: str) -> int:
 
 
 def utc(ms: int | None, *, exactly: bool = False) -> str:
-    """To the second, or as exactly as it is known."""
-    return "" if ms is None else _shown(to_datetime(ms if exactly else ms // 1000 * 1000), DATE_AND_TIME)
+    """Format to the second, or `exactly` to the millisecond."""
+    return "" if ms is None else _format(to_datetime(ms if exactly else ms // 1000 * 1000), DATE_AND_TIME)
 
 
-def show_upcoming(found: Sequence[MarkedInstant], tz: str) -> None:
-    """In the zone of the schedule, in UTC, and where this machine is, as far as those differ."""
-    columns = {tz: [_in_zone(each.at) for each in found]}
-    if any(each.at.utcoffset() for each in found):
-        columns["UTC"] = [_shown(each.at.astimezone(UTC), DATE_AND_TIME) for each in found]
-    here = [each.at.astimezone() for each in found]
-    if any(there.utcoffset() not in (each.at.utcoffset(), timedelta(0)) for there, each in zip(here, found, strict=True)):
-        columns["here"] = [_in_zone(there) for there in here]
-    if any(each.marks for each in found):
-        columns["mark"] = ["; ".join(each.marks) for each in found]
-    show_table(list(columns), list(zip(*columns.values(), strict=True)), whole=set(columns) - {"mark"})
+def show_upcoming(upcoming: Sequence[MarkedInstant], tz: str) -> None:
+    """Print instants in the schedule's zone, in UTC and in local time, omitting columns that repeat another."""
+    columns = {tz: [_in_zone(each.at) for each in upcoming]}
+    if any(each.at.utcoffset() for each in upcoming):
+        columns["UTC"] = [_format(each.at.astimezone(UTC), DATE_AND_TIME) for each in upcoming]
+    local = [each.at.astimezone() for each in upcoming]
+    if any(at.utcoffset() not in (each.at.utcoffset(), timedelta(0)) for at, each in zip(local, upcoming, strict=True)):
+        columns["local"] = [_in_zone(at) for at in local]
+    if any(each.marks for each in upcoming):
+        columns["mark"] = ["; ".join(each.marks) for each in upcoming]
+    show_table(list(columns), list(zip(*columns.values(), strict=True)), unwrapped=set(columns) - {"mark"})
 
 
-def upcoming_json(found: Sequence[MarkedInstant]) -> list[dict[str, object]]:
-    return [each.to_json() for each in found]
+def upcoming_json(upcoming: Sequence[MarkedInstant]) -> list[dict[str, object]]:
+    return [each.to_json() for each in upcoming]
 
 
-def _in_zone(moment: datetime) -> str:
-    offset = f"{moment:%z}"
-    return f"{_shown(moment, f'%a {DATE_AND_TIME}')} {offset[:3]}:{offset[3:]}"
+def _in_zone(at: datetime) -> str:
+    offset = f"{at:%z}"
+    return f"{_format(at, f'%a {DATE_AND_TIME}')} {offset[:3]}:{offset[3:]}"
 
 
-def _shown(moment: datetime, form: str) -> str:
-    thousandths = f".{moment.microsecond // 1000:03}" if moment.microsecond else ""
-    return f"{moment:{form}}{thousandths}"
+def _format(at: datetime, form: str) -> str:
+    milliseconds = f".{at.microsecond // 1000:03}" if at.microsecond else ""
+    return f"{at:{form}}{milliseconds}"

@@ -1,4 +1,4 @@
-"""Traces, where the environment asks for them: TICKLER_TRACES=1."""
+"""OpenTelemetry traces, switched on by TICKLER_TRACES=1."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ VARIABLE = "TICKLER_TRACES"
 
 
 def trace_if_asked(tickler: Tickler, environ: Mapping[str, str]) -> None:
-    """Every attempt becomes a span of the OpenTelemetry that the process was started with, as by opentelemetry-instrument."""
+    """Trace every attempt as a span, with the provider that the process was started with (opentelemetry-instrument)."""
     wanted = environ.get(VARIABLE) or "0"
     if wanted not in ("0", "1"):
-        raise InvalidInput(f"{VARIABLE}: {wanted!r} is neither 0 nor 1")
+        raise InvalidInput(f"{VARIABLE}: {wanted!r} is invalid: use 0 or 1")
     if wanted == "0":
         return
     try:

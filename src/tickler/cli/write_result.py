@@ -1,21 +1,21 @@
-"""What `tickler add` and `tickler update` answer: the schedule as it is now, what was removed from it, and warnings."""
+"""Output of `tickler add` and `tickler update`: the schedule, the fields that were removed, and warnings."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tickler.cli.output import answer, remark
+from tickler.cli.output import print_json, print_note
 from tickler.cli.rendering import show_schedule, upcoming_of
 from tickler.cli.time_format import upcoming_json
 from tickler.client import Tickler
 from tickler.model.schedule_json import stored_to_json
 from tickler.schedules.schedules import Written
 
-UPCOMING = 5
+MAX_UPCOMING = 5
 
 
 class WriteResult(NamedTuple):
-    """`now_ms` is when it was written: next fires are counted from there."""
+    """The result of a write at `now_ms`, from which the next fires are computed."""
 
     written: Written
     now_ms: int
@@ -28,13 +28,13 @@ def result_of(tickler: Tickler, written: Written) -> WriteResult:
 
 def show_result(result: WriteResult, as_json: bool) -> None:
     stored, removed = result.written.schedule, result.written.removed
-    upcoming = upcoming_of(stored, result.now_ms, UPCOMING)
+    upcoming = upcoming_of(stored, result.now_ms, MAX_UPCOMING)
     if as_json:
         more = {"warnings": result.warnings} if result.warnings else {}
-        answer(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming), "removed": removed} | more)
+        print_json(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming), "removed": removed} | more)
         return
     show_schedule(stored, upcoming)
     if removed:
-        remark(f"tickler: removed from {stored.id}: {', '.join(removed)}")
+        print_note(f"tickler: removed from {stored.id}: {', '.join(removed)}")
     for warning in result.warnings:
-        remark(f"warning: {warning}")
+        print_note(f"warning: {warning}")

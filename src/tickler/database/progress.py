@@ -1,18 +1,11 @@
-"""How long work reports its progress."""
+"""Progress callbacks of long work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-OnMessage = Callable[[str], None]
+OnProgress = Callable[[str, int, int | None], None]  # the activity, how much is done, and the total if it is known
 
 
-def no_message(line: str) -> None:
-    """For those who do not want to hear it."""
-
-
-OnProgress = Callable[[int, int], None]  # how much is done, and of how much
-
-
-def no_progress(done: int, total: int) -> None:
-    """For those who do not want to know."""
+def no_progress(activity: str, done: int, total: int | None) -> None:
+    """Ignore progress."""

@@ -1,4 +1,7 @@
-"""SEE: what happened and why, what is wrong, and what is to come. Knows the contracts, and no store."""
+"""SEE: explains schedules (`why.py`), checks stores (`doctor.py`), forecasts fires, and exports metrics and traces.
+
+Uses the contracts only, never a particular store.
+"""
 
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.forecast import Forecast

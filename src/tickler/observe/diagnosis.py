@@ -1,25 +1,19 @@
-"""What the doctor says: findings, each with how bad it is, an example and what mends it."""
+"""The doctor's findings: each has a severity, an example and a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 from msgspec.structs import force_setattr
 
-# critical: something that is due does not fire. warning: some schedules suffer, or will. info: only worth knowing.
+# critical: due schedules do not fire. warning: some schedules are affected, or will be. info: no harm.
 Severity = Literal["critical", "warning", "info"]
-
-OnProgress = Callable[[str, int, int | None], None]  # what is being done, how much of it is, and how much there is, if known
-
-
-def no_progress(doing: str, done: int, total: int | None) -> None:
-    """For those who do not want to hear it."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong. After a repair, `repaired` says how many were mended, and `left` how many were not."""
+    """One problem. After a repair, `repaired` and `left` are the numbers of repaired and remaining cases."""
 
     check: str
     severity: Severity
@@ -33,28 +27,28 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     left: int | None = None
 
     @property
-    def is_mended(self) -> bool:
+    def is_repaired(self) -> bool:
         return self.left == 0
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a store, the worst first, and what was found to be right.
+    """The findings of a store, the worst first, and the checks that passed.
 
-    It is `healthy` when nothing is left that is more than worth knowing.
+    A store is `healthy` if every finding is repaired or only `info`.
     """
 
     at: int
     deep: bool
     findings: list[Finding]
-    passed: list[str] = []  # names of the checks that were made and found nothing
-    healthy: bool = True  # from __post_init__ on
+    passed: list[str] = []  # names of checks that found nothing
+    healthy: bool = True  # set by __post_init__
 
     def __post_init__(self) -> None:
-        force_setattr(self, "healthy", all(found.severity == "info" or found.is_mended for found in self.findings))
+        force_setattr(self, "healthy", all(found.severity == "info" or found.is_repaired for found in self.findings))
 
     @property
     def repaired(self) -> int:
-        """How many things were mended."""
+        """The number of repaired cases of all findings."""
         return sum(found.repaired or 0 for found in self.findings)
 
 

@@ -1,4 +1,8 @@
-"""What is wrong with a store, and how to mend it; and, if asked to, mends what can be mended while workers run."""
+"""Checks a store, and repairs it on request, also while workers run.
+
+To add a check: write a function in `checks/`, in the file of its subject, that returns a `Finding` or None. The finding has the
+function's name, with hyphens. List the function in `DEEP` or `QUICK`, its proof in `PASSED_MESSAGES`, and a repair in `REPAIRS`.
+"""
 
 from __future__ import annotations
 
@@ -7,59 +11,63 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from tickler.clock import Clock
-from tickler.observe.checks import abilities, clocks, next_fires
-from tickler.observe.checks import backlog as kept
-from tickler.observe.checks import index_consistency as mirror
-from tickler.observe.checks import workers as working
-from tickler.observe.checks.snapshot import StoreSnapshot, look
-from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress, no_progress, worst_first
+from tickler.database.progress import OnProgress, no_progress
+from tickler.observe.checks import abilities, backlog, clocks, index_consistency, next_fires, workers
+from tickler.observe.checks.snapshot import StoreSnapshot, take_snapshot
+from tickler.observe.diagnosis import Diagnosis, Finding, worst_first
 from tickler.stores.store import Store
 
-Find = Callable[[Store, Clock, OnProgress], Awaitable[Finding | None]]
-Judge = Callable[[StoreSnapshot], Finding | None]
-Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # how many were mended, and how many are left
+DeepCheck = Callable[[Store, Clock, OnProgress], Awaitable[Finding | None]]
+QuickCheck = Callable[[StoreSnapshot], Finding | None]
+Repair = Callable[[Store, Clock, OnProgress], Awaitable[tuple[int, int]]]  # the numbers of repaired and remaining cases
 
-# These read the whole store. They come first, since mending what they find may be what the others need.
-DEEP: tuple[Find, ...] = (mirror.unindexed, mirror.orphans, next_fires.stale_next_fire, abilities.unserved)
-QUICK: tuple[Judge, ...] = (
-    working.no_worker,
-    working.nothing_claimed,
-    working.overdue,
+# Deep checks read the whole store. They run first, since their repairs may help the quick checks.
+DEEP: tuple[DeepCheck, ...] = (
+    index_consistency.unindexed,
+    index_consistency.orphans,
+    next_fires.stale_next_fire,
+    abilities.unserved,
+)
+# Quick checks read a snapshot of bounded size.
+QUICK: tuple[QuickCheck, ...] = (
+    workers.no_worker,
+    workers.nothing_claimed,
+    workers.overdue,
     abilities.no_handler,
     abilities.exhausted,
     abilities.abandoned,
     abilities.passed_on,
     clocks.clock,
     clocks.tzdata,
-    kept.set_aside,
-    working.outdated,
-    kept.dead,
-    kept.unpruned,
-    kept.storage,
+    backlog.set_aside,
+    workers.outdated,
+    backlog.dead,
+    backlog.unpruned,
+    backlog.storage,
 )
-# What a check that found nothing has shown. A check is named after its function, as its findings are.
-SHOWN: dict[str, str] = {
+# What a check proves when it finds nothing.
+PASSED_MESSAGES: dict[str, str] = {
     "unindexed": "every enabled schedule is in the index",
-    "orphans": "every row of the index has its schedule",
-    "stale-next-fire": "every schedule waits for its next instant",
-    "unserved": "some worker can deliver each schedule",
-    "no-worker": "a worker claims what is due, or nothing is to be delivered",
-    "nothing-claimed": "workers find what is due",
-    "overdue": "what is due is claimed within a minute",
-    "no-handler": "some worker has each handler that was asked for",
+    "orphans": "every index row has a schedule",
+    "stale-next-fire": "every schedule has the right next fire",
+    "unserved": "every schedule can be delivered by a running worker",
+    "no-worker": "a worker is running, or nothing is scheduled",
+    "nothing-claimed": "workers claim due fires",
+    "overdue": "due fires are claimed within a minute",
+    "no-handler": "every handler that fires needed exists on a worker",
     "exhausted": "no worker has run out of connections or memory",
-    "abandoned": "every attempt whose time is over has ended",
-    "passed-on": "no worker has to pass fires on to another",
-    "clock": "this machine and all workers agree with the clock of the store",
+    "abandoned": "no attempt runs past its timeout",
+    "passed-on": "all workers have the same handlers",
+    "clock": "the clocks of this machine and all workers agree with the store's",
     "tzdata": "this machine's time zone database is as new as the store's",
-    "set-aside": "every schedule reads",
-    "outdated": "no worker has met rows of a newer format",
-    "dead": "no fire was given up",
+    "set-aside": "every schedule can be read",
+    "outdated": "no worker is older than the data it reads",
+    "dead": "no fire is dead",
     "unpruned": "the history is pruned",
-    "storage": "what the store keeps beside its data does not grow without bound",
+    "storage": "the store's logs do not grow without bound",
 }
-# Checks that look no further where another one has found something.
-AFTER: dict[str, tuple[str, ...]] = {
+# A check that found nothing has not passed while one of these has a finding.
+DEPENDS_ON: dict[str, tuple[str, ...]] = {
     "nothing-claimed": ("no-worker",),
     "overdue": ("no-worker", "nothing-claimed"),
     "no-handler": ("no-worker",),
@@ -67,44 +75,44 @@ AFTER: dict[str, tuple[str, ...]] = {
 }
 
 REPAIRS: dict[str, Repair] = {
-    "unindexed": mirror.reindex,
-    "orphans": mirror.drop_orphans,
+    "unindexed": index_consistency.reindex,
+    "orphans": index_consistency.drop_orphans,
     "stale-next-fire": next_fires.recompute,
-    "set-aside": kept.take_back,
-    "unpruned": kept.prune,
+    "set-aside": backlog.restore,
+    "unpruned": backlog.prune,
 }
 
 
 async def doctor(
-    store: Store, clock: Clock, *, deep: bool = False, repair: bool = False, progress: OnProgress = no_progress
+    store: Store, clock: Clock, *, deep: bool = False, repair: bool = False, on_progress: OnProgress = no_progress
 ) -> Diagnosis:
-    """Quick checks are a bounded number of bounded queries; deep ones read everything. Nothing is changed but by `repair`."""
+    """Check a store. Quick checks are a bounded number of bounded queries; deep ones read everything. Only `repair` writes."""
     found: dict[str, Finding] = {}
     passed: list[str] = []
-    for find in DEEP if deep else ():
-        finding = await find(store, clock, progress)
+    for deep_check in DEEP if deep else ():
+        finding = await deep_check(store, clock, on_progress)
         if finding is None:
-            passed.append(name_of(find))
+            passed.append(name_of(deep_check))
         else:
-            found[finding.check] = await _mended(finding, store, clock, progress) if repair else finding
-    standing = await look(store, clock)
-    for judge in QUICK:
-        finding = judge(standing)
+            found[finding.check] = await _repaired(finding, store, clock, on_progress) if repair else finding
+    snapshot = await take_snapshot(store, clock)
+    for quick_check in QUICK:
+        finding = quick_check(snapshot)
         if finding is None:
-            passed.append(name_of(judge))
+            passed.append(name_of(quick_check))
         elif finding.check not in found:
-            found[finding.check] = await _mended(finding, store, clock, progress) if repair else finding
-    passed = [name for name in passed if not any(other in found for other in (name, *AFTER.get(name, ())))]
-    return Diagnosis(at=standing.now_ms, deep=deep, findings=worst_first(list(found.values())), passed=passed)
+            found[finding.check] = await _repaired(finding, store, clock, on_progress) if repair else finding
+    passed = [name for name in passed if not any(other in found for other in (name, *DEPENDS_ON.get(name, ())))]
+    return Diagnosis(at=snapshot.now_ms, deep=deep, findings=worst_first(list(found.values())), passed=passed)
 
 
-def name_of(check: Find | Judge) -> str:
-    """As its findings name it."""
+def name_of(check: DeepCheck | QuickCheck) -> str:
+    """Return the name that its findings have."""
     return check.__name__.replace("_", "-")
 
 
-async def _mended(finding: Finding, store: Store, clock: Clock, progress: OnProgress) -> Finding:
+async def _repaired(finding: Finding, store: Store, clock: Clock, on_progress: OnProgress) -> Finding:
     if not finding.repairable:
         return finding
-    repaired, left = await REPAIRS[finding.check](store, clock, progress)
+    repaired, left = await REPAIRS[finding.check](store, clock, on_progress)
     return replace(finding, repaired=repaired, left=left)

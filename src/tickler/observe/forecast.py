@@ -1,7 +1,7 @@
-"""How many fires are to come: by hour over a week, by minute over an hour, and what stands out among them.
+"""Counts the coming fires: by hour for a week, by minute for an hour, and their peaks.
 
-A walk over the index tells which expressions there are and how many rows have each; what each of them names is then found out
-once. A million rows of a few thousand expressions cost a walk and a few thousand expansions.
+A walk over the index counts the rows of each expression; each expression is then expanded once. A million rows with a few
+thousand expressions cost one walk and a few thousand expansions.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tickler.when import At, Every, When
 MINUTE = 60
 HOURS = 7 * 24
 MINUTES = 60
-MAX_COUNTED_SINGLY = 400  # instants: so many are counted one by one, more of them bucket by bucket
-CANDIDATES = 25  # seconds that are looked at more closely, of either kind
-CHUNK = 2_000  # seconds that are put together in one go
+MAX_COUNTED_SINGLY = 400  # instants of a series; a longer one is counted by bucket
+MAX_CANDIDATES = 25  # seconds that may be peaks, of either kind
+CHUNK = 2_000  # seconds per step
 
 PAGE = 1_000
-PAUSE_S = 0.002  # between pages, for others who want the store
-TURN_S = 0.005  # how long the expansions keep others in this process waiting
+PAUSE_S = 0.002  # between pages, to leave the store to others
+TURN_S = 0.005  # how long expansions may block the event loop
 SOON_MS = 15 * 60_000
-MAX_REMEMBERED = 200_000
+MAX_SEEN = 200_000
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """How many fires are to come, as it looked at `at`, from so many rows.
+    """The coming fires at the instant `at`, from that many index `rows`.
 
-    `hours` begin with the hour that `at` is in, UTC, and `minutes` with its minute; of both only what lies ahead is counted.
-    What was due already is in the first of each, once: that is how it fires unless a policy says otherwise.
+    `hours` start with the hour of `at`, in UTC, and `minutes` with its minute; both count future fires only. A row that is
+    already due counts once in the first bucket: that is how it fires unless its policy differs.
     """
 
     at: int
@@ -48,34 +48,34 @@ class Forecast(msgspec.Struct, frozen=True):
     peaks: list[Peak]
 
 
-class Walked(Protocol):
-    """An index, as far as a forecast needs it."""
+class WalkableIndex(Protocol):
+    """The part of an index that a forecast needs."""
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]: ...
 
 
-async def forecast(index: Walked, now_ms: int, *, pause_s: float = PAUSE_S) -> Forecast:
-    """Walk through the index, page by page, and work out what follows; others get their turn all along."""
-    tally = CountedFires(now_ms)
+async def forecast(index: WalkableIndex, now_ms: int, *, pause_s: float = PAUSE_S) -> Forecast:
+    """Walk the index page by page and expand its expressions, with pauses for other tasks."""
+    counted = CountedFires(now_ms)
     cursor: str | None = None
     while True:
         page, cursor = await index.walk(cursor, PAGE)
         for row in page:
-            tally.add(row)
+            counted.add(row)
         if cursor is None:
             break
         await asyncio.sleep(pause_s)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    for _ in tally.expand():
+    for _ in counted.expand():
         if loop.time() - began >= TURN_S:
             await asyncio.sleep(0)
             began = loop.time()
-    return tally.forecast()
+    return counted.forecast()
 
 
 class Following(NamedTuple):
-    """Which instants of an expression follow the next one of a row, `after < at <= until`, and by how much they are moved."""
+    """The instants of an expression after the next fire of a row, `after < at <= until`, and their offset."""
 
     offset: int
     after: int
@@ -83,11 +83,11 @@ class Following(NamedTuple):
 
 
 class CountedFires:
-    """Counts rows, and then what they will do. Pure: add rows, run through `expand`, ask for the `forecast`.
+    """Counts rows, and then their fires. Pure: call `add` for each row, exhaust `expand`, then call `forecast`.
 
-    What lies in the same second counts as one instant. Rows that share an expression stand at the same place of it, but for
-    their spread, so they are counted together by that and by whole seconds. Intervals, which everybody counts from an instant
-    of their own, are counted together by the second in which they fire.
+    Fires in the same second count as one instant. Rows that share an expression have the same instants except for their spread,
+    so they are grouped by expression, offset and whole seconds. Intervals have individual starts, and are grouped by the second
+    in which they fire.
     """
 
     def __init__(self, now_ms: int) -> None:
@@ -103,12 +103,12 @@ class CountedFires:
         self._following: dict[When, Counter[Following]] = {}
         self._progressions: Counter[Progression] = Counter()
         self._dense: list[tuple[Series, int]] = []
-        self._dense_from: Counter[int] = Counter()  # those of `instants` at which rows stand that go on densely
+        self._dense_from: Counter[int] = Counter()  # by second: rows at an instant that continue densely
         self._at_once: list[AtOnce] = []
-        self._remembered: set[int] = set()
+        self._seen: set[int] = set()
 
     def add(self, row: IndexRow) -> None:
-        if self._met(row):
+        if self._is_repeated(row):
             return
         self._rows += 1
         due_at = row.next_fire_at
@@ -127,7 +127,7 @@ class CountedFires:
             self._add_calendar(row, due_at)
 
     def expand(self) -> Iterator[None]:
-        """Find out what the rows name: to be run through once, at whatever pace."""
+        """Expand all expressions, one step per iteration. Exhaust it once, at any pace."""
         for progression, number in self._progressions.items():
             self._add_series(progression, number)
             yield
@@ -137,13 +137,13 @@ class CountedFires:
             for part, number in parts.items():
                 self._add_series(Shifted(expansion, *part), number)
                 yield
-        most: list[tuple[int, int]] = []
+        largest: list[tuple[int, int]] = []
         pairs = ((number, at) for at, number in self._instants.items())
-        while some := list(islice(pairs, CHUNK)):
-            self._add_instants(some)
-            most = heapq.nlargest(CANDIDATES, [*most, *some])
+        while chunk := list(islice(pairs, CHUNK)):
+            self._add_instants(chunk)
+            largest = heapq.nlargest(MAX_CANDIDATES, [*largest, *chunk])
             yield
-        for at in self._candidates(most):
+        for at in self._candidates(largest):
             following = sum(number * (series.until(at) - series.until(at - 1)) for series, number in self._dense)
             self._at_once.append(AtOnce(at, self._instants[at] + following, self._dense_from[at] + following))
             yield
@@ -153,17 +153,17 @@ class CountedFires:
         minutes = [self._due + self._minutes[0], *self._minutes[1:]]
         return Forecast(self._now_ms, self._rows, hours, minutes, peaks(self._first_hour, hours, self._at_once))
 
-    def _met(self, row: IndexRow) -> bool:
-        """Whether it was there before: a row that is claimed during the walk may have moved to where the walk comes later."""
+    def _is_repeated(self, row: IndexRow) -> bool:
+        """Detect a row that was claimed during the walk and moved ahead of it."""
         identity = hash((row.owner, row.key))
-        if identity in self._remembered:
+        if identity in self._seen:
             return True
-        if row.next_fire_at <= self._now_ms + SOON_MS and len(self._remembered) < MAX_REMEMBERED:
-            self._remembered.add(identity)
+        if row.next_fire_at <= self._now_ms + SOON_MS and len(self._seen) < MAX_SEEN:
+            self._seen.add(identity)
         return False
 
     def _add_calendar(self, row: IndexRow, due_at: int) -> None:
-        """What follows when the row is advanced at `due_at`: instants that, moved by its offset, lie after that."""
+        """Add the instants after the row is advanced at `due_at`, shifted by its offset."""
         offset = row.offset_ms // 1000
         after = (due_at - row.offset_ms) // 1000
         until = self._end - 1 - offset if row.ends_at is None else min(row.ends_at // 1000, self._end - 1 - offset)
@@ -171,7 +171,7 @@ class CountedFires:
             self._following.setdefault(row.when, Counter())[Following(offset, after, until)] += 1
 
     def _add_one_shot(self, when: At, row: IndexRow, due_at: int) -> None:
-        """Of a row that is due before the one instant that its expression names."""
+        """Add the one instant of the expression, if the row is due before it."""
         following = when.next_after(due_at - row.offset_ms)
         if following is not None and (row.ends_at is None or following <= row.ends_at):
             at = (following + row.offset_ms) // 1000
@@ -184,7 +184,7 @@ class CountedFires:
         first_ms, last_ms = following + row.offset_ms, self._end * 1000 - 1
         if row.ends_at is not None:
             last_ms = min(last_ms, row.ends_at + row.offset_ms)
-        if when.interval_ms % 1000 == 0:  # always as far into the second: it does not matter how far
+        if when.interval_ms % 1000 == 0:  # the fraction of a second is constant, and can be dropped
             rest_ms = first_ms % 1000
             first_ms, last_ms = first_ms - rest_ms, (last_ms - rest_ms) // 1000 * 1000
         if first_ms <= last_ms:
@@ -206,12 +206,12 @@ class CountedFires:
             if at < self._first_minute + MINUTES * MINUTE:
                 self._minutes[(at - self._first_minute) // MINUTE] += number
 
-    def _candidates(self, most: Sequence[tuple[int, int]]) -> set[int]:
-        """Seconds at which most may be due: those with the most one by one, and those with which what is frequent begins."""
+    def _candidates(self, largest: Sequence[tuple[int, int]]) -> set[int]:
+        """Return seconds that may be peaks: those with the most single instants, and the starts of the largest dense series."""
         now = self._now_ms // 1000
-        frequent = (series for series, _ in heapq.nlargest(CANDIDATES, self._dense, key=lambda dense: dense[1]))
+        frequent = (series for series, _ in heapq.nlargest(MAX_CANDIDATES, self._dense, key=lambda dense: dense[1]))
         begin = {series.stands_at if series.stands_at > now else next(iter(series)) for series in frequent}
-        return begin | {at for _, at in most}
+        return begin | {at for _, at in largest}
 
 
 def _add_buckets(buckets: list[int], first: int, width: int, series: Series, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The forecast that is kept: worked out by one process at a time, every few minutes, and read by all as one record."""
+"""The stored forecast: computed by one process at a time, every few minutes, and read by all from one record."""
 
 from __future__ import annotations
 
@@ -9,93 +9,93 @@ import msgspec
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
-from tickler.observe.forecast import PAGE, Forecast, Walked, forecast
+from tickler.observe.forecast import PAGE, Forecast, WalkableIndex, forecast
 from tickler.records.contract import RecordStore
 
 KIND = "forecast"
 NAME = "all"
-OLD_MS = 10 * 60_000  # when whoever keeps it fresh works out the next
-STALE_MS = 15 * 60_000  # when it is not shown any more: nobody seems to keep it fresh
-TURN_MS = 5 * 60_000  # how long others leave it to the one that has begun
-SMALL_ROWS = 5_000  # a walk over so few is over at once, so it is done at nearly every look
+OLD_MS = 10 * 60_000  # age at which `run` computes the next one
+STALE_MS = 15 * 60_000  # age at which it is no longer served: no process seems to refresh it
+TURN_MS = 5 * 60_000  # how long other processes wait for the one that computes
+SMALL_ROWS = 5_000  # so few rows are walked quickly, so that the forecast may be younger
 SMALL_OLD_MS = 15_000
-LOOK_S = 60.0
+REFRESH_CHECK_S = 60.0
 
 log = logging.getLogger("tickler.observe")
 
 
 class CachedForecast(msgspec.Struct, frozen=True):
-    """What the record holds: the last forecast, and until when somebody is at work on the next."""
+    """The record: the last forecast, and until when a process is computing the next one."""
 
     forecast: Forecast | None = None
     busy_until: int = 0
 
 
 class ForecastCache:
-    """The forecast of a store. An old one is worked out anew by whoever comes first; the others go on with it meanwhile.
+    """The forecast of a store. One process computes a new one; the others use the old one meanwhile.
 
-    Where somebody runs it, nobody else ever has to wait for a walk, but for the very first.
+    While a process executes `run`, callers never wait for a walk, except for the very first one.
     """
 
-    def __init__(self, index: Walked, records: RecordStore, clock: Clock) -> None:
+    def __init__(self, index: WalkableIndex, records: RecordStore, clock: Clock) -> None:
         self._index = index
         self._records = records
         self._clock = clock
 
-    async def kept(self) -> Forecast | None:
-        """The last one, however old it is; one read, never a walk."""
+    async def last(self) -> Forecast | None:
+        """Return the last forecast, however old: one read, never a walk."""
         return (await self._read())[0].forecast
 
     async def get(self) -> Forecast:
-        """The last one; worked out now if that is stale, or if there is none, unless another process is just doing so."""
-        kept = await self.kept()
-        if kept is not None and self._clock.now_ms() - kept.at < (SMALL_OLD_MS if kept.rows < SMALL_ROWS else STALE_MS):
-            return kept
-        return await self.refresh() or kept or await forecast(self._index, self._clock.now_ms())
+        """Return the last forecast. Compute one if there is none or it is stale, unless another process is doing so."""
+        last = await self.last()
+        if last is not None and self._clock.now_ms() - last.at < (SMALL_OLD_MS if last.rows < SMALL_ROWS else STALE_MS):
+            return last
+        return await self.refresh() or last or await forecast(self._index, self._clock.now_ms())
 
-    async def at_hand(self) -> Forecast:
-        """For pages, at the cost of a page of the index: of few rows one of now, of many the last one, which `run` renews.
+    async def for_page(self) -> Forecast:
+        """Return a forecast for a web page, at the cost of one index page: a fresh one for few rows, else the last one.
 
-        Only where there is none yet it is worked out, however many they are.
+        Compute it only if there is none yet.
         """
         _, following = await self._index.walk(None, PAGE)
         if following is None:
             return await forecast(self._index, self._clock.now_ms())
-        return await self.kept() or await self.get()
+        return await self.last() or await self.get()
 
     async def refresh(self) -> Forecast | None:
-        """Work it out and keep it, if it is old and nobody else is at it; None otherwise."""
-        kept, version = await self._read()
+        """Compute and store the forecast if the last one is old and no other process is computing; otherwise return None."""
+        cached, version = await self._read()
         now_ms = self._clock.now_ms()
-        last = kept.forecast
+        last = cached.forecast
         is_old = last is None or now_ms - last.at >= (SMALL_OLD_MS if last.rows < SMALL_ROWS else OLD_MS)
-        if not is_old or now_ms < kept.busy_until:
+        if not is_old or now_ms < cached.busy_until:
             return None
         try:
-            version = await self._write(CachedForecast(kept.forecast, now_ms + TURN_MS), version)
+            version = await self._write(CachedForecast(last, now_ms + TURN_MS), version)
         except VersionConflict:
             return None
         found: Forecast | None = None
         try:
             found = await forecast(self._index, now_ms)
         finally:
-            await self._end_turn(CachedForecast(kept.forecast if found is None else found), version)
+            await self._end_turn(CachedForecast(last if found is None else found), version)
         return found
 
     async def run(self) -> None:
-        """Keep it fresh, until cancelled."""
+        """Refresh the forecast until cancelled."""
         while True:
             try:
                 await self.refresh()
             except TicklerError as error:
-                log.warning("no new forecast: %s", error)
-            await asyncio.sleep(LOOK_S)
+                log.warning("forecast not refreshed: %s", error)
+            await asyncio.sleep(REFRESH_CHECK_S)
 
-    async def _end_turn(self, kept: CachedForecast, version: int) -> None:
+    async def _end_turn(self, cached: CachedForecast, version: int) -> None:
         try:
-            await self._write(kept, version)
+            await self._write(cached, version)
         except VersionConflict:
-            log.debug("the forecast took longer than a turn, and another process has begun one")
+            log.debug("the forecast took too long: another process has started one")
 
     async def _read(self) -> tuple[CachedForecast, int]:
         record = await self._records.get(KIND, NAME, now_ms=self._clock.now_ms())
@@ -104,8 +104,8 @@ class ForecastCache:
         try:
             return msgspec.convert(record.value, CachedForecast), record.version
         except msgspec.ValidationError:
-            return CachedForecast(), record.version  # of another version of this program
+            return CachedForecast(), record.version  # written by another version
 
-    async def _write(self, kept: CachedForecast, version: int) -> int:
-        value = msgspec.json.encode(kept)
+    async def _write(self, cached: CachedForecast, version: int) -> int:
+        value = msgspec.json.encode(cached)
         return await self._records.put(KIND, NAME, value, now_ms=self._clock.now_ms(), expected=version)

@@ -1,4 +1,4 @@
-"""What stands out in a forecast: instants and hours at which far more is due than on average, and what would help."""
+"""Peaks of a forecast: instants and hours with far more fires than average, and the spread that would flatten them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 from tickler.clock import to_datetime
 from tickler.observe.instant_series import HOUR
 
-MIN_PEAK_FIRES = 100  # fewer than so many at once trouble nobody
-INSTANTS = 5  # that are told of
-HOURS = 3
-TIMES = 2.0  # the average, from which on an hour stands out
-A_SECOND = 10  # what a spread should bring a peak down to
-FREQUENT_SPREAD = 30  # of what fires every few minutes, and cannot be spread over more
+MIN_PEAK_FIRES = 100  # fewer at once are no problem
+MAX_INSTANTS = 5
+MAX_HOURS = 3
+MIN_TIMES_AVERAGE = 2.0  # of an hour
+TARGET_PER_SECOND = 10  # of the suggested spread
+MAX_FREQUENT_SPREAD_S = 30  # for schedules that fire every few minutes
 
 _DAY = 24 * HOUR
 _SPREADS = {
@@ -33,9 +33,9 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 class Peak(msgspec.Struct, frozen=True):
-    """A second or an hour, from `at` on, at which `count` are due: so many times the average of all seconds, or hours.
+    """A second or an hour from `at` with `count` fires: `times_average` that of all seconds or hours.
 
-    The `hint` says in a sentence what a spread would make of it, where many are due at the same instant.
+    For an instant, the `hint` says in a sentence what a spread would change.
     """
 
     at: int
@@ -46,7 +46,7 @@ class Peak(msgspec.Struct, frozen=True):
 
 
 class AtOnce(msgspec.Struct, frozen=True):
-    """How many are due in a second, and how many of them fire every few minutes."""
+    """The fires of one second, and how many of them repeat every few minutes."""
 
     at: int
     count: int
@@ -54,44 +54,46 @@ class AtOnce(msgspec.Struct, frozen=True):
 
 
 def peaks(first_hour: int, hours: Sequence[int], at_once: Iterable[AtOnce]) -> list[Peak]:
-    """The largest first, instants before hours; of those at the same time of day only one, as the others have the same cause."""
+    """Return instants, then hours, the largest first, and only one per time of day: the others have the same cause."""
     total = sum(hours)
     return [*_instants(at_once, total / (len(hours) * HOUR)), *_hours(first_hour, hours, total / len(hours))]
 
 
 def _instants(at_once: Iterable[AtOnce], average: float) -> Iterator[Peak]:
     many = {each.at: each for each in at_once if each.count >= MIN_PEAK_FIRES}
-    for at in _distinct({at: each.count for at, each in many.items()}, INSTANTS):
+    for at in _distinct({at: each.count for at, each in many.items()}, MAX_INSTANTS):
         each = many[at]
         yield Peak(at * 1000, "instant", each.count, round(each.count / average, 1), _hint(each))
 
 
 def _hours(first_hour: int, hours: Sequence[int], average: float) -> Iterator[Peak]:
-    many = {first_hour + n * HOUR: count for n, count in enumerate(hours) if count >= max(MIN_PEAK_FIRES, TIMES * average)}
-    for at in _distinct(many, HOURS):
+    many = {
+        first_hour + n * HOUR: count for n, count in enumerate(hours) if count >= max(MIN_PEAK_FIRES, MIN_TIMES_AVERAGE * average)
+    }
+    for at in _distinct(many, MAX_HOURS):
         yield Peak(at * 1000, "hour", many[at], round(many[at] / average, 1))
 
 
-def _distinct(counts: Mapping[int, int], most: int) -> list[int]:
-    """Those with the highest counts, each at another time of day; the earliest of equals."""
+def _distinct(counts: Mapping[int, int], limit: int) -> list[int]:
+    """Return the times with the highest counts, each at a different time of day; the earliest of equals."""
     found: dict[int, int] = {}
     for at in sorted(counts, key=lambda at: (-counts[at], at)):
         found.setdefault(at % _DAY, at)
-        if len(found) == most:
+        if len(found) == limit:
             break
     return list(found.values())
 
 
 def _hint(each: AtOnce) -> str:
-    spreads = [spread for spread in _SPREADS if spread <= FREQUENT_SPREAD or 2 * each.frequent <= each.count]
-    spread = next((spread for spread in spreads if each.count <= A_SECOND * spread), spreads[-1])
+    spreads = [spread for spread in _SPREADS if spread <= MAX_FREQUENT_SPREAD_S or 2 * each.frequent <= each.count]
+    spread = next((spread for spread in spreads if each.count <= TARGET_PER_SECOND * spread), spreads[-1])
     return (
-        f"{each.count:,} due {said(each.at)}; a spread of {_SPREADS[spread]} would make that "
-        f"{round(each.count / spread):,} a second"
+        f"{each.count:,} fires due {weekday_time(each.at)}; a spread of {_SPREADS[spread]} would make it "
+        f"{round(each.count / spread):,} per second"
     )
 
 
-def said(at: int) -> str:
-    """An instant of the coming week, as people say it: Monday 09:00 UTC."""
+def weekday_time(at: int) -> str:
+    """Format an instant of the coming week, such as "Monday 09:00 UTC"."""
     moment = to_datetime(at * 1000)
     return f"{_WEEKDAYS[moment.weekday()]} {moment:%H:%M}{f':{moment:%S}' if moment.second else ''} UTC"

@@ -1,4 +1,4 @@
-"""How instants, spans of time and numbers are said to people."""
+"""Formats instants, durations and counts for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tickler.when import When, load_zone
 
 
 def instant(ms: int, when: When | None) -> str:
-    """As people say it where the schedule is, and in UTC; exactly, so that it can be asked about."""
+    """Format an instant in the schedule's zone and in UTC, exactly, so that it can be pasted into a query."""
     utc = to_datetime(ms)
     fraction = f".{ms % 1000:03}" if ms % 1000 else ""
     text = f"{utc:%Y-%m-%d %H:%M:%S}{fraction} UTC"
@@ -22,7 +22,7 @@ def instant(ms: int, when: When | None) -> str:
 
 
 def span(ms: int) -> str:
-    """Its two largest units."""
+    """Format a duration with its two largest units."""
     if ms < 1_000:
         return f"{ms} ms"
     units = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
@@ -39,5 +39,5 @@ def count(number: int, what: str) -> str:
 
 
 def some(number: int, one: str, many: str, *, at_least: bool = False) -> str:
-    """A number of things, with what is said of one of them or of several."""
+    """Format a number with its singular or plural phrase."""
     return f"{'at least ' if at_least else ''}{number:,} {one if number == 1 else many}"

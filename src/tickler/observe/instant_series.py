@@ -1,4 +1,4 @@
-"""Instants that follow a rule, counted without being walked through; in whole seconds."""
+"""Series of instants that are counted without iteration, in whole seconds."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import NamedTuple, Protocol
 from tickler.when import When, load_zone
 
 HOUR = 3_600
-DENSE_MS = HOUR * 1000 // 2  # instants that are nearer to each other are looked for by pattern
+DENSE_MS = HOUR * 1000 // 2  # expressions with shorter intervals are expanded by pattern
 
 
 class Series(Protocol):
-    """Some instants, ascending: those that follow the one at which a row stands."""
+    """The instants after the next fire of a row, ascending."""
 
     @property
     def stands_at(self) -> int: ...
 
     def until(self, at: int) -> int:
-        """How many there are up to `at`, itself included."""
+        """Return the number of instants up to and including `at`."""
 
     def __iter__(self) -> Iterator[int]: ...
 
 
 class Expansion:
-    """The instants of a calendar, `low <= at < high`. A cron expression or a weekly plan can name nothing but whole seconds.
+    """The instants of a cron or weekly expression with `low <= at < high`. Both have whole seconds only.
 
-    The instants within an hour are a *pattern*. Hours that begin and end with the same instants, at the same offset from UTC,
-    have the same one: a clock's minutes and seconds match or do not, whatever the hour. So an expression that fires every second
-    is walked through for an hour, and asked twice for each of the others. Hours in which the clock is set are walked through.
+    The instants within an hour are a *pattern*. Hours with the same first and last instant and the same offset from UTC share a
+    pattern, since minutes and seconds match independently of the hour. So an expression that fires every second is iterated for
+    one hour, and queried twice for each of the others. Hours with a clock change are iterated.
     """
 
     __slots__ = ("_before", "_hours", "_patterns", "count")
 
     def __init__(self, when: When, low: int, high: int) -> None:
-        self._hours: list[int] = []  # those that have instants; ascending
-        self._patterns: list[tuple[int, ...]] = []  # of each of them, counted from its beginning
-        self._before: list[int] = []  # how many instants there are before each of them
+        self._hours: list[int] = []  # with instants, ascending
+        self._patterns: list[tuple[int, ...]] = []  # of each hour, in seconds from its start
+        self._before: list[int] = []  # the number of instants before each hour
         self.count = 0
         for hour, pattern in _patterns(when, low, high):
             self._hours.append(hour)
@@ -52,7 +52,7 @@ class Expansion:
         return self._before[i] + bisect_right(self._patterns[i], at - self._hours[i])
 
     def between(self, after: int, until: int) -> Iterator[int]:
-        """The instants `after < at <= until`."""
+        """Yield the instants with `after < at <= until`."""
         first = max(bisect_right(self._hours, after) - 1, 0)
         for i in range(first, len(self._hours)):
             hour = self._hours[i]
@@ -67,7 +67,7 @@ class Expansion:
 
 
 class Shifted(NamedTuple):
-    """A part of an expansion, the instants with `after < at <= last`, each moved by an offset."""
+    """Part of an expansion: the instants with `after < at <= last`, shifted by an offset."""
 
     expansion: Expansion
     offset: int
@@ -87,7 +87,7 @@ class Shifted(NamedTuple):
 
 
 class Progression(NamedTuple):
-    """What an interval names, from one instant to another, both included: in milliseconds, of which the seconds are counted."""
+    """The instants of an interval from `first_ms` to `last_ms`, both included, counted by second."""
 
     interval_ms: int
     first_ms: int
@@ -106,7 +106,7 @@ class Progression(NamedTuple):
 
 
 def _patterns(when: When, low: int, high: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each hour that has instants, and its pattern."""
+    """Yield each hour with instants, and its pattern."""
     shortest_ms = when.shortest_interval_ms()
     is_dense = shortest_ms is not None and shortest_ms < DENSE_MS
     zone = load_zone(when.tz)
@@ -119,17 +119,17 @@ def _patterns(when: When, low: int, high: int) -> Iterator[tuple[int, tuple[int,
         span = zone.span(hour)
         is_plain = low <= hour and span.start < hour and hour + HOUR <= min(span.end, high)
         if not is_dense or not is_plain:
-            yield hour, _walked(when, hour, first, end)
+            yield hour, _iterate(when, hour, first, end)
             continue
         last = when.last_before(at * 1000)
         assert last is not None
         shape = (span.offset, first - hour, last // 1000 - hour)
         if shape not in known:
-            known[shape] = _walked(when, hour, first, end)
+            known[shape] = _iterate(when, hour, first, end)
         yield hour, known[shape]
 
 
-def _walked(when: When, hour: int, first: int, end: int) -> tuple[int, ...]:
+def _iterate(when: When, hour: int, first: int, end: int) -> tuple[int, ...]:
     found: list[int] = []
     at: int | None = first
     while at is not None and at < end:

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what the workers of this process did, and how the store stands."""
+"""Prometheus metrics of this process's workers and of the store."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tickler.observe.forecast_cache import ForecastCache
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.stores.store import Store
 
-MAX_DUE = 10_000  # that are counted
+MAX_DUE = 10_000
 MAX_DEAD = 200
-MAX_ROWS = 10_000  # where there is no forecast to tell how many there are
-FRESH_S = 5.0  # the store is not asked again within this, however many ask
+MAX_ROWS = 10_000  # without a forecast
+CACHE_S = 5.0  # the store is read at most this often
 SNAPSHOT_TIMEOUT_S = 5.0
 
 OUTCOMES = ("delivered", "retry", "dead", "gone", "lost")
@@ -29,8 +29,8 @@ _LATENESS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 90
 _ROUND_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
-class Observed(Protocol):
-    """A Tickler, as far as its metrics need one."""
+class ObservedTickler(Protocol):
+    """The part of a Tickler that metrics need."""
 
     forecasts: ForecastCache
 
@@ -46,10 +46,10 @@ class Observed(Protocol):
 
 
 class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
-    """How a store stands, from a few bounded reads."""
+    """Gauges of the store, from a few bounded reads."""
 
     due: int
-    owed_since: int | None  # the earliest that a worker could take, if it is due
+    due_since: int | None  # the earliest due instant that a worker could claim
     dead: int
     rows: int
     alive: int
@@ -57,30 +57,30 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metrics:
-    """Listens to a Tickler from the moment it is made, and has a registry of its own.
+    """Collects metrics of a Tickler in a registry of its own.
 
-    What counts attempts and rounds is of this process; what is read from the store is of all, and the same in every process.
+    Counters of attempts and claims cover this process; gauges from the store cover all processes, and are the same in each.
     """
 
     media_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, tickler: Observed) -> None:
+    def __init__(self, tickler: ObservedTickler) -> None:
         self._tickler = tickler
         self._last_claim_at = 0
-        self._asked_at = -math.inf
-        self._asking = asyncio.Lock()
+        self._read_at = -math.inf
+        self._read_lock = asyncio.Lock()
         self.registry = CollectorRegistry()
-        self._of_process(self.registry)
-        self._of_store(self.registry)
+        self._add_process_metrics(self.registry)
+        self._add_store_gauges(self.registry)
         tickler.listen(self)
 
     async def render(self) -> bytes:
-        """All of it, in the text format. Without the store, `tickler_store_up` is 0 and what would be read there is NaN."""
+        """Return all metrics in the text format. If the store does not answer, `tickler_store_up` is 0 and its gauges are NaN."""
         loop = asyncio.get_running_loop()
-        async with self._asking:  # whoever comes meanwhile waits for the same answer
-            if loop.time() - self._asked_at >= FRESH_S:
-                await self._ask()
-                self._asked_at = loop.time()
+        async with self._read_lock:  # concurrent requests share one read
+            if loop.time() - self._read_at >= CACHE_S:
+                await self._read_store()
+                self._read_at = loop.time()
         return generate_latest(self.registry)
 
     def round_ended(self, at_ms: int, seconds: float, claimed: int) -> None:
@@ -95,63 +95,66 @@ class Metrics:
         if entry is not None and entry.attempt == 1:
             self._lateness.observe(max(entry.at - claim.due_at, 0) / 1000)
 
-    def _of_process(self, registry: CollectorRegistry) -> None:
-        self._claims = Counter("tickler_claims", "Fires that workers of this process took.", registry=registry)
+    def _add_process_metrics(self, registry: CollectorRegistry) -> None:
+        self._claims = Counter("tickler_claims", "Fires claimed by workers of this process.", registry=registry)
         deliveries = Counter(
             "tickler_deliveries",
-            "Attempts by workers of this process, by what came of them: delivered; retry, to be tried again; dead, given up; "
-            "gone, as the target wants no more; lost, failed and not tried again since delivery is at most once.",
+            "Attempts by workers of this process, by outcome: delivered; retry, will be retried; dead, failed for good; "
+            "gone, the target accepts no more fires; lost, failed and not retried because delivery is at most once.",
             ["outcome"],
             registry=registry,
         )
         self._delivered = {outcome: deliveries.labels(outcome) for outcome in OUTCOMES}
         self._lateness = Histogram(
             "tickler_lateness_seconds",
-            "From when a fire was due, its spread included, to the start of its first attempt in this process.",
+            "Delay from the due time of a fire, including spread, to the start of its first attempt in this process.",
             buckets=_LATENESS_S,
             registry=registry,
         )
         self._rounds = Histogram(
-            "tickler_round_seconds", "How long looks for what is due took, in this process.", buckets=_ROUND_S, registry=registry
+            "tickler_round_seconds", "Duration of searches for due fires in this process.", buckets=_ROUND_S, registry=registry
         )
-        in_flight = Gauge("tickler_in_flight", "Attempts that are being made in this process.", registry=registry)
+        in_flight = Gauge("tickler_in_flight", "Running attempts in this process.", registry=registry)
         in_flight.set_function(lambda: self._tickler.in_flight)
 
-    def _of_store(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, says: str) -> Gauge:
-            return Gauge(name, says, registry=registry)
+    def _add_store_gauges(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, description: str) -> Gauge:
+            return Gauge(name, description, registry=registry)
 
-        self._up = gauge("tickler_store_up", "Whether the store answered.")
-        self._due = gauge("tickler_due", f"Rows of the index that are due, at most {MAX_DUE}: that many are at least so many.")
-        self._oldest = gauge("tickler_oldest_due_seconds", "For how long the earliest that a worker could take has been due.")
+        self._up = gauge("tickler_store_up", "1 if the store answered, 0 if not.")
+        self._due = gauge("tickler_due", f"Due index rows, counted up to {MAX_DUE}.")
+        self._oldest = gauge(
+            "tickler_oldest_due_seconds", "Age of the oldest due fire that a worker could claim; 0 if none is due."
+        )
         self._rows = gauge(
             "tickler_index_rows",
-            f"Rows of the index, as the last forecast met them; without one, counted to at most {MAX_ROWS}.",
+            f"Index rows at the last forecast; without one, counted up to {MAX_ROWS}.",
         )
-        self._dead = gauge("tickler_dead_fires", f"Fires that were given up and wait for a person, at most {MAX_DEAD}.")
-        self._alive = gauge("tickler_workers_alive", "Workers that were heard of in the last minute.")
+        self._dead = gauge("tickler_dead_fires", f"Dead fires, counted up to {MAX_DEAD}.")
+        self._alive = gauge("tickler_workers_alive", "Workers seen in the last minute.")
         self._claimed_at = gauge(
-            "tickler_last_claim_timestamp_seconds", "When a worker last took something; of those elsewhere, up to 20 s behind."
+            "tickler_last_claim_timestamp_seconds",
+            "Time of the last claim by any worker; up to 20 s old for workers of other processes.",
         )
         self._from_store: Sequence[Gauge] = (self._due, self._oldest, self._rows, self._dead, self._alive, self._claimed_at)
 
-    async def _ask(self) -> None:
+    async def _read_store(self) -> None:
         now_ms = self._tickler.now_ms()
         try:
             async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):
-                stands = await standing(self._tickler.store, self._tickler.forecasts, now_ms)
+                gauges = await read_gauges(self._tickler.store, self._tickler.forecasts, now_ms)
         except (TicklerError, TimeoutError):
             self._up.set(0)
             for gauge in self._from_store:
                 gauge.set(math.nan)
             return
         self._up.set(1)
-        self._due.set(stands.due)
-        self._oldest.set(0 if stands.owed_since is None else (now_ms - stands.owed_since) / 1000)
-        self._rows.set(stands.rows)
-        self._dead.set(stands.dead)
-        self._alive.set(stands.alive)
-        self._claimed_at.set(max(stands.last_claim_at, self._last_claim_at) / 1000)
+        self._due.set(gauges.due)
+        self._oldest.set(0 if gauges.due_since is None else (now_ms - gauges.due_since) / 1000)
+        self._rows.set(gauges.rows)
+        self._dead.set(gauges.dead)
+        self._alive.set(gauges.alive)
+        self._claimed_at.set(max(gauges.last_claim_at, self._last_claim_at) / 1000)
 
 
 def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
@@ -161,17 +164,17 @@ def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
     return settlement.then if settlement.then in ("retry", "dead") else "lost"
 
 
-async def standing(store: Store, forecasts: ForecastCache, now_ms: int) -> StoreGauges:
+async def read_gauges(store: Store, forecasts: ForecastCache, now_ms: int) -> StoreGauges:
     next_at = await store.fires.next_at()
-    heard_of = await workers(store.records, now_ms)
-    kept = await forecasts.kept()
+    reports = await workers(store.records, now_ms)
+    forecast = await forecasts.last()
     return StoreGauges(
         due=await store.index.count(due_by=now_ms, most=MAX_DUE),
-        owed_since=next_at if next_at is not None and next_at <= now_ms else None,
+        due_since=next_at if next_at is not None and next_at <= now_ms else None,
         dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),
-        rows=kept.rows if kept is not None else await store.index.count(most=MAX_ROWS),
-        alive=sum(worker.is_alive(now_ms) for worker in heard_of),
-        last_claim_at=max(map(_last_claim, heard_of), default=0),
+        rows=forecast.rows if forecast is not None else await store.index.count(most=MAX_ROWS),
+        alive=sum(worker.is_alive(now_ms) for worker in reports),
+        last_claim_at=max(map(_last_claim, reports), default=0),
     )
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with items that no index finds: findings like the doctor's, and all of those items by name."""
+"""Findings of `tickler doctor --scan`: items that no index finds, grouped, and listed by name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SEVERITIES: dict[Fault, Severity] = {"unfound": "critical", "set-aside": "warnin
 
 
 class Scan(Diagnosis, frozen=True, kw_only=True):
-    """A diagnosis whose examples are not all: whoever mends items has to know each."""
+    """A diagnosis that also lists every item, since each has to be repaired by hand."""
 
     misfits: list[MalformedItem]
 
 
 def diagnosed(misfits: Iterable[MalformedItem], at: int) -> Scan:
-    """One finding for all that are at fault in the same way."""
+    """Group items with the same fault into one finding."""
     found = list(misfits)
     alike: dict[tuple[Fault, str, str], list[MalformedItem]] = {}
     for misfit in found:
-        reason = "" if misfit.fault == "set-aside" else misfit.reason  # which each of them has its own of
+        reason = "" if misfit.fault == "set-aside" else misfit.reason  # differs from item to item
         alike.setdefault((misfit.fault, misfit.attribute, reason), []).append(misfit)
     return Scan(at=at, deep=True, findings=worst_first([_finding(group) for group in alike.values()]), misfits=found)
 
@@ -47,5 +47,5 @@ def _says(misfit: MalformedItem, number: int) -> str:
     if misfit.fault == "unfound":
         return f"{some(number, 'item is', 'items are')} left out of an index: {misfit.attribute} {misfit.reason}"
     if misfit.fault == "set-aside":
-        return some(number, "item does not read, and was taken out of the index", "items do not read, and were taken out of it")
+        return some(number, "item cannot be read and was set aside", "items cannot be read and were set aside")
     return f"{misfit.attribute} {misfit.reason}"

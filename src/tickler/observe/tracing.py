@@ -1,4 +1,4 @@
-"""Traces with OpenTelemetry: a span for every attempt, which what it calls can hang on to."""
+"""OpenTelemetry traces: one span per attempt."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _KINDS: Mapping[type[Target], str] = {HttpTarget: "http", PythonTarget: "python"
 
 
 def tracing(provider: TracerProvider | None = None) -> Callable[[Deliverer[Any]], Deliverer[Any]]:
-    """For `Tickler.deliver_through`: spans by this provider, or by the one that the process has set up."""
+    """Return the wrapper for `Tickler.deliver_through`. Without a provider, use the process's own."""
     tracer = get_tracer("tickler", VERSION, provider)
     return lambda deliverer: TracedDeliverer(deliverer, tracer)
 
 
 class TracedDeliverer:
-    """Delivers as another does, each attempt in a span of its own, which is the current one meanwhile.
+    """Wraps a deliverer: each attempt is one span, current during the attempt.
 
-    An HTTP target is told of it by `traceparent`; a handler's own spans become its children. The span says what came of the
-    attempt itself; whether the fire is tried again after it is the policy's.
+    HTTP targets get it in `traceparent`; spans of a handler become its children. The span records the outcome of the attempt; the
+    policy decides about retries.
     """
 
     def __init__(self, deliverer: Deliverer[Any], tracer: Tracer) -> None:
@@ -52,10 +52,10 @@ class TracedDeliverer:
             try:
                 outcome = await self._deliverer.deliver(replace(delivery, context=context or None), target)
             except BaseException as error:
-                span.set_attribute("tickler.outcome", "retry")  # whatever it was
-                span.set_status(Status(StatusCode.ERROR, _said(error)))
+                span.set_attribute("tickler.outcome", "retry")  # any error counts as a failed attempt
+                span.set_status(Status(StatusCode.ERROR, _describe(error)))
                 raise
-            _tell(span, outcome)
+            _record(span, outcome)
             return outcome
 
 
@@ -66,17 +66,17 @@ def _attributes(delivery: Delivery, target: Target) -> dict[str, str | int]:
         "tickler.key": delivery.key,
         "tickler.nominal": to_datetime(delivery.nominal_at).isoformat(),
         "tickler.attempt": delivery.attempt,
-        "tickler.model.target": _KINDS.get(type(target), type(target).__name__),
+        "tickler.target": _KINDS.get(type(target), type(target).__name__),
     }
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
-        return "there was no more time, or the worker was told to stop"
+        return "timed out, or the worker was stopped"
     return f"{type(error).__name__}: {error}"
 
 
-def _tell(span: Span, outcome: Outcome) -> None:
+def _record(span: Span, outcome: Outcome) -> None:
     if not span.is_recording():
         return
     span.set_attribute("tickler.outcome", outcome.verdict)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.storage import StorageProblem
 from tickler.errors import InvalidInput
 from tickler.fires.contract import FireStore
@@ -117,8 +117,8 @@ class Store(Protocol):
         False, and at once, when this store has no way to tell.
         """
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
-        """On a store that is not open: bring the schema up to this version, and do what is wanted, telling of progress.
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
+        """On a store that is not open: bring the schema up to this version, and do what is wanted, reporting progress.
 
         The names of the migrations that ran.
         """
@@ -126,14 +126,14 @@ class Store(Protocol):
     def misfits(self) -> AsyncIterator[MalformedItem]:
         """On a store that is not open: read all of it and name what no index finds. Slow, and usually nothing."""
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         """Write all of it into a file, open or not and while others work: as it is at one instant, whole, or no file at all.
 
         What is there under that name is replaced. How much of what it holds. `InvalidInput`, with the tool to use, where the
         engine has one of its own.
         """
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         """On a store that is not open: make it what such a file holds, all of it or nothing. How much of what that is."""
 
     def definition(self, form: Form) -> str:

@@ -1,6 +1,6 @@
-"""What you need to test yours: conformance kits for a store of your own, and a clock that moves when told to.
+"""Conformance kits for a store of your own, and a clock for tests.
 
-Subclass a kit, give it a `store` fixture, and pytest exercises your backend:
+Subclass a kit, give it a `store` fixture, and pytest tests your backend:
 
     class TestMyIndex(ScheduleIndexContract):
         @pytest_asyncio.fixture

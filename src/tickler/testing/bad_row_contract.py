@@ -1,4 +1,4 @@
-"""The conformance kit of claims among rows that do not read, rows that are newer, and workers that lack something."""
+"""Conformance kit of claims with unreadable rows, newer rows, and workers that lack something."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tickler.testing.store_contract import NOW_MS
 
 
 class BadRowContract(FireFixtures):
-    """What every claim must do where something is wrong with a row, or with the worker. Part of `FireStoreContract`."""
+    """Requirements on claims with a faulty row or a faulty worker. Part of `FireStoreContract`."""
 
     async def test_a_row_that_does_not_read_is_set_aside_and_blocks_nothing(
         self, store: Store, schedules: Schedules, worker: Worker, caplog: pytest.LogCaptureFixture
@@ -101,7 +101,7 @@ class BadRowContract(FireFixtures):
         assert [(aside.key, aside.managed) for aside in await store.index.set_aside()] == [("bad", True)]
         assert (await stored(schedules, "bad")).state == "unreadable"
         assert await worker.claim(hour(0.5)) == []
-        await store.index.restore()  # as at every start
+        await store.index.restore()  # as every worker does at its start
         assert keys(await worker.claim(hour(1.5))) == ["good"]
         assert await store.index.count_set_aside() == 1
 

@@ -1,4 +1,4 @@
-"""The conformance kit of how much a claim or a lease hands out: bytes, not only rows."""
+"""Conformance kit of the byte limit of claims and leases."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tickler.testing.fire_fixtures import (
     LEASE_MS,
     FireFixtures,
     Worker,
+    fires_of,
     hour,
     keys,
     minutely,
-    owed,
     schedule,
     triggered,
 )
 
-LARGE = "x" * 2_000  # on DynamoDB too large for the head
-TWO_AND_A_HALF = 5_200  # of those, with what else is stored of a schedule
+LARGE = "x" * 2_000  # too large for the head item on DynamoDB
+TWO_AND_A_HALF = 5_200  # of those payloads, with the other fields of a schedule
 NOW = hour(1.5)
 
 
@@ -37,7 +37,7 @@ def undecoded(claims: Sequence[Claim]) -> bool:
 
 
 class ByteBudgetContract(FireFixtures):
-    """What every claim must do that meets large payloads. Part of `FireStoreContract`."""
+    """Requirements on claims with large payloads. Part of `FireStoreContract`."""
 
     @pytest.mark.parametrize("policy", [Policy(), AT_MOST_ONCE], ids=["at-least-once", "at-most-once"])
     async def test_a_claim_ends_where_its_bytes_do_and_the_next_goes_on(
@@ -96,7 +96,7 @@ class ByteBudgetContract(FireFixtures):
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n}", minutely(n), payload=LARGE) for n in range(5)])
-        assert len(owed(await worker.claim(NOW))) == 5
+        assert len(fires_of(await worker.claim(NOW))) == 5
         seen: list[list[str]] = []
         while claims := await other.lease(NOW + LEASE_MS, max_bytes=TWO_AND_A_HALF):
             assert undecoded(claims)
@@ -110,7 +110,7 @@ class ByteBudgetContract(FireFixtures):
     ) -> None:
         many = [schedule(f"k{n}", minutely(n), payload=LARGE) for n in range(5)]
         await schedules.put_many(many)
-        assert len(owed(await worker.claim(NOW))) == 5
+        assert len(fires_of(await worker.claim(NOW))) == 5
         await schedules.put_many([replace(each, target=None) for each in many])
         seen: list[str] = []
         while claims := await other.lease(NOW + LEASE_MS, max_bytes=TWO_AND_A_HALF):

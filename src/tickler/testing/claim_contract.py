@@ -1,4 +1,4 @@
-"""The conformance kit of claiming: which schedules are due, who gets them, and what a claim brings."""
+"""Conformance kit of claims: which schedules are due, who gets them, and what a claim returns."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tickler.testing.fire_fixtures import (
     FireFixtures,
     Worker,
     entries,
+    fires_of,
     hour,
     keys,
     listed,
     minutely,
     nominals,
-    owed,
     schedule,
     skips,
     stored,
@@ -43,7 +43,7 @@ from tickler.when import Cron, Every
 
 
 class ClaimContract(FireFixtures):
-    """What every claim must do. Part of `FireStoreContract`."""
+    """Requirements on claims. Part of `FireStoreContract`."""
 
     async def test_nothing_is_claimed_when_nothing_is_due(self, schedules: Schedules, worker: Worker) -> None:
         assert await worker.claim(hour(1)) == []
@@ -73,12 +73,12 @@ class ClaimContract(FireFixtures):
         start = NOW_MS + years * 365 * DAY_MS
         clock.set(start)
         await schedules.put(schedule(when=Every(minutes=1)))
-        (fire,) = owed(await worker.claim(start + MINUTE_MS))
+        (fire,) = fires_of(await worker.claim(start + MINUTE_MS))
         assert (fire.opened_at, fire.deliver_after) == (start + MINUTE_MS, start + MINUTE_MS + LEASE_MS)
         assert await worker.lease(start + MINUTE_MS) == []
         assert await fires.next_at() == start + MINUTE_MS + LEASE_MS
 
-    # What a claim brings.
+    # The result of a claim.
 
     @pytest.mark.parametrize(
         "declared",
@@ -121,7 +121,7 @@ class ClaimContract(FireFixtures):
         assert await worker.claim(due_at - 1) == []
         (claim,) = await worker.claim(due_at)
         assert (claim.nominal_at, claim.due_at) == (hour(1), due_at)
-        (fire,) = owed([claim])
+        (fire,) = fires_of([claim])
         assert (fire.id, fire.nominal_at) == (fire_id("u1", "digest", hour(1)), hour(1))
         assert (await stored(schedules)).next_fire_at == hour(2) + declared.offset_ms()
 
@@ -135,7 +135,7 @@ class ClaimContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule())
         now_ms = hour(1) + 7
-        (fire,) = owed(await worker.claim(now_ms))
+        (fire,) = fires_of(await worker.claim(now_ms))
         assert fire == Fire(
             id=fire_id("u1", "digest", hour(1)),
             owner="u1",
@@ -163,9 +163,9 @@ class ClaimContract(FireFixtures):
     async def test_an_instant_that_comes_up_again_while_its_fire_is_open_is_not_claimed_again(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        """A resume computes from the clock of who asks for it, which may be a little behind that of the claimer."""
+        """A resume uses the clock of its caller, which may be slightly behind the claimer's."""
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await schedules.pause("u1", "digest")
         assert (await schedules.resume("u1", "digest")).next_fire_at == hour(1)
         await schedules.put(schedule("good"))
@@ -173,7 +173,7 @@ class ClaimContract(FireFixtures):
         assert await fires.get(fire.id) == fire
         assert (await stored(schedules)).next_fire_at == hour(2)
 
-    # Order, limits, and who gets what.
+    # Order, limits and competing claims.
 
     async def test_claims_come_earliest_first(self, schedules: Schedules, worker: Worker) -> None:
         minutes = [40, 10, 30, 20]
@@ -253,7 +253,7 @@ class ClaimContract(FireFixtures):
         assert await worker.claim(hour(0.75), except_owners=("flood",)) == []
         assert keys(await worker.claim(hour(0.75))) == [f"k{n}" for n in range(1, 8)]
 
-    # Ahead of time.
+    # Claims ahead of time.
 
     async def test_what_comes_due_soon_is_claimed_ahead_and_moved_on_by_one_instant(
         self, schedules: Schedules, fires: FireStore, worker: Worker
@@ -275,11 +275,11 @@ class ClaimContract(FireFixtures):
         await schedules.put(schedule(when=Every(minutes=1), policy=Policy(missed=missed, grace=1, spread=20)))
         found = [claim for _ in range(9) for claim in await worker.claim(NOW_MS, ahead_ms=5 * MINUTE_MS)]
         assert nominals(found) == [NOW_MS + n * MINUTE_MS for n in range(1, len(found) + 1)]
-        assert len(found) in (4, 5)  # the spread may put the last one after it
+        assert len(found) in (4, 5)  # the spread may delay the last one
         assert {claim.due_at - claim.nominal_at for claim in found} == {found[0].schedule.offset_ms()}
         assert await skips(fires) == []
 
-    # What is left to those who claim from the index.
+    # Schedules that are claimed from the index only.
 
     async def test_rows_of_the_index_alone_are_left_to_it(self, store: Store, schedules: Schedules, worker: Worker) -> None:
         rows = [IndexRow("u1", f"row{n}", HOURLY, NOW_MS + n) for n in range(5)]
@@ -366,5 +366,5 @@ class ClaimContract(FireFixtures):
         await schedules.put_many([schedule(name, owner=name) for name in names])
         claims = await worker.claim(hour(1))
         assert {claim.schedule.id for claim in claims} == {(name, name) for name in names}
-        assert {fire.id for fire in owed(claims)} == {fire_id(name, name, hour(1)) for name in names}
+        assert {fire.id for fire in fires_of(claims)} == {fire_id(name, name, hour(1)) for name in names}
         assert {(fire.owner, fire.key) for fire in await listed(fires, "open")} == {(name, name) for name in names}

@@ -1,7 +1,7 @@
-"""A claimer in a process of its own: `python -m tickler.testing.claimer URL NOW_MS LIMIT`.
+"""A process that claims: `python -m tickler.testing.claimer URL NOW_MS LIMIT`. `Claimers` starts and controls it.
 
-Says that it is ready, waits for a line on its input, claims until nothing is due and prints what each claim returned; and so
-on, until its input ends. `Claimers` starts and speaks with it.
+It prints `ready`, waits for a line on stdin, claims until nothing is due, and prints the result of each claim; then it starts
+over, until stdin ends.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from tickler.connect import connect
 from tickler.testing.claimers import READY
 
 
-def say(line: bytes) -> None:
+def write_line(line: bytes) -> None:
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 
 
 async def run(url: str, now_ms: int, limit: int) -> None:
     async with connect(url, create=False) as tickler:
-        say(READY)
+        write_line(READY)
         while sys.stdin.readline():
             while claimed := await tickler.index.claim_due(now_ms, limit):
-                say(msgspec.json.encode([(row.owner, row.key, row.next_fire_at) for row in claimed]) + b"\n")
-            say(READY)
+                write_line(msgspec.json.encode([(row.owner, row.key, row.next_fire_at) for row in claimed]) + b"\n")
+            write_line(READY)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Claimers in processes of their own, to see what several of them do to one store, and what a killed one leaves behind."""
+"""Controls processes that claim from one store, to test competing and killed claimers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Self
 
 import msgspec
 
-READY = b"ready\n"  # what a claimer says when it waits to be told to go on
+READY = b"ready\n"  # printed by a claimer that waits for a command
 CLAIM_TIMEOUT_S = 60
 
 Occurrence = tuple[str, str, int]
 
 
 class Claimers:
-    """A set of claimer processes, ended with the `async with` at the latest."""
+    """A set of claimer processes, which end with the `async with` at the latest."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -28,42 +28,42 @@ class Claimers:
         self.killed = 0
 
     async def start(self, number: int, now_ms: int, limit: int) -> None:
-        """Start processes that are ready to claim, and wait."""
+        """Start processes and wait until they are ready to claim."""
         arguments = [sys.executable, "-m", "tickler.testing.claimer", self._url, str(now_ms), str(limit)]
         for _ in range(number):
             self._processes.append(await asyncio.create_subprocess_exec(*arguments, stdin=PIPE, stdout=PIPE, env=_environment()))
         await self.settle()
 
     def go(self) -> None:
-        """Let them claim, all at once, until nothing is due."""
+        """Let all processes claim concurrently until nothing is due."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.write(b"go\n")
 
     async def settle(self) -> None:
-        """Wait until all of them wait again."""
+        """Wait until all processes are ready again."""
         for process in self._processes:
             while (line := await self._line(process)) != READY:
-                assert line, "a claimer ended before its time"
+                assert line, "a claimer ended too early"
                 self._count(line)
 
     async def kill_one_at_work(self) -> None:
-        """Kill a process right after a claim of its has come back; whatever it does by then is cut off.
+        """Kill a process right after one of its claims has returned, in the middle of its next step.
 
-        One that the others left nothing for waits already: it was not at work, and does not count as killed.
+        A process that found nothing left is already idle: it does not count as killed.
         """
         process = self._processes.pop()
-        at_work = (line := await self._line(process)) != READY
-        if at_work:
+        is_claiming = (line := await self._line(process)) != READY
+        if is_claiming:
             self._count(line)
         process.kill()
         await self._drain(process)
         assert process.returncode is not None
-        if at_work and process.returncode < 0:
+        if is_claiming and process.returncode < 0:
             self.killed += 1
 
     async def finish(self) -> Counter[Occurrence]:
-        """Wait until the others find nothing due, and end them; all that came back, from the killed ones too."""
+        """Wait until nothing is due, end the processes, and return all claimed occurrences, also those of killed processes."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.close()
@@ -83,7 +83,7 @@ class Claimers:
         return await asyncio.wait_for(process.stdout.readline(), CLAIM_TIMEOUT_S)
 
     def _count(self, line: bytes) -> None:
-        if line.endswith(b"\n"):  # a killed process may leave half a line: that claim is lost
+        if line.endswith(b"\n"):  # a killed process may leave a partial line: that claim is lost
             self.returned.update(msgspec.json.decode(line, type=list[Occurrence]))
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The conformance kit of what a store holds, as it lies there: read from end to end, and written as it was."""
+"""Conformance kit of the raw contents of a store: walked completely, and restored exactly."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tickler.testing.fire_fixtures import (
     dead,
     done,
     entries,
+    fires_of,
     happenings,
     hour,
     keys,
     listed,
     nominals,
-    owed,
     retry,
     schedule,
     triggered,
@@ -99,14 +99,14 @@ FIRES = [
 ]
 
 
-def said(n: int, key: str = "digest") -> HistoryItem:
-    """An entry of the history that is kept to the second."""
+def history_item(n: int, key: str = "digest") -> HistoryItem:
+    """A history entry whose expiry is a whole second."""
     entry = Entry(owner="u1", key=key, nominal_at=hour(n), at=hour(n) + 7, happened="delivered", attempt=n, answer="ä\0")
     return HistoryItem(entry, hour(1000 + n))
 
 
 async def all_of(part: Part[T], limit: int = 1000) -> list[T]:
-    """What a walk finds, page by page."""
+    """Return all items of a walk, page by page."""
     found: list[T] = []
     page, cursor = await part.walk(None, limit)
     found += page
@@ -117,7 +117,7 @@ async def all_of(part: Part[T], limit: int = 1000) -> list[T]:
 
 
 def fields(raw: RawSchedule) -> tuple[RawSchedule, object]:
-    """A schedule without its body, and that by its fields, which may come in any order."""
+    """Return a schedule without its body, and the fields of the body, in any order."""
     try:
         body: object = msgspec.json.decode(raw.body, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
@@ -130,7 +130,7 @@ def place(fire: Fire) -> tuple[int, str]:
 
 
 class ContentsContract(FireFixtures):
-    """What every store must give of what it holds, and take. Part of `FireStoreContract`."""
+    """Requirements on walking and restoring raw contents. Part of `FireStoreContract`."""
 
     @pytest.fixture
     def contents(self, store: Store) -> Contents:
@@ -204,7 +204,7 @@ class ContentsContract(FireFixtures):
         self, contents: Contents, schedules: Schedules, fires: FireStore, worker: Worker, raw: RawSchedule
     ) -> None:
         await schedules.put(schedule(payload="y" * 3000, policy=SPREAD, ends_at=hour(50)))
-        opened = owed(await worker.claim(hour(2)))
+        opened = fires_of(await worker.claim(hour(2)))
         assert len(opened) == 1
         for _ in range(2):
             await contents.schedules.restore([raw])
@@ -223,7 +223,7 @@ class ContentsContract(FireFixtures):
         assert (found["paused"].standing, found["paused"].enabled) == ("absent", False)
         assert fields(found["digest"])[1] == fields(replace(ACTIVE, body=f'{{{TARGET},"payload":{{"n":1}}}}'))[1]
 
-    # Rows of the index alone.
+    # Index rows without a schedule.
 
     @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
     async def test_a_row_is_restored_as_it_lay_elsewhere(self, contents: Contents, row: RawSchedule) -> None:
@@ -274,18 +274,18 @@ class ContentsContract(FireFixtures):
     async def test_fires_that_were_restored_are_worked_on_as_they_would_have_been(
         self, contents: Contents, fires: FireStore, worker: Worker
     ) -> None:
-        """The leased one from the end of its lease on, when it is known that nobody settles it."""
+        """A leased fire becomes available at the end of its lease: no worker can settle it before."""
         await contents.schedules.restore([RAW["paused"]])
         await contents.fires.restore(FIRES)
-        (first,) = owed(await worker.lease(hour(4)))
+        (first,) = fires_of(await worker.lease(hour(4)))
         assert (first.id, first.attempt) == (FIRES[0].id, 1)
-        (second,) = owed(await worker.lease(hour(5)))[-1:]
+        (second,) = fires_of(await worker.lease(hour(5)))[-1:]
         assert (second.id, second.attempt) == (FIRES[1].id, 3)
         assert ("expired", hour(2)) in await happenings(fires)
         await worker.settle(hour(5), done(second, hour(5)))
-        for fire in owed(await worker.lease(hour(5) + LEASE_MS)):
+        for fire in fires_of(await worker.lease(hour(5) + LEASE_MS)):
             await worker.settle(hour(5), done(fire, hour(5)))
-        (third,) = owed(await worker.lease(hour(6)))
+        (third,) = fires_of(await worker.lease(hour(6)))
         assert third.id == WAITING.id
         await worker.settle(hour(6), done(third, hour(6)))
         assert await all_of(contents.fires) == FIRES[3:]
@@ -295,7 +295,7 @@ class ContentsContract(FireFixtures):
     ) -> None:
         await contents.schedules.restore([ACTIVE])
         await contents.fires.restore(FIRES[:1])
-        (leased,) = owed(await worker.lease(hour(1)))
+        (leased,) = fires_of(await worker.lease(hour(1)))
         await contents.fires.restore(FIRES[:1])
         assert await all_of(contents.fires) == [leased]
         await worker.settle(hour(1), dead(leased, hour(1)))
@@ -320,7 +320,7 @@ class ContentsContract(FireFixtures):
 
     async def test_what_runs_is_given_as_it_lies(self, contents: Contents, schedules: Schedules, worker: Worker) -> None:
         await schedules.put_many([schedule("a"), schedule("b")])
-        leased = owed(await worker.claim(hour(1)))
+        leased = fires_of(await worker.claim(hour(1)))
         assert sorted(await all_of(contents.fires), key=lambda fire: fire.key) == sorted(leased, key=lambda fire: fire.key)
         await worker.settle(hour(1), retry(leased[0], hour(1), hour(2)))
         found = {fire.id: fire for fire in await all_of(contents.fires)}
@@ -329,18 +329,18 @@ class ContentsContract(FireFixtures):
     # History.
 
     async def test_entries_are_restored_as_they_were_and_once(self, contents: Contents, fires: FireStore) -> None:
-        told = [said(1), said(2), said(1, "other"), said(3)]
+        restored = [history_item(1), history_item(2), history_item(1, "other"), history_item(3)]
         for _ in range(2):
-            await contents.history.restore(told)
+            await contents.history.restore(restored)
             found = await all_of(contents.history, limit=2)
-            assert (len(found), set(found)) == (4, set(told))
-        assert await entries(fires) == [said(3).entry, said(2).entry, said(1).entry]
+            assert (len(found), set(found)) == (4, set(restored))
+        assert await entries(fires) == [history_item(3).entry, history_item(2).entry, history_item(1).entry]
 
     async def test_what_happened_is_given_with_until_when_it_is_kept(
         self, contents: Contents, schedules: Schedules, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         settled = done(fire, hour(1))
         await worker.settle(hour(1), settled)
         (found,) = await all_of(contents.history)
@@ -350,8 +350,8 @@ class ContentsContract(FireFixtures):
         assert await all_of(contents.history) == [found], "it says the same as one that is there"
 
     async def test_the_history_of_a_schedule_comes_together_by_its_instants(self, contents: Contents) -> None:
-        told = [said(n, key) for n in (3, 1, 2) for key in ("a", "b", "c")]
-        await contents.history.restore(told)
+        restored = [history_item(n, key) for n in (3, 1, 2) for key in ("a", "b", "c")]
+        await contents.history.restore(restored)
         found = await all_of(contents.history, limit=2)
         by_key = [each.entry.key for each in found]
         assert all(by_key[n : n + 3] == [by_key[n]] * 3 for n in (0, 3, 6))
@@ -361,20 +361,20 @@ class ContentsContract(FireFixtures):
 
     async def test_records_are_restored_with_version_and_expiry(self, contents: Contents, store: Store) -> None:
         before = await all_of(contents.records)
-        told = [
+        restored = [
             Record("token", "ä", {"b": [1, None, 2.5], "a": "\0"}, 7, None),
             Record("token", "b", "text", 1, hour(5)),
             Record("other", "b", 1 << 70, 3, NOW_MS - 1),
         ]
         for _ in range(2):
-            await contents.records.restore(told)
+            await contents.records.restore(restored)
             found = [record for record in await all_of(contents.records, limit=2) if record not in before]
-            assert sorted(found, key=lambda record: record.version) == sorted(told, key=lambda record: record.version)
-        assert await store.records.get("token", "ä", now_ms=NOW_MS) == told[0]
+            assert sorted(found, key=lambda record: record.version) == sorted(restored, key=lambda record: record.version)
+        assert await store.records.get("token", "ä", now_ms=NOW_MS) == restored[0]
         assert await store.records.get("other", "b", now_ms=NOW_MS) is None
         assert await store.records.put("token", "ä", b"1", now_ms=NOW_MS, expected=7) == 8
-        await contents.records.restore([replace(told[1], expires_at=None)])
-        assert await store.records.get("token", "b", now_ms=hour(6)) == replace(told[1], expires_at=None)
+        await contents.records.restore([replace(restored[1], expires_at=None)])
+        assert await store.records.get("token", "b", now_ms=hour(6)) == replace(restored[1], expires_at=None)
 
     # Walks.
 
@@ -394,7 +394,7 @@ class ContentsContract(FireFixtures):
         await contents.schedules.restore([ACTIVE, replace(PAUSED, key="paused")])
         await contents.rows.restore(list({row.key: row for row in ROWS.values()}.values()))
         await contents.fires.restore(FIRES)
-        await contents.history.restore([said(1), said(2), said(3)])
+        await contents.history.restore([history_item(1), history_item(2), history_item(3)])
         counts = [await part.count() for part in (contents.schedules, contents.rows, contents.fires, contents.history)]
         assert counts in ([2, 1, 4, 3], [None] * 4)
 

@@ -1,7 +1,6 @@
-"""The conformance kit of what keeps fires: all its parts."""
+"""Conformance kit of a fire store, composed of its parts."""
 
 from tickler.testing.bad_row_contract import BadRowContract
-from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
 from tickler.testing.contents_contract import ContentsContract
@@ -10,6 +9,7 @@ from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
 from tickler.testing.lifecycle_contract import LifecycleContract
+from tickler.testing.manual_change_contract import ManualChangeContract
 from tickler.testing.missed_contract import MissedContract
 from tickler.testing.overlap_contract import OverlapContract
 from tickler.testing.settle_contract import SettleContract
@@ -24,10 +24,10 @@ class FireStoreContract(
     LeaseContract,
     SettleContract,
     GiveBackContract,
-    ByHandContract,
+    ManualChangeContract,
     LifecycleContract,
     HistoryContract,
     HealthContract,
     ContentsContract,
 ):
-    """What everything that keeps fires must do. See `StoreContract` for what to give it."""
+    """Requirements on a fire store. `StoreContract` documents the fixtures."""

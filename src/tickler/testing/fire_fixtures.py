@@ -1,4 +1,4 @@
-"""What the kits of fires share: schedules that come due on the hour, workers, and short ways to say what became of a fire."""
+"""Fixtures of the fire kits: hourly schedules, workers, and helpers that settle and query fires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOURLY = Cron("0 * * * *")
 ONCE = At("2030-11-20T13:00:00Z")  # hour(1)
 MINUTE_MS = 60_000
 LEASE_MS = 30_000
-KEPT_UNTIL = NOW_MS + 30 * DAY_MS
+EXPIRES_AT = NOW_MS + 30 * DAY_MS
 
 AT_MOST_ONCE = Policy(delivery="at-most-once")
 CATCH_UP = Policy(missed="all")
@@ -31,12 +31,12 @@ WAIT = Policy(overlap="wait")
 
 
 def hour(n: float) -> int:
-    """When an hourly schedule that was put at NOW_MS comes due for the n-th time."""
+    """Return the n-th due instant of an hourly schedule that was put at NOW_MS."""
     return NOW_MS + round(n * HOUR_MS)
 
 
 def minutely(minute: int) -> Cron:
-    """Once an hour, so many minutes after the others."""
+    """Return an hourly expression, this many minutes after the full hour."""
     return Cron(f"{minute} * * * *")
 
 
@@ -45,13 +45,13 @@ def schedule(key: str = "digest", when: When = HOURLY, *, owner: str = "u1", **f
 
 
 def triggered(key: str = "digest", at: int = hour(1)) -> Fire:
-    """What somebody asked for by hand."""
+    """Return a manually triggered fire."""
     id = fire_id("u1", key, at, triggered=True)
     return Fire(id=id, owner="u1", key=key, nominal_at=at, opened_at=at, deliver_after=at)
 
 
-def owed(claims: Sequence[Claim]) -> list[Fire]:
-    """The fires of claims that all have one."""
+def fires_of(claims: Sequence[Claim]) -> list[Fire]:
+    """Return the fires of claims, each of which must have one."""
     fires = [claim.fire for claim in claims if claim.fire is not None]
     assert len(fires) == len(claims), "a claim has no fire, though its schedule is delivered at least once"
     return fires
@@ -99,24 +99,24 @@ def release(fire: Fire, deliver_after: int | None = None) -> Settlement:
 
 
 def noted(claim: Claim, at: int, *, delete_schedule: bool = False) -> Settlement:
-    """What there is to say of a claim without a fire."""
+    """Return the settlement of a claim without a fire."""
     owner, key = claim.schedule.id
     said = Entry(owner=owner, key=key, nominal_at=claim.nominal_at, at=at, happened="delivered", attempt=1)
     return Settlement(Id(owner, key), None, "done", said, delete_schedule=delete_schedule)
 
 
 async def entries(fires: FireStore, key: str = "digest", *, owner: str = "u1") -> list[Entry]:
-    """The history of a schedule, the latest first."""
+    """Return the history of a schedule, the latest first."""
     return [entry for _, entry in await fires.history(id=Id(owner, key), before=None, limit=1000)]
 
 
 async def happenings(fires: FireStore, key: str = "digest") -> list[tuple[Happened, int]]:
-    """What happened to which occurrence, sorted."""
+    """Return outcomes and occurrences, sorted."""
     return sorted((entry.happened, entry.nominal_at) for entry in await entries(fires, key))
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """What an entry of the history says of instants that did not fire."""
+    """A history entry about skipped instants."""
 
     rule: Rule | None
     first: int
@@ -125,7 +125,7 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 async def skips(fires: FireStore, key: str = "digest") -> list[Skip]:
-    """What was skipped, by the first instant."""
+    """Return skips, sorted by their first instant."""
     found = [entry for entry in await entries(fires, key) if entry.happened == "skipped"]
     ordered = sorted(found, key=lambda entry: entry.nominal_at)
     return [Skip(entry.rule, entry.nominal_at, entry.until_at, entry.count) for entry in ordered]
@@ -143,7 +143,7 @@ async def stored(schedules: Schedules, key: str = "digest") -> StoredSchedule:
 
 
 class Worker:
-    """One of those who work on the store under test."""
+    """A worker on the store under test."""
 
     def __init__(self, fires: FireStore, name: str) -> None:
         self.fires = fires
@@ -163,7 +163,7 @@ class Worker:
             limit,
             self.name,
             LEASE_MS,
-            expires_at=KEPT_UNTIL,
+            expires_at=EXPIRES_AT,
             except_owners=except_owners,
             ahead_ms=ahead_ms,
             max_bytes=max_bytes,
@@ -184,7 +184,7 @@ class Worker:
             limit,
             self.name,
             LEASE_MS,
-            expires_at=KEPT_UNTIL,
+            expires_at=EXPIRES_AT,
             expired=expired,
             except_owners=except_owners,
             max_bytes=max_bytes,
@@ -192,21 +192,21 @@ class Worker:
         )
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:
-        return await self.fires.settle(settlements, now_ms, expires_at=KEPT_UNTIL)
+        return await self.fires.settle(settlements, now_ms, expires_at=EXPIRES_AT)
 
 
 async def one_in_every_state(schedules: Schedules, worker: Worker) -> dict[str, Fire]:
-    """A schedule with a dead fire, one that is leased and one that waits, made until hour(3)."""
+    """Create a dead, a leased and a waiting fire by hour(3)."""
     await schedules.put(schedule(policy=WAIT))
-    (first,) = owed(await worker.claim(hour(1)))
+    (first,) = fires_of(await worker.claim(hour(1)))
     await worker.settle(hour(1), dead(first, hour(1)))
-    (second,) = owed(await worker.claim(hour(2)))
+    (second,) = fires_of(await worker.claim(hour(2)))
     assert await worker.claim(hour(3)) == []
     return {"dead": first, "leased": second}
 
 
 class FireFixtures(StoreContract):
-    """The base of the kits of fires: schedules, what keeps their fires, and two workers."""
+    """Base of the fire kits: schedules, a fire store, and two workers."""
 
     @pytest.fixture
     def clock(self) -> ManualClock:

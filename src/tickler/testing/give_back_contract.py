@@ -1,4 +1,4 @@
-"""The conformance kit of giving back: what was claimed and could not be begun is there for another, and no attempt is counted."""
+"""Conformance kit of giving back: a claimed fire that was not attempted is available again, and no attempt counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tickler.testing.fire_fixtures import (
     dead,
     done,
     entries,
+    fires_of,
     hour,
     keys,
     listed,
-    owed,
     release,
     retry,
     schedule,
@@ -30,7 +30,7 @@ REASON = "given back: the worker has no handler 'digest'"
 
 
 class GiveBackContract(FireFixtures):
-    """What every store must do with what is given back. Part of `FireStoreContract`."""
+    """Requirements on fires that are given back. Part of `FireStoreContract`."""
 
     async def test_a_claim_without_a_fire_is_given_back_as_one_whose_first_attempt_is_to_come(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
@@ -44,7 +44,7 @@ class GiveBackContract(FireFixtures):
         assert await other.lease(LATER - 1) == []
         (leased,) = await other.lease(LATER)
         assert (leased.schedule.payload, leased.nominal_at, leased.due_at) == ({"n": 1}, hour(1), hour(1))
-        (again,) = owed([leased])
+        (again,) = fires_of([leased])
         assert (again.id, again.attempt, again.worker, again.reason) == (fire.id, 1, "other", REASON)
         assert await worker.lease(LATER) == []
         settlement = done(again, LATER)
@@ -79,7 +79,7 @@ class GiveBackContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         fire = await _given_back(schedules, fires, worker)
-        (leased,) = owed(await worker.lease(LATER))
+        (leased,) = fires_of(await worker.lease(LATER))
         assert await worker.settle(LATER, dead(leased, LATER)) == []
         assert [found.id for found in await listed(fires, "dead")] == [fire]
         assert await worker.lease(hour(1.9)) == []
@@ -89,7 +89,7 @@ class GiveBackContract(FireFixtures):
     ) -> None:
         fire = await _given_back(schedules, fires, worker)
         for n in range(1, 4):
-            (leased,) = owed(await other.lease(LATER + n - 1))
+            (leased,) = fires_of(await other.lease(LATER + n - 1))
             assert (leased.id, leased.attempt) == (fire, 1)
             assert await other.settle(LATER + n - 1, _release(leased, LATER + n, f"given back: {n}")) == []
             waiting = await fires.get(fire)
@@ -105,7 +105,7 @@ class GiveBackContract(FireFixtures):
         (claim,) = await worker.claim(hour(1))
         assert await fires.open(unbegun_fire(claim, hour(1), LATER))
         assert await schedules.get("u1", "digest") is not None
-        (leased,) = owed(await worker.lease(LATER))
+        (leased,) = fires_of(await worker.lease(LATER))
         assert await worker.settle(LATER, done(leased, LATER, delete_schedule=True)) == []
         assert await schedules.get("u1", "digest") is None
         assert await listed(fires, "open") == []
@@ -137,13 +137,13 @@ class GiveBackContract(FireFixtures):
         assert (claim.fire, claim.nominal_at) == (None, hour(2))
         second = unbegun_fire(claim, hour(2), hour(2))
         assert await fires.open(second)
-        assert sorted(leased.id for leased in owed(await worker.lease(hour(2)))) == sorted([fire, second.id])
+        assert sorted(leased.id for leased in fires_of(await worker.lease(hour(2)))) == sorted([fire, second.id])
 
     async def test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put_many([schedule(key) for key in ("gone", "failed", "released", "unbegun", "triggered")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         await worker.settle(
             hour(1), done(claimed["triggered"], hour(1)), retry(claimed["failed"], hour(1), hour(1)), release(claimed["released"])
         )
@@ -153,7 +153,7 @@ class GiveBackContract(FireFixtures):
         assert at < LATER + 60_000
         taken = await other.lease(at, head_start_ms=60_000)
         assert sorted(keys(taken)) == ["failed", "gone", "released", "triggered"]
-        assert {fire.deliver_after for fire in owed(taken)} == {at + LEASE_MS}
+        assert {fire.deliver_after for fire in fires_of(taken)} == {at + LEASE_MS}
         assert await other.lease(LATER + 59_999, head_start_ms=60_000, expired=False) == []
         assert keys(await other.lease(LATER + 60_000, head_start_ms=60_000, expired=False)) == ["unbegun"]
 
@@ -161,14 +161,14 @@ class GiveBackContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=Policy(attempts=5)))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
-        (second,) = owed(await worker.lease(hour(1)))
+        (second,) = fires_of(await worker.lease(hour(1)))
         await worker.settle(hour(1), release(second, hour(1)))
         kept = await fires.get(fire.id)
         assert kept is not None
         assert (kept.attempt, kept.reason) == (1, "it answered 503")
-        (third,) = owed(await worker.lease(hour(1)))
+        (third,) = fires_of(await worker.lease(hour(1)))
         await worker.settle(hour(1), _release(third, LATER, REASON))
         given_back = await fires.get(fire.id)
         assert given_back is not None
@@ -180,7 +180,7 @@ def _release(fire: Fire, deliver_after: int, reason: str) -> Settlement:
 
 
 async def _given_back(schedules: Schedules, fires: FireStore, worker: Worker) -> str:
-    """The id of a fire that is delivered at most once, and was given back until LATER."""
+    """Return the id of an at-most-once fire that was given back until LATER."""
     await schedules.put(schedule(policy=AT_MOST_ONCE))
     (claim,) = await worker.claim(hour(1))
     fire = unbegun_fire(claim, hour(1), LATER, REASON)

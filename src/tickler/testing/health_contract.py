@@ -1,4 +1,4 @@
-"""The conformance kit of how schedules fare: what happened last, and which of them are failing."""
+"""Conformance kit of health: the last result of schedules, and which of them are failing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import Health
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import KEPT_UNTIL, FireFixtures, Worker, dead, done, entries, hour, owed, retry, schedule
+from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker, dead, done, entries, fires_of, hour, retry, schedule
 
 
 async def failing(schedules: Schedules, **only: object) -> list[str]:
-    """Names of the schedules that a list of failing ones shows, in pages of two."""
+    """Return the keys of failing schedules, listed in pages of two."""
     found: list[str] = []
     after: str | None = None
     while True:
@@ -21,7 +21,7 @@ async def failing(schedules: Schedules, **only: object) -> list[str]:
 
 
 class HealthContract(FireFixtures):
-    """What every store must tell of how schedules fare. Part of `FireStoreContract`."""
+    """Requirements on the health of schedules. Part of `FireStoreContract`."""
 
     async def test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead(
         self, schedules: Schedules, fires: FireStore, worker: Worker
@@ -29,7 +29,7 @@ class HealthContract(FireFixtures):
         ids = [Id("u1", key) for key in ("dead", "done", "retried", "quiet")]
         await schedules.put_many([schedule(key) for key in ("dead", "done", "retried")])
         for n in (1, 2):
-            claimed = {fire.key: fire for fire in owed(await worker.claim(hour(n)))}
+            claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(n)))}
             at = hour(n)
             retried = [retry(claimed["retried"], at, hour(9))] if n == 1 else []
             await worker.settle(at, dead(claimed["dead"], at), done(claimed["done"], at), *retried)
@@ -37,9 +37,9 @@ class HealthContract(FireFixtures):
         assert await failing(schedules) == ["u1/dead"]
 
         first, second = await fires.list(state="dead", id=ids[0], owner=None, after=None, limit=9)
-        assert await fires.change(first.id, "open", hour(3), expires_at=KEPT_UNTIL)
+        assert await fires.change(first.id, "open", hour(3), expires_at=EXPIRES_AT)
         assert await failing(schedules) == ["u1/dead"], "another one is dead"
-        assert await fires.change(second.id, "cancelled", hour(3), expires_at=KEPT_UNTIL)
+        assert await fires.change(second.id, "cancelled", hour(3), expires_at=EXPIRES_AT)
         assert not (await fires.health(ids))[ids[0]].failing
         assert await failing(schedules) == []
 
@@ -49,7 +49,7 @@ class HealthContract(FireFixtures):
         ids = [Id("u1", "a"), Id("u1", "a/b"), Id("u1/a", "b"), Id("nobody", "never"), Id("u1", "later")]
         await schedules.put_many([schedule(key, owner=owner) for owner, key in ids if key != "never"])
         for n in (1, 2):
-            claimed = owed(await worker.claim(hour(n)))
+            claimed = fires_of(await worker.claim(hour(n)))
             for late, fire in enumerate(
                 sorted((fire for fire in claimed if fire.key != "later"), key=lambda fire: fire.schedule_id)
             ):
@@ -68,7 +68,7 @@ class HealthContract(FireFixtures):
     ) -> None:
         ids = [("u1", "a"), ("u1", "b"), ("u1", "b-1"), ("u1", "sound"), ("u1/a", "b"), ("u2", "a"), ("u2", "ä")]
         await schedules.put_many([schedule(key, owner=owner) for owner, key in ids])
-        claimed = owed(await worker.claim(hour(1)))
+        claimed = fires_of(await worker.claim(hour(1)))
         settled = [(done if fire.key == "sound" else dead)(fire, hour(1)) for fire in claimed]
         await worker.settle(hour(1), *settled)
         assert await failing(schedules) == ["u1/a", "u1/b", "u1/b-1", "u1/a/b", "u2/a", "u2/ä"]

@@ -1,4 +1,4 @@
-"""The conformance kit of what is seen of fires: lists, the history, the next instant, and what is forgotten."""
+"""Conformance kit of queries about fires: lists, history, the next instant, and pruning."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tickler.testing.fire_fixtures import (
     dead,
     done,
     entries,
+    fires_of,
     hour,
     keys,
     listed,
     minutely,
-    owed,
     release,
     retry,
     schedule,
@@ -35,18 +35,18 @@ from tickler.testing.store_contract import NOW_MS
 
 
 def remembered(key: str, n: int, at: int, *, owner: str = "u1") -> Settlement:
-    """An entry that is told from others by its nominal instant, hour(n)."""
+    """Return an entry with the nominal instant hour(n)."""
     said = Entry(owner=owner, key=key, nominal_at=hour(n), at=at, happened="delivered", attempt=1)
     return Settlement(Id(owner, key), None, "done", said)
 
 
 def place(fire: Fire) -> tuple[int, str]:
-    """Where a fire stands in a list."""
+    """Return the position of a fire in a list."""
     return fire.nominal_at, fire.id
 
 
 class HistoryContract(FireFixtures):
-    """What every store must show of fires, and forget. Part of `FireStoreContract`."""
+    """Requirements on queries about fires, and on pruning. Part of `FireStoreContract`."""
 
     # Lists.
 
@@ -54,12 +54,12 @@ class HistoryContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n}", owner=f"u{n}", policy=CATCH_UP) for n in range(4)])
-        claimed = owed(await worker.claim(hour(3)))
+        claimed = fires_of(await worker.claim(hour(3)))
         found: list[Fire] = []
         while page := await fires.list(state="open", id=None, owner=None, after=place(found[-1]) if found else None, limit=5):
             assert len(page) <= 5
             found += page
-            await worker.settle(hour(3), done(page[-1], hour(3)))  # a place is one though the fire that was there is gone
+            await worker.settle(hour(3), done(page[-1], hour(3)))  # a cursor stays valid when its fire is gone
         assert found == sorted(claimed, key=place)
         assert len(found) == 12
 
@@ -84,7 +84,7 @@ class HistoryContract(FireFixtures):
     async def test_a_list_is_of_one_state(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule("waits", policy=Policy(missed="all", overlap="wait")))
         await schedules.put_many([schedule(key) for key in ("leased", "retried", "dead", "done")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(2)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(2)))}
         now_ms = hour(2)
         await worker.settle(
             now_ms, retry(claimed["retried"], now_ms, hour(3)), dead(claimed["dead"], now_ms), done(claimed["done"], now_ms)
@@ -136,9 +136,9 @@ class HistoryContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(policy=CATCH_UP))
-        claimed = owed(await worker.claim(hour(3)))
+        claimed = fires_of(await worker.claim(hour(3)))
         await worker.settle(hour(3), *(retry(fire, hour(3), hour(3)) for fire in claimed))
-        again = owed(await other.lease(hour(3)))
+        again = fires_of(await other.lease(hour(3)))
         await other.settle(hour(3), *(done(fire, hour(3)) for fire in again))
         said = sorted((entry.nominal_at, entry.attempt, entry.worker) for entry in await entries(fires))
         assert said == [(hour(n), attempt, by) for n in (1, 2, 3) for attempt, by in ((1, "worker"), (2, "other"))]
@@ -166,18 +166,18 @@ class HistoryContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await fires.next_at() == hour(1) + LEASE_MS, "when its lease runs out"
         await fires.extend([fire], hour(1.5))
         assert await fires.next_at() == hour(1.5)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
         assert await fires.next_at() == hour(1.25)
-        (fire,) = owed(await worker.lease(hour(1.25)))
+        (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), release(fire))
         given_back = await fires.next_at()
         assert given_back is not None
         assert given_back <= hour(1.25)
-        (fire,) = owed(await worker.lease(hour(1.25)))
+        (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), done(fire, hour(1.25)))
         assert await fires.next_at() == hour(2)
 
@@ -194,11 +194,11 @@ class HistoryContract(FireFixtures):
         assert await fires.next_at() == hour(2) + LEASE_MS
         await schedules.delete("u1", "waits")
         await schedules.put(schedule("dead", ONCE))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
         assert await fires.next_at() is None
 
-    # What is due, looked at.
+    # Peeking at due fires.
 
     async def test_what_is_due_is_looked_at_earliest_first_and_not_taken(
         self, store: Store, schedules: Schedules, fires: FireStore, worker: Worker
@@ -217,17 +217,17 @@ class HistoryContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await fires.peek(hour(1) + LEASE_MS - 1, 10) == []
         assert await fires.peek(hour(1) + LEASE_MS, 10) == [DueItem("u1", "digest", hour(1) + LEASE_MS, fire.id)]
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
         assert await fires.peek(hour(1.25), 10) == [DueItem("u1", "digest", hour(1.25), fire.id)]
         assert [due.fire_id for due in await fires.peek(hour(2), 10)] == [fire.id, None]
-        (fire,) = owed(await worker.lease(hour(1.25)))
+        (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), dead(fire, hour(1.25)))
         assert await fires.peek(hour(2) - 1, 10) == []
 
-    # What is forgotten.
+    # Pruning.
 
     async def test_what_should_have_been_pruned_is_counted_no_further_than_asked_for(
         self, store: Store, fires: FireStore
@@ -257,12 +257,12 @@ class HistoryContract(FireFixtures):
     async def test_everything_in_the_history_expires_whoever_wrote_it(
         self, store: Store, schedules: Schedules, fires: FireStore
     ) -> None:
-        """What a claim skipped, what a lease found expired and what was cancelled by hand."""
+        """Entries of a claim that skipped, a lease that found an expired fire, and a manual cancellation."""
         await schedules.put(schedule(policy=CATCH_UP))
         assert len(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(50))) == 1
         await schedules.put(schedule(policy=Policy(missed="skip")))
         assert await fires.claim(hour(2.5), 10, "worker", LEASE_MS, expires_at=hour(50)) == []
-        (leased,) = owed(await fires.lease(hour(2.5), 10, "other", LEASE_MS, expires_at=hour(50)))
+        (leased,) = fires_of(await fires.lease(hour(2.5), 10, "other", LEASE_MS, expires_at=hour(50)))
         await fires.settle([release(leased)], hour(2.5), expires_at=hour(50))
         assert await fires.change(leased.id, "cancelled", hour(2.5), expires_at=hour(50))
         assert sorted(entry.happened for entry in await entries(fires)) == ["cancelled", "expired", "skipped"]
@@ -274,6 +274,6 @@ class HistoryContract(FireFixtures):
 
     async def test_open_fires_are_not_pruned(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(2)))
+        (fire,) = fires_of(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(2)))
         await fires.prune(hour(1000))
         assert await fires.get(fire.id) == fire

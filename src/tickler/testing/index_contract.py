@@ -1,4 +1,4 @@
-"""The conformance kit of a schedule index."""
+"""Conformance kit of a schedule index."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def walked(index: ScheduleIndex, limit: int) -> list[list[IndexRow]]:
 
 
 class ScheduleIndexContract(StoreContract):
-    """What every index must do. See `StoreContract` for what to give it."""
+    """Requirements on a schedule index. `StoreContract` documents the fixtures."""
 
     @pytest.fixture
     def index(self, store: Store) -> ScheduleIndex:
@@ -106,7 +106,7 @@ class ScheduleIndexContract(StoreContract):
 
     @pytest.mark.parametrize("now_ms", [-HOUR_MS, 0, 60_000, 250_000_020_000_000])
     async def test_no_instant_is_too_early_or_too_late(self, index: ScheduleIndex, now_ms: int) -> None:
-        """Down to where other people's suites put theirs: beside the epoch."""
+        """Instants near the epoch work, as other test suites use them."""
         minutely = Cron("* * * * *")
         await index.upsert_many([IndexRow("u1", f"k{n}", minutely, now_ms + n) for n in (-1, 0, 1)])
         assert await index.next_due() == now_ms - 1
@@ -346,7 +346,7 @@ class ScheduleIndexContract(StoreContract):
                 break
             await index.remove("u1", f"goes{step}")
             await index.upsert_many([row(f"comes{step}", DAY_MS + step)])
-            await index.claim_due(NOW_MS, 2)  # moves two forward
+            await index.claim_due(NOW_MS, 2)  # advances two rows
         assert cursor is None
         assert all(met[f"stays{n}"] == 1 for n in range(20)), met
         assert all(met[f"due{n}"] >= 1 for n in range(10)), "one that was advanced may be met where it was or where it is"
@@ -369,7 +369,7 @@ class ScheduleIndexContract(StoreContract):
         with pytest.raises(InvalidInput, match="start with None"):
             await index.walk(cursor, 1)
 
-    # Rows whose schedule is gone.
+    # Orphans.
 
     async def test_a_row_is_no_orphan_while_its_schedule_is_there_or_where_none_belongs_to_it(
         self, store: Store, index: ScheduleIndex
@@ -406,7 +406,7 @@ class ScheduleIndexContract(StoreContract):
         assert await index.orphans(10) == []
         assert keys(await index.claim_due(NOW_MS + 2 * HOUR_MS)) == ["k2", "k4"]
 
-    # Several claimers.
+    # Competing claimers.
 
     async def test_concurrent_claimers_get_disjoint_rows_and_together_everything(self, index: ScheduleIndex) -> None:
         await index.upsert_many([row(f"k{n:03}", -1000 + n) for n in range(300)])
@@ -443,7 +443,7 @@ class ScheduleIndexContract(StoreContract):
         returned = await kill.finish()
         still_due = await index.claim_due(NOW_MS, len(rows))
         accounted = returned + Counter((r.owner, r.key, r.next_fire_at) for r in still_due)
-        assert kill.killed > 0, "nobody was killed in flight, so nothing was shown"
+        assert kill.killed > 0, "no process was killed in flight, so nothing was proven"
         assert max(accounted.values()) == 1, "an occurrence came back twice"
         assert set(accounted) <= everything
         assert len(everything - set(accounted)) <= limit * kill.killed

@@ -1,4 +1,4 @@
-"""The conformance kit of leases: who has a fire, until when, and what becomes of it when they go away."""
+"""Conformance kit of leases: who holds a fire, until when, and what happens after a crash."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     AT_MOST_ONCE,
     CATCH_UP,
+    EXPIRES_AT,
     HOOK,
-    KEPT_UNTIL,
     LEASE_MS,
     ONCE,
     SPREAD,
@@ -26,23 +26,23 @@ from tickler.testing.fire_fixtures import (
     dead,
     done,
     entries,
+    fires_of,
     hour,
     keys,
     listed,
     minutely,
     nominals,
-    owed,
     release,
     retry,
     schedule,
     triggered,
 )
 
-EXPIRED = hour(1) + LEASE_MS  # when the lease of what was claimed at hour(1) has run out
+EXPIRED = hour(1) + LEASE_MS  # end of a lease that was claimed at hour(1)
 
 
 class LeaseContract(FireFixtures):
-    """What every lease must do. Part of `FireStoreContract`."""
+    """Requirements on leases. Part of `FireStoreContract`."""
 
     async def test_nothing_is_leased_when_nothing_is_open(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put(schedule())
@@ -53,13 +53,13 @@ class LeaseContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(payload={"n": 1}))
         (claimed,) = await worker.claim(hour(1))
-        (fire,) = owed([claimed])
+        (fire,) = fires_of([claimed])
         await worker.settle(hour(1) + 10, retry(fire, hour(1), hour(1) + 5_000))
         assert await other.lease(hour(1) + 4_999) == []
         (leased,) = await other.lease(hour(1) + 5_000)
         assert (leased.schedule.id, leased.schedule.payload) == (("u1", "digest"), {"n": 1})
         assert (leased.nominal_at, leased.due_at) == (claimed.nominal_at, claimed.due_at)
-        (again,) = owed([leased])
+        (again,) = fires_of([leased])
         assert (again.id, again.nominal_at, again.opened_at) == (fire.id, fire.nominal_at, fire.opened_at)
         assert (again.attempt, again.worker, again.state) == (2, "other", "open")
         assert again.deliver_after == hour(1) + 5_000 + LEASE_MS
@@ -70,7 +70,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
         waiting = await fires.get(fire.id)
         assert waiting is not None
@@ -79,11 +79,11 @@ class LeaseContract(FireFixtures):
 
     async def test_a_fire_has_the_same_id_on_every_attempt(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         ids = [fire.id]
         for _ in range(3):
             await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
-            (fire,) = owed(await worker.lease(hour(1)))
+            (fire,) = fires_of(await worker.lease(hour(1)))
             ids.append(fire.id)
         assert fire.attempt == 4
         assert set(ids) == {fire_id("u1", "digest", hour(1))}
@@ -100,7 +100,7 @@ class LeaseContract(FireFixtures):
         self, store: Store, schedules: Schedules, worker: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n}", policy=CATCH_UP) for n in range(6)])
-        for fire in owed(await worker.claim(hour(1))):
+        for fire in fires_of(await worker.claim(hour(1))):
             await worker.settle(hour(1), retry(fire, hour(1), hour(1) + 100 - int(fire.key[1:])))
         calls = [keys(await worker.lease(hour(1) + 100, 4)) for _ in range(3)]
         assert [len(call) for call in calls] == [4, 2, 0]
@@ -127,7 +127,7 @@ class LeaseContract(FireFixtures):
         async def lease_all(name: str) -> list[str]:
             mine: list[str] = []
             while leased := await Worker(fires, name).lease(hour(2) + LEASE_MS, 7):
-                mine += [fire.id for fire in owed(leased)]
+                mine += [fire.id for fire in fires_of(leased)]
             return mine
 
         shares = await asyncio.gather(*(lease_all(f"w{n}") for n in range(5)))
@@ -163,16 +163,16 @@ class LeaseContract(FireFixtures):
         leased = await other.lease(hour(2))
         assert {(claim.schedule.key, claim.schedule.payload) for claim in leased} == {("bad", 7), ("good", None)}
 
-    # When a worker goes away.
+    # Crashed workers.
 
     async def test_a_lease_that_ran_out_goes_to_another_and_the_history_says_who_had_it(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await other.lease(EXPIRED - 1) == []
         assert await entries(fires) == []
-        (leased,) = owed(await other.lease(EXPIRED))
+        (leased,) = fires_of(await other.lease(EXPIRED))
         assert (leased.id, leased.attempt, leased.worker) == (fire.id, 2, "other")
         (said,) = await entries(fires)
         assert (said.happened, said.worker, said.attempt) == ("expired", "worker", 1)
@@ -182,7 +182,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put_many([schedule("gone"), schedule("failed"), schedule("released")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         await worker.settle(hour(1), retry(claimed["failed"], hour(1), EXPIRED), release(claimed["released"]))
         assert sorted(keys(await other.lease(EXPIRED, expired=False))) == ["failed", "released"]
         assert await fires.get(claimed["gone"].id) == claimed["gone"]
@@ -194,7 +194,7 @@ class LeaseContract(FireFixtures):
         await schedules.put_many([schedule(f"gone{n}") for n in range(6)])
         await worker.claim(hour(1))
         await schedules.put(schedule("failed"))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.5)))
         assert keys(await other.lease(hour(1.5), 2, expired=False)) == ["failed"]
 
@@ -203,7 +203,7 @@ class LeaseContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(policy=Policy(attempts=2)))
         await worker.claim(hour(1))
-        (second,) = owed(await other.lease(EXPIRED))
+        (second,) = fires_of(await other.lease(EXPIRED))
         assert await worker.lease(EXPIRED + LEASE_MS) == []
         (buried,) = await listed(fires, "dead")
         assert (buried.id, buried.attempt, buried.state, buried.worker) == (second.id, 2, "dead", None)
@@ -218,7 +218,7 @@ class LeaseContract(FireFixtures):
         await schedules.put(schedule(policy=AT_MOST_ONCE))
         by_hand = triggered(at=hour(0.5))
         assert await fires.open(by_hand)
-        (leased,) = owed(await worker.lease(hour(0.5)))
+        (leased,) = fires_of(await worker.lease(hour(0.5)))
         assert (leased.id, leased.attempt) == (by_hand.id, 1)
         assert await other.lease(hour(0.5) + LEASE_MS) == []
         (buried,) = await listed(fires, "dead")
@@ -243,7 +243,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put_many([schedule("kept"), schedule("left")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         assert not any(await fires.extend([claimed["kept"]], EXPIRED + 5_000))
         assert keys(await other.lease(EXPIRED + 4_999)) == ["left"]
         assert keys(await other.lease(EXPIRED + 5_000)) == ["kept"]
@@ -252,7 +252,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await fires.extend([fire], hour(2))
         await fires.extend([fire], hour(3))
         assert await worker.settle(hour(2.5), done(fire, hour(1))) == []
@@ -262,7 +262,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await worker.settle(EXPIRED + 90_000, done(fire, hour(1))) == []
         assert await fires.get(fire.id) is None
 
@@ -270,14 +270,14 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put_many([schedule(key) for key in ("settled", "taken", "dead", "released", "deleted")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         await worker.settle(
             hour(1), done(claimed["settled"], hour(1)), dead(claimed["dead"], hour(1)), release(claimed["released"])
         )
         await schedules.delete("u1", "deleted")
-        taken = {fire.key: fire for fire in owed(await other.lease(EXPIRED))}
+        taken = {fire.key: fire for fire in fires_of(await other.lease(EXPIRED))}
         await schedules.put(schedule("mine"))
-        (mine,) = owed(await worker.claim(EXPIRED))
+        (mine,) = fires_of(await worker.claim(EXPIRED))
         lost, skipped = await fires.extend([*claimed.values(), mine], hour(3))
         assert not skipped
         assert sorted(fire.key for fire in lost) == sorted(claimed)
@@ -291,8 +291,8 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (first,) = owed(await worker.claim(hour(1)))
-        (second,) = owed(await worker.lease(EXPIRED))
+        (first,) = fires_of(await worker.claim(hour(1)))
+        (second,) = fires_of(await worker.lease(EXPIRED))
         assert (await fires.extend([first], hour(3))).lost == [first]
         assert await fires.get(first.id) == second
 
@@ -300,18 +300,18 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await worker.settle(hour(1) + 1, release(fire)) == []
         given = await fires.get(fire.id)
         assert given is not None
         assert (given.state, given.attempt, given.worker) == ("open", 0, None)
-        (first,) = owed(await other.lease(hour(1) + 1))
+        (first,) = fires_of(await other.lease(hour(1) + 1))
         assert (first.attempt, first.worker) == (1, "other")
         await other.settle(hour(1) + 1, retry(first, hour(1) + 1, hour(1) + 2))
-        (second,) = owed(await worker.lease(hour(1) + 2))
+        (second,) = fires_of(await worker.lease(hour(1) + 2))
         assert second.attempt == 2
         await worker.settle(hour(1) + 3, release(second))
-        (again,) = owed(await other.lease(hour(1) + 3))
+        (again,) = fires_of(await other.lease(hour(1) + 3))
         assert again.attempt == 2
         assert [entry.happened for entry in await entries(fires)] == ["failed"]
 
@@ -319,10 +319,10 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), release(fire, hour(1.5)))
         assert await other.lease(hour(1.5) - 1) == []
-        (again,) = owed(await other.lease(hour(1.5)))
+        (again,) = fires_of(await other.lease(hour(1.5)))
         assert again.attempt == 1
 
     async def test_the_fires_of_excepted_owners_are_passed_over_hide_nobody_and_are_leased_later(
@@ -336,15 +336,15 @@ class LeaseContract(FireFixtures):
         assert await other.lease(hour(1), except_owners=("flood",)) == []
         assert sorted(keys(await other.lease(hour(1)))) == [f"k{n}" for n in range(1, 8)]
 
-    # Those who come too late.
+    # Late workers.
 
     @pytest.mark.parametrize("then", ["done", "retry", "dead", "release"])
     async def test_who_lost_a_lease_changes_nothing_and_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker, then: str
     ) -> None:
         await schedules.put(schedule())
-        (late,) = owed(await worker.claim(hour(1)))
-        (held,) = owed(await other.lease(EXPIRED))
+        (late,) = fires_of(await worker.claim(hour(1)))
+        (held,) = fires_of(await other.lease(EXPIRED))
         settlements: dict[str, Settlement] = {
             "done": done(late, hour(1)),
             "retry": retry(late, hour(1), hour(1.9)),
@@ -363,8 +363,8 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (first,) = owed(await worker.claim(hour(1)))
-        (second,) = owed(await worker.lease(EXPIRED))
+        (first,) = fires_of(await worker.claim(hour(1)))
+        (second,) = fires_of(await worker.lease(EXPIRED))
         assert await worker.settle(EXPIRED, done(first, hour(1))) == [first]
         assert await fires.get(first.id) == second
 
@@ -372,12 +372,12 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (held,) = owed(await worker.claim(hour(1)))
+        (held,) = fires_of(await worker.claim(hour(1)))
         earlier = held
         for n in range(3):
             earlier = held
             assert await worker.settle(hour(1) + n, release(earlier)) == []
-            (held,) = owed(await worker.lease(hour(1) + n + 1))
+            (held,) = fires_of(await worker.lease(hour(1) + n + 1))
             assert (held.worker, held.attempt) == (earlier.worker, earlier.attempt)
             assert await worker.settle(hour(1) + n + 1, release(earlier)) == [earlier]
             assert (await fires.extend([earlier], hour(3))).lost == [earlier]
@@ -389,13 +389,13 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=Policy(attempts=2)))
-        (first,) = owed(await worker.claim(hour(1)))
+        (first,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(first, hour(1), hour(1)))
-        (second,) = owed(await worker.lease(hour(1)))
+        (second,) = fires_of(await worker.lease(hour(1)))
         await worker.settle(hour(1), dead(second, hour(1)))
         for n, earlier in ((1, first), (2, second)):
-            assert await fires.change(first.id, "open", hour(1) + n, expires_at=KEPT_UNTIL) is not None
-            (held,) = owed(await worker.lease(hour(1) + n))
+            assert await fires.change(first.id, "open", hour(1) + n, expires_at=EXPIRES_AT) is not None
+            (held,) = fires_of(await worker.lease(hour(1) + n))
             assert await worker.settle(hour(1) + n, dead(earlier, hour(1))) == [earlier]
             assert await fires.get(held.id) == held
             assert await worker.settle(hour(1) + n, dead(earlier, hour(1)), dead(held, hour(1))) == [earlier]
@@ -405,7 +405,7 @@ class LeaseContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await schedules.delete("u1", "digest")
         assert await worker.settle(hour(1) + 9, done(fire, hour(1), delete_schedule=True)) == [fire]
         assert await fires.get(fire.id) is None

@@ -1,4 +1,4 @@
-"""The conformance kit of what becomes of fires when their schedule is paused, changed or deleted."""
+"""Conformance kit of fires whose schedule is paused, changed or deleted."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tickler.testing.fire_fixtures import (
     Worker,
     done,
     entries,
+    fires_of,
     happenings,
     hour,
     listed,
     one_in_every_state,
-    owed,
     retry,
     schedule,
 )
 
 
 class LifecycleContract(FireFixtures):
-    """What every store must do to fires when something happens to their schedule. Part of `FireStoreContract`."""
+    """Requirements on fires when their schedule changes. Part of `FireStoreContract`."""
 
     async def test_a_pause_holds_new_fires_while_open_ones_finish(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.5)))
         await schedules.pause("u1", "digest")
         assert await worker.claim(hour(2)) == []
-        (leased,) = owed(await worker.lease(hour(2)))
+        (leased,) = fires_of(await worker.lease(hour(2)))
         assert (leased.id, leased.attempt) == (fire.id, 2)
         assert await worker.settle(hour(2), done(leased, hour(2))) == []
         assert await fires.get(fire.id) is None
@@ -55,7 +55,7 @@ class LifecycleContract(FireFixtures):
     ) -> None:
         made = await one_in_every_state(schedules, worker)
         await schedules.put(schedule("kept", owner="u2"))
-        (kept,) = owed(await worker.claim(hour(1)))
+        (kept,) = fires_of(await worker.claim(hour(1)))
         (waiting,) = await listed(fires, "waiting")
         if verb == "delete":
             assert await schedules.delete("u1", "digest")
@@ -89,10 +89,10 @@ class LifecycleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (before,) = owed(await worker.claim(hour(1)))
+        (before,) = fires_of(await worker.claim(hour(1)))
         await schedules.delete("u1", "digest")
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await other.claim(hour(1)))
+        (fire,) = fires_of(await other.claim(hour(1)))
         assert (fire.id, fire.attempt, fire.worker) == (before.id, 1, "other")
         assert await worker.settle(hour(1), done(before, hour(1))) == [before]
         assert await fires.get(fire.id) == fire

@@ -1,4 +1,4 @@
-"""The conformance kit of what a policy does to instants that were missed."""
+"""Conformance kit of the `missed` policy."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tickler.testing.fire_fixtures import (
     Worker,
     done,
     entries,
+    fires_of,
     hour,
     listed,
     nominals,
-    owed,
     schedule,
     skips,
     stored,
@@ -34,7 +34,7 @@ from tickler.when import Cron
 
 
 class MissedContract(FireFixtures):
-    """What every claim must do with `missed`. Part of `FireStoreContract`."""
+    """Requirements on `missed`. Part of `FireStoreContract`."""
 
     async def test_the_latest_of_several_missed_instants_is_claimed_and_the_others_are_one_entry(
         self, schedules: Schedules, fires: FireStore, worker: Worker
@@ -140,7 +140,7 @@ class MissedContract(FireFixtures):
         assert nominals(claims) == [hour(n) for n in range(1, 151)]
         assert await skips(fires) == [Skip("max_catchup", hour(151), hour(200), 50)]
         assert len(await listed(fires, "open")) == 150
-        assert await worker.settle(hour(200), *(done(fire, hour(200)) for fire in owed(claims))) == []
+        assert await worker.settle(hour(200), *(done(fire, hour(200)) for fire in fires_of(claims))) == []
         assert await listed(fires, "open") == []
         assert len(await entries(fires)) == 151
 
@@ -193,7 +193,7 @@ class MissedContract(FireFixtures):
         assert await skips(fires, "skip") == [Skip("missed", minute[1], week, 1000)]
         assert await skips(fires, "all") == [Skip("max_catchup", minute[3], week, 1000)]
 
-    # Nothing is invented, nothing is lost.
+    # No fire is invented, and none is lost.
 
     async def test_every_instant_is_claimed_waits_or_is_in_the_history_exactly_once(
         self, schedules: Schedules, fires: FireStore, worker: Worker

@@ -1,4 +1,4 @@
-"""The conformance kit of what a policy does to a fire while one before it is open."""
+"""Conformance kit of the `overlap` policy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
-    KEPT_UNTIL,
+    EXPIRES_AT,
     WAIT,
     FireFixtures,
     Skip,
     Worker,
     dead,
     done,
+    fires_of,
     hour,
     listed,
     nominals,
-    owed,
     retry,
     schedule,
     skips,
@@ -35,13 +35,13 @@ SKIP_OVERLAP = Policy(overlap="skip")
 
 
 class OverlapContract(FireFixtures):
-    """What every store must do with `overlap`. Part of `FireStoreContract`."""
+    """Requirements on `overlap`. Part of `FireStoreContract`."""
 
     async def test_an_overlap_is_skipped_while_one_is_open_and_claimed_again_after_it(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(policy=SKIP_OVERLAP))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await other.claim(hour(2)) == []
         assert await skips(fires) == [Skip("overlap", hour(2), hour(2), 1)]
         assert (await stored(schedules)).next_fire_at == hour(3)
@@ -53,14 +53,14 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, worker: Worker, policy: Policy
     ) -> None:
         await schedules.put(schedule(policy=policy))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(9)))
         assert await worker.claim(hour(2)) == []
 
     @pytest.mark.parametrize("policy", [SKIP_OVERLAP, WAIT], ids=lambda policy: policy.overlap)
     async def test_a_dead_fire_is_not_open(self, schedules: Schedules, worker: Worker, policy: Policy) -> None:
         await schedules.put(schedule(policy=policy))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
         assert nominals(await worker.claim(hour(2))) == [hour(2)]
 
@@ -74,7 +74,7 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await fires.extend([fire], hour(3))
         assert await other.claim(hour(2)) == []
         (waiting,) = await listed(fires, "waiting")
@@ -84,7 +84,7 @@ class OverlapContract(FireFixtures):
         await worker.settle(hour(2.5), done(fire, hour(1)))
         assert await listed(fires, "waiting") == []
         (claim,) = await other.lease(hour(2.5))
-        (leased,) = owed([claim])
+        (leased,) = fires_of([claim])
         assert (claim.nominal_at, claim.due_at) == (hour(2), hour(2))
         assert (leased.id, leased.attempt, leased.worker, leased.state) == (waiting.id, 1, "other", "open")
 
@@ -92,7 +92,7 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await other.claim(hour(2))
         await worker.settle(hour(2), dead(fire, hour(1)))
         assert nominals(await other.lease(hour(2))) == [hour(2)]
@@ -101,7 +101,7 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, clock: ManualClock
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         clock.set(hour(1))
         await schedules.put(schedule(policy=WAIT))
         assert await worker.claim(hour(2)) == []
@@ -113,7 +113,7 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         assert await worker.claim(hour(1.9), ahead_ms=HOUR_MS // 5) == []
         assert await worker.settle(hour(1.95), done(fire, hour(1.95))) == []
         assert await worker.lease(hour(2) - 1) == []
@@ -123,7 +123,7 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.claim(hour(2))
         await worker.settle(hour(2), retry(fire, hour(1), hour(3)))
         assert await worker.lease(hour(2)) == []
@@ -133,12 +133,12 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         for n in (2, 3, 4):
             assert await worker.claim(hour(n)) == []
         for n in (2, 3, 4):
             await worker.settle(hour(4), done(fire, hour(4)))
-            (fire,) = owed(await worker.lease(hour(4)))
+            (fire,) = fires_of(await worker.lease(hour(4)))
             assert fire.nominal_at == hour(n)
             assert len(await listed(fires, "waiting")) == 4 - n
 
@@ -146,13 +146,13 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.claim(hour(2))
         by_hand = triggered(at=hour(2.1))
         assert await fires.open(by_hand)
         await worker.settle(hour(2.2), done(fire, hour(1)))
         assert len(await listed(fires, "waiting")) == 1
-        (leased,) = owed(await worker.lease(hour(2.2)))
+        (leased,) = fires_of(await worker.lease(hour(2.2)))
         assert leased.id == by_hand.id
         await worker.settle(hour(2.3), done(leased, hour(2.2)))
         assert nominals(await worker.lease(hour(2.3))) == [hour(2)]
@@ -171,10 +171,10 @@ class OverlapContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=WAIT))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(9)))
         await worker.claim(hour(2))
-        assert await fires.change(fire.id, "cancelled", hour(2.5), expires_at=KEPT_UNTIL)
+        assert await fires.change(fire.id, "cancelled", hour(2.5), expires_at=EXPIRES_AT)
         assert nominals(await worker.lease(hour(2.5))) == [hour(2)]
 
     async def test_of_all_missed_instants_the_first_is_claimed_and_the_others_wait(
@@ -199,7 +199,7 @@ class OverlapContract(FireFixtures):
     ) -> None:
         every = [f"k{n:02}" for n in range(20)]
         await schedules.put_many([schedule(key, policy=WAIT) for key in every])
-        owing = owed(await worker.claim(hour(1)))
+        owing = fires_of(await worker.claim(hour(1)))
         for n in range(2, 6):
             claiming = [other.claim(hour(n), 5) for _ in range(8)]
             settling = [worker.settle(hour(n), done(fire, hour(n))) for fire in owing]
@@ -207,6 +207,6 @@ class OverlapContract(FireFixtures):
             assert lost == [[]] * 20
             assert await listed(fires, "waiting") == []
             claims = [claim for each in claimed for claim in each]
-            owing = owed([*claims, *await other.claim(hour(n)), *await other.lease(hour(n))])
+            owing = fires_of([*claims, *await other.claim(hour(n)), *await other.lease(hour(n))])
             assert sorted(fire.key for fire in owing) == every
             assert {fire.nominal_at for fire in owing} == {hour(n)}

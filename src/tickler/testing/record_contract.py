@@ -1,4 +1,4 @@
-"""The conformance kit of a record store."""
+"""Conformance kit of a record store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tickler.testing.store_contract import NOW_MS, StoreContract
 
 
 class RecordStoreContract(StoreContract):
-    """What every record store must do. See `StoreContract` for what to give it."""
+    """Requirements on a record store. `StoreContract` documents the fixtures."""
 
     @pytest.fixture
     def records(self, store: Store) -> RecordStore:

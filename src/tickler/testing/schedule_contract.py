@@ -1,4 +1,4 @@
-"""The conformance kit of a schedule store: schedules, and the index rows that mirror them."""
+"""Conformance kit of a schedule store: schedules and their index rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def schedule(key: str = "digest", when: When = HOURLY, *, owner: str = "u1", **f
 
 
 class ScheduleStoreContract(StoreContract):
-    """What every schedule store must do. See `StoreContract` for what to give it."""
+    """Requirements on a schedule store. `StoreContract` documents the fixtures."""
 
     @pytest.fixture
     def clock(self) -> ManualClock:
@@ -84,7 +84,7 @@ class ScheduleStoreContract(StoreContract):
     ) -> None:
         await schedules.put(schedule(when=DAILY))
         before = await store.index.next_due()
-        clock.advance(timedelta(days=3))  # it is overdue by now, and stays so
+        clock.advance(timedelta(days=3))  # overdue now, and stays overdue
         stored = await schedules.put(schedule(when=DAILY, payload="new"))
         assert stored.next_fire_at == before == await store.index.next_due()
         assert stored.version == 2
@@ -134,7 +134,7 @@ class ScheduleStoreContract(StoreContract):
         other = await schedules.put(schedule(when=Every(minutes=20)))
         assert other.when == Every(minutes=20, start=clock.now_ms())
 
-    # What can never fire, and bounds.
+    # Schedules that never fire, and bounds.
 
     @pytest.mark.parametrize(
         ("never", "why"),
@@ -307,7 +307,7 @@ class ScheduleStoreContract(StoreContract):
             await schedules.patch("u1", "absent", {"payload": 3})
         assert await schedules.get("u1", "digest") == patched.schedule
 
-    @pytest.mark.parametrize("length", [1, 40_000])  # what is long is merged between two looks at the store
+    @pytest.mark.parametrize("length", [1, 40_000])  # a long one is merged between two reads of the store
     async def test_of_concurrent_patches_none_is_lost(self, schedules: Schedules, length: int) -> None:
         before = {"text": "x" * length}
         await schedules.put(schedule(payload=before))
@@ -340,7 +340,7 @@ class ScheduleStoreContract(StoreContract):
         assert stored.version == 10
         assert await store.index.count() == 1
 
-    # Many at once.
+    # Batches.
 
     async def test_puts_that_come_together_succeed_or_fail_each_by_itself(self, store: Store, schedules: Schedules) -> None:
         await schedules.put(schedule("old"))
@@ -476,7 +476,7 @@ class ScheduleStoreContract(StoreContract):
         page = await schedules.list(state="active", limit=1)
         assert [stored.key for stored in (await schedules.list(state="active", after=page.next)).items] == ["active2"]
 
-    # What does not read, and what fails half-way.
+    # Unreadable schedules, and failures in the middle.
 
     async def test_a_schedule_that_does_not_read_is_shown_with_its_reason_and_mended_by_a_put(
         self, store: Store, schedules: Schedules
@@ -489,8 +489,8 @@ class ScheduleStoreContract(StoreContract):
         assert (stored.state, str(stored.when)) == ("unreadable", "never")
         assert isinstance(stored.when, Unreadable)
         assert stored.reason
-        mended = await schedules.put(schedule("bad"))
-        assert (mended.state, mended.next_fire_at) == ("active", NOW_MS + HOUR_MS)
+        repaired = await schedules.put(schedule("bad"))
+        assert (repaired.state, repaired.next_fire_at) == ("active", NOW_MS + HOUR_MS)
         assert await store.index.set_aside() == []
         assert await store.index.count() == 1
 
@@ -555,7 +555,7 @@ class ScheduleStoreContract(StoreContract):
         assert await schedules.get("u1", "digest") == before
 
     async def test_a_put_beside_claims_neither_loses_nor_repeats_a_fire(self, store: Store, schedules: Schedules) -> None:
-        """Puts that keep the next fire must not write back what a claim has just advanced."""
+        """A put that keeps the next fire must not undo the advance of a concurrent claim."""
         await schedules.put_many([schedule(f"k{n}") for n in range(20)])
         now_ms = NOW_MS + HOUR_MS
 

@@ -1,4 +1,4 @@
-"""The conformance kit of settling: what is remembered of an attempt, and what becomes of its fire and its schedule."""
+"""Conformance kit of settling: the history entry, the fire and the schedule after an attempt."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tickler.testing.fire_fixtures import (
     done,
     entries,
     entry,
+    fires_of,
     hour,
     keys,
     listed,
     noted,
-    owed,
     release,
     retry,
     schedule,
@@ -40,11 +40,11 @@ LATER = At("2030-11-20T18:00:00Z")
 
 
 class SettleContract(FireFixtures):
-    """What every settlement must do. Part of `FireStoreContract`."""
+    """Requirements on settling. Part of `FireStoreContract`."""
 
     async def test_what_is_done_is_gone_and_in_the_history(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         settlement = done(fire, hour(1) + 3)
         assert await worker.settle(hour(1) + 9, settlement) == []
         assert await fires.get(fire.id) is None
@@ -56,7 +56,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         settlement = dead(fire, hour(1))
         assert await worker.settle(hour(1), settlement) == []
         (buried,) = await listed(fires, "dead")
@@ -100,13 +100,13 @@ class SettleContract(FireFixtures):
                 release(claim.fire),
             )[n % 5]
 
-        late = owed([claims[key] for key in many[:10:5]])
+        late = fires_of([claims[key] for key in many[:10:5]])
         assert await worker.settle(now_ms, *(done(fire, now_ms) for fire in late)) == []
         returned = await worker.settle(now_ms, *(settlement(n) for n in range(300)))
         assert sorted(fire.key for fire in returned) == many[:10:5], "those that were settled before, and no other"
         assert [fire.key for fire in sorted(await listed(fires, "dead"), key=lambda fire: fire.key)] == many[2::5]
         assert sorted(fire.key for fire in await listed(fires, "open")) == sorted(many[1::5] + many[3::5])
-        leased = {fire.key: fire.attempt for fire in owed(await other.lease(now_ms + 1, 1000))}
+        leased = {fire.key: fire.attempt for fire in fires_of(await other.lease(now_ms + 1, 1000))}
         assert leased == dict.fromkeys(many[1::5], 2) | dict.fromkeys(many[3::5], 1)
         for n, happened in {290: ["delivered"], 291: ["failed"], 292: ["failed"], 293: [], 294: ["delivered"]}.items():
             assert [entry.happened for entry in await entries(fires, many[n])] == happened
@@ -115,7 +115,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(policy=CATCH_UP))
-        first, second, third, fourth, fifth = owed(await worker.claim(hour(5)))
+        first, second, third, fourth, fifth = fires_of(await worker.claim(hour(5)))
         now_ms = hour(5) + 7
         settlements = [done(first, now_ms), retry(second, now_ms, hour(6)), dead(third, now_ms), release(fourth)]
         assert await worker.settle(now_ms, *settlements) == []
@@ -131,7 +131,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule("done"), schedule("dead"), schedule("retry")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         settlements = [
             done(claimed["done"], hour(1)),
             dead(claimed["dead"], hour(1)),
@@ -146,11 +146,11 @@ class SettleContract(FireFixtures):
     async def test_an_attempt_that_lost_its_lease_is_told_apart_from_the_one_after_it(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        """One worker may have both in its hands, and settle them together."""
+        """One worker may hold both, and settle them together."""
         for then in (done, dead):
             await schedules.put(schedule())
-            (claimed,) = owed(await worker.claim(hour(1)))
-            (again,) = owed(await worker.lease(hour(1.5)))
+            (claimed,) = fires_of(await worker.claim(hour(1)))
+            (again,) = fires_of(await worker.lease(hour(1.5)))
             assert await worker.settle(hour(1.5), done(claimed, hour(1)), then(again, hour(1.5))) == [claimed]
             assert await listed(fires, "open") == []
             await schedules.delete("u1", "digest")
@@ -159,13 +159,13 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n}") for n in range(10)])
-        claimed = owed(await worker.claim(hour(1)))
+        claimed = fires_of(await worker.claim(hour(1)))
         answers = await asyncio.gather(*(worker.settle(hour(1), end(fire, hour(1))) for fire in claimed for end in (done, dead)))
         assert [sorted(map(len, answers[n : n + 2])) for n in range(0, 20, 2)] == [[0, 1]] * 10
         gone = [await fires.get(fire.id) is None for fire in claimed]
         assert gone == [not answers[n] for n in range(0, 20, 2)]
 
-    # The schedule that goes after delivery.
+    # Schedules that are deleted after delivery.
 
     @pytest.mark.parametrize("policy", [Policy(), AT_MOST_ONCE], ids=lambda policy: policy.delivery)
     async def test_a_finished_schedule_goes_after_its_delivery_and_its_history_stays(
@@ -182,13 +182,13 @@ class SettleContract(FireFixtures):
 
     async def test_a_finished_schedule_stays_when_nobody_asks_for_it_to_go(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put(schedule(when=ONCE, delete_after=False))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), done(fire, hour(1)))
         assert (await stored(schedules)).state == "finished"
 
     async def test_a_schedule_stays_while_its_fire_is_dead(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put(schedule(when=ONCE))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1), delete_schedule=True))
         assert (await stored(schedules)).state == "finished"
 
@@ -198,8 +198,8 @@ class SettleContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(when=ONCE))
         assert await fires.open(triggered())
-        (fire,) = owed(await worker.claim(hour(1)))
-        (second,) = owed(await worker.lease(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
+        (second,) = fires_of(await worker.lease(hour(1)))
         if state == "dead":
             await worker.settle(hour(1), dead(second, hour(1)))
         assert await worker.settle(hour(1), done(fire, hour(1), delete_schedule=True)) == []
@@ -214,10 +214,10 @@ class SettleContract(FireFixtures):
     ) -> None:
         policy = Policy(missed="all", overlap="wait")
         await schedules.put(schedule(ends_at=hour(2), delete_after=True, policy=policy))
-        (fire,) = owed(await worker.claim(hour(2)))
+        (fire,) = fires_of(await worker.claim(hour(2)))
         await worker.settle(hour(2), done(fire, hour(2), delete_schedule=True))
         assert (await stored(schedules)).state == "finished"
-        (last,) = owed(await worker.lease(hour(2)))
+        (last,) = fires_of(await worker.lease(hour(2)))
         await worker.settle(hour(2), done(last, hour(2), delete_schedule=True))
         assert await schedules.get("u1", "digest") is None
 
@@ -225,21 +225,21 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         await schedules.put(schedule(when=ONCE))
-        (late,) = owed(await worker.claim(hour(1)))
-        (held,) = owed(await other.lease(hour(2)))
+        (late,) = fires_of(await worker.claim(hour(1)))
+        (held,) = fires_of(await other.lease(hour(2)))
         assert await worker.settle(hour(2), done(late, hour(1), delete_schedule=True)) == [late]
         assert (await stored(schedules)).state == "finished"
         assert await fires.get(late.id) == held
 
     async def test_the_last_of_several_settled_together_lets_the_schedule_go(self, schedules: Schedules, worker: Worker) -> None:
         await schedules.put(schedule(ends_at=hour(3), delete_after=True, policy=CATCH_UP))
-        settlements = [done(fire, hour(3), delete_schedule=True) for fire in owed(await worker.claim(hour(3)))]
+        settlements = [done(fire, hour(3), delete_schedule=True) for fire in fires_of(await worker.claim(hour(3)))]
         assert await worker.settle(hour(3), *settlements) == []
         assert await schedules.get("u1", "digest") is None
 
     async def test_a_schedule_that_is_active_stays(self, schedules: Schedules, worker: Worker, clock: ManualClock) -> None:
         await schedules.put_many([schedule("hourly"), schedule("again", ONCE)])
-        claimed = owed(await worker.claim(hour(1)))
+        claimed = fires_of(await worker.claim(hour(1)))
         clock.set(hour(1))
         await schedules.put(schedule("again", LATER))
         assert await worker.settle(hour(1), *(done(fire, hour(1), delete_schedule=True) for fire in claimed)) == []
@@ -250,7 +250,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, worker: Worker, clock: ManualClock
     ) -> None:
         await schedules.put_many([schedule(f"k{n:02}", ONCE) for n in range(20)])
-        claimed = owed(await worker.claim(hour(1)))
+        claimed = fires_of(await worker.claim(hour(1)))
         clock.set(hour(1))
         await asyncio.gather(
             *(worker.settle(hour(1), done(fire, hour(1), delete_schedule=True)) for fire in claimed),
@@ -262,7 +262,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule(f"k{n:02}", ONCE) for n in range(20)])
-        claimed = owed(await worker.claim(hour(1)))
+        claimed = fires_of(await worker.claim(hour(1)))
         settlements = [worker.settle(hour(1), done(fire, hour(1), delete_schedule=True)) for fire in claimed]
         opened, _ = await asyncio.gather(
             asyncio.gather(*(fires.open(triggered(fire.key)) for fire in claimed)), asyncio.gather(*settlements)
@@ -273,7 +273,7 @@ class SettleContract(FireFixtures):
 
     async def test_an_entry_comes_back_as_it_was_given(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put_many([schedule("full"), schedule("bare")])
-        claimed = {fire.key: fire for fire in owed(await worker.claim(hour(1)))}
+        claimed = {fire.key: fire for fire in fires_of(await worker.claim(hour(1)))}
         full = Entry(
             owner="u1",
             key="full",
@@ -302,7 +302,7 @@ class SettleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put_many([schedule("odd"), schedule("even")])
-        odd, even = sorted(owed(await worker.claim(hour(1))), key=lambda fire: fire.key, reverse=True)
+        odd, even = sorted(fires_of(await worker.claim(hour(1))), key=lambda fire: fire.key, reverse=True)
         failed = replace(entry(odd, hour(1), "failed", "it said \x00"), answer="\x00")
         assert await worker.settle(hour(1), Settlement(Id("u1", "odd"), odd, "retry", failed, hour(2)), done(even, hour(1))) == []
         assert await fires.get(even.id) is None

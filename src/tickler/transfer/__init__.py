@@ -1,1 +1,1 @@
-"""Export, import and copy."""
+"""Export and import of schedules (`ndjson.py`), and copies of whole stores (`copy.py`)."""

@@ -1,8 +1,8 @@
-"""Moving all that one store holds into another: page by page, from where it stopped, and compared at the end.
+"""Copies a store into another: page by page, resumable, and compared at the end.
 
-What was copied is written down in the target after every page. A copy that is killed is begun again with the last page, and to
-restore a page again changes nothing: so it ends as one that was not. Both stores are then read from end to end, and of each part
-the number of things and a checksum have to be the same. The checksum is a sum, and so the order does not matter.
+The target records the position after every page. A copy that was killed repeats its last page, and restoring a page twice changes
+nothing. At the end both stores are read completely: the count and the checksum of each part must be equal. The checksum is a sum
+of digests, so that order does not matter.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from tickler.access.audit_log import KIND as AUDIT
 from tickler.access.audit_log import AuditEntry
+from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record, value_of
@@ -29,23 +30,22 @@ from tickler.stores.store import Store
 
 KIND = "copy"
 PAGE = 1_000
-# What tells of a store itself, or of what is at work on it just now, stays there. All other records go along.
-STAYS = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
-MARKED_MS = 60_000
-SOON_MS = 3_600_000  # what expires so soon may go while it is compared
-MAX_REASON_BYTES = 80  # every store keeps so much of why something failed
+# Records about the store itself or about its present workers. All other records are copied.
+NOT_COPIED = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
+MARK_RETENTION_MS = 60_000
+SOON_MS = 3_600_000  # an item that expires this soon may disappear during the comparison
+MAX_REASON_BYTES = 80  # every store keeps at least this much of a reason
 
-Thing = Record | RawSchedule | Fire | HistoryItem
-Phase = Literal["copied", "compared"]
-OnCopied = Callable[[str, Phase, int, int | None], None]  # of a part: how many things, of how many, if that is known
+Item = Record | RawSchedule | Fire | HistoryItem
 
 PARTS: tuple[str, ...] = Contents._fields
+PART_LABELS = {"rows": "rows without a schedule"}  # for people; programs get the part's name
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Position(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a part has come."""
+    """The progress of one part."""
 
     count: int = 0
     cursor: str | None = None
@@ -53,7 +53,7 @@ class Position(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a copy has come, as the target remembers it."""
+    """The progress of a copy, as the target records it."""
 
     source: str
     begun_at: int
@@ -65,14 +65,14 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class CopyCount(msgspec.Struct, frozen=True):
-    """How many things there are, and the sum of what they are."""
+    """The number of items, and the sum of their digests."""
 
     count: int = 0
     checksum: str = f"{0:032x}"
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A part as it is on either side."""
+    """One part in both stores."""
 
     part: str
     source: CopyCount
@@ -84,182 +84,186 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Copy:
-    """A copy of one store into another, both open. `name` is what the source is called: a copy from there is gone on with."""
+    """A copy of one open store into another. `name` is the source's URL: an unfinished copy with the same name is resumed."""
 
-    def __init__(self, source: Store, target: Store, name: str, now: Callable[[], int], tell: OnCopied) -> None:
+    def __init__(self, source: Store, target: Store, name: str, now: Callable[[], int], on_progress: OnProgress) -> None:
         self._source = source
         self._target = target
         self._name = name
         self._now = now
-        self._tell = tell
+        self._on_progress = on_progress
         self._progress = Progress(name, 0)
-        self._version = 0  # of the record of it
+        self._version = 0  # of the progress record
         self.is_resumed = False
 
     async def begin(self, *, into_existing: bool = False, while_workers_run: bool = False) -> None:
-        """Look whether it may be done. `InvalidInput` says why not."""
+        """Check that the copy may run. Raise `InvalidInput` with the reason if it may not."""
         now_ms = self._now()
         if not while_workers_run:
             await _refuse_workers(self._source.records, "the source", now_ms)
             await _refuse_workers(self._target.records, "the target", now_ms)
-        await _refuse_the_same(self._source.records, self._target.records, now_ms)
+        await _refuse_same_store(self._source.records, self._target.records, now_ms)
         record = await self._target.records.get(KIND, _record_name(self._name), now_ms=now_ms)
         if record is not None:
             self._progress, self._version = msgspec.convert(record.value, Progress), record.version
             self.is_resumed = bool(self._progress.parts)
             if not self.is_resumed:
-                await self._begin_anew(now_ms, into_existing)
+                await self._restart(now_ms, into_existing)
             return
-        if not into_existing and (found := await _something(self._target.contents)) is not None:
+        if not into_existing and (found := await _first_part_in_use(self._target.contents)) is not None:
             raise InvalidInput(
-                f"the target has {found} already, and they did not come from an unfinished copy of {self._name}: "
-                "name an empty store, or pass --into-existing to replace what has the same names"
+                f"the target is not empty: it has {found}, and not from an unfinished copy of {self._name}; "
+                "name an empty store, or pass --into-existing to replace items of the same name"
             )
         self._progress = Progress(self._name, now_ms, into_existing)
 
-    async def _begin_anew(self, now_ms: int, into_existing: bool) -> None:
-        """After they were compared and differed: what others did in the target since is not overwritten unasked."""
+    async def _restart(self, now_ms: int, into_existing: bool) -> None:
+        """Copy again after a comparison that found differences, unless that would overwrite later changes of the target."""
         earlier = self._progress
         if not into_existing and (found := await self._changed_since(earlier.begun_at)) is not None:
             raise InvalidInput(
-                f"the target was used since the copy of {self._name} that differed, and would be set back: {found}; "
-                "name an empty store, or pass --into-existing to replace what has the same names"
+                f"the target was used after the last copy of {self._name}, and its changes would be lost: {found}; "
+                "name an empty store, or pass --into-existing to replace items of the same name"
             )
         self._progress = Progress(self._name, now_ms, into_existing or earlier.into_existing)
 
     async def _changed_since(self, since_ms: int) -> str | None:
-        """What shows that the target lives, and did not come from the source."""
+        """Return the first sign that the target was used on its own, or None."""
         for worker in await workers(self._target.records, self._now()):
             if worker.seen_at > since_ms:
-                return f"the worker {worker.name} was at work on it"
-        async for name, deed in _deeds(self._target.records, since_ms, self._now()):
+                return f"worker {worker.name} ran on it"
+        async for name, entry in _audit_entries(self._target.records, since_ms, self._now()):
             if await self._source.records.get(AUDIT, name, now_ms=self._now()) is None:
-                return f"{deed.by} {deed.action} {'/'.join(filter(None, (deed.owner, deed.key)))}".rstrip()
+                return f"{entry.by} {entry.action} {'/'.join(filter(None, (entry.owner, entry.key)))}".rstrip()
         newer = await _updated(self._target.contents, since_ms)
         there = await _updated(self._source.contents, since_ms) if newer else {}
         changed = next((id for id, updated_at in newer.items() if there.get(id) != updated_at), None)
-        return None if changed is None else f"the schedule {changed} was changed in it"
+        return None if changed is None else f"schedule {changed} was changed in it"
 
     async def run(self) -> None:
-        """Copy what is not copied yet."""
+        """Copy everything that is not copied yet."""
         for part in PARTS:
             position = self._progress.parts.get(part, Position())
             source, target = getattr(self._source.contents, part), getattr(self._target.contents, part)
             total = None if position.done else await source.count()
-            self._tell(part, "copied", position.count, position.count if position.done else total)
-            once = _Once()
+            self._report(part, "copied", position.count, position.count if position.done else total)
+            duplicates = _Duplicates()
             while not position.done:
                 page, cursor = await source.walk(position.cursor, PAGE)
-                things = [thing for thing in page if _goes(thing, self._now()) and once.is_new(thing)]
-                if things:
-                    await target.restore(things)
-                position = Position(position.count + len(things), cursor, cursor is None)
-                await self._note(self._progress.moved(part, position))
-                self._tell(part, "copied", position.count, position.count if position.done else total)
+                items = [item for item in page if _is_copied(item, self._now()) and duplicates.is_new(item)]
+                if items:
+                    await target.restore(items)
+                position = Position(position.count + len(items), cursor, cursor is None)
+                await self._save(self._progress.moved(part, position))
+                self._report(part, "copied", position.count, position.count if position.done else total)
 
     async def compare(self) -> list[Comparison]:
-        """Read both sides. Where they are the same, the copy is over; where not, it begins anew when it is run again.
+        """Compare all parts of both stores. If they are equal, the copy is complete; if not, the next run starts over.
 
-        What the target has besides does not count among the records, nor anywhere in a target that was not empty.
+        Additional records of the target are ignored, and in a target that was not empty all additional items.
         """
         until_ms = self._now() + SOON_MS
-        found = [await self._compared(part, until_ms, more=self._progress.into_existing or part == "records") for part in PARTS]
+        found = [await self._compare(part, until_ms) for part in PARTS]
         if all(each.same for each in found):
             await self._target.records.delete(KIND, _record_name(self._name))
         else:
-            await self._note(replace(self._progress, parts={}))
+            await self._save(replace(self._progress, parts={}))
         return found
 
-    async def _compared(self, part: str, until_ms: int, *, more: bool) -> Comparison:
+    async def _compare(self, part: str, until_ms: int) -> Comparison:
+        ignore_additional = self._progress.into_existing or part == "records"
         read, total = 0, 2 * self._progress.parts.get(part, Position()).count
 
-        def tell(count: int) -> None:
+        def on_page(count: int) -> None:
             nonlocal read
             read += count
-            self._tell(part, "compared", read, max(read, total))
+            self._report(part, "compared", read, max(read, total))
 
-        sums = await _summed(getattr(self._source.contents, part), until_ms, tell, digests=more)
-        among = sums.digests if more else None
-        there = await _summed(getattr(self._target.contents, part), until_ms, tell, among=among)
-        return Comparison(part, sums.tally(), there.tally())
+        source = await _checksum(getattr(self._source.contents, part), until_ms, on_page, keep_digests=ignore_additional)
+        only = source.digests if ignore_additional else None
+        target = await _checksum(getattr(self._target.contents, part), until_ms, on_page, only=only)
+        return Comparison(part, source.result(), target.result())
 
-    async def _note(self, progress: Progress) -> None:
-        """Write down how far it has come. Of two copies at once, the second notices it here."""
+    def _report(self, part: str, phase: str, done: int, total: int | None) -> None:
+        self._on_progress(f"{PART_LABELS.get(part, part)} {phase}", done, total)
+
+    async def _save(self, progress: Progress) -> None:
+        """Record the progress. Of two copies at the same time, the second one fails here."""
         name, value, now_ms = _record_name(self._name), msgspec.json.encode(progress), self._now()
-        until_ms = now_ms + STATUS_RETENTION_MS  # as long as it is known which workers came after it
+        until_ms = now_ms + STATUS_RETENTION_MS  # as long as the reports of later workers are kept
         try:
             self._version = await self._target.records.put(
                 KIND, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
             )
         except VersionConflict as error:
-            raise StoreUnavailable(f"another copy of {self._name} is under way into the same store: let it end") from error
+            raise StoreUnavailable(f"another copy of {self._name} into the same store is running: wait for it") from error
         self._progress = progress
 
 
-class Checksums:
-    """Adds things up: in any order they give the same."""
+class Checksum:
+    """Sums digests, in any order. With `only`, other digests are ignored."""
 
-    def __init__(self, among: Collection[int] | None = None, *, digests: bool = False) -> None:
+    def __init__(self, only: Collection[int] | None = None, *, keep_digests: bool = False) -> None:
         self._count = 0
         self._sum = 0
-        self._among = among  # only these count
-        self._keeps = digests
+        self._only = only
+        self._keep_digests = keep_digests
         self.digests: set[int] = set()
 
     def add(self, digest: int) -> None:
-        if self._among is not None and digest not in self._among:
+        if self._only is not None and digest not in self._only:
             return
         self._count += 1
         self._sum += digest
-        if self._keeps:
+        if self._keep_digests:
             self.digests.add(digest)
 
-    def tally(self) -> CopyCount:
+    def result(self) -> CopyCount:
         return CopyCount(self._count, f"{self._sum % (1 << 128):032x}")
 
 
-async def _summed(
+async def _checksum(
     part: Part[Any],
     until_ms: int,
-    tell: Callable[[int], None],
+    on_page: Callable[[int], None],
     *,
-    among: Collection[int] | None = None,
-    digests: bool = False,
-) -> Checksums:
-    sums, once = Checksums(among, digests=digests), _Once()
+    only: Collection[int] | None = None,
+    keep_digests: bool = False,
+) -> Checksum:
+    checksum, duplicates = Checksum(only, keep_digests=keep_digests), _Duplicates()
     cursor: str | None = None
     while True:
         page, cursor = await part.walk(cursor, PAGE)
-        for thing in page:
-            if _goes(thing, until_ms) and once.is_new(thing):
-                sums.add(digest_of(thing))
-        tell(len(page))
+        for item in page:
+            if _is_copied(item, until_ms) and duplicates.is_new(item):
+                checksum.add(digest_of(item))
+        on_page(len(page))
         if cursor is None:
-            return sums
+            return checksum
 
 
-def digest_of(thing: Thing) -> int:
-    """Of all that every store keeps of it."""
-    encoded = _encode([type(thing).__name__, *_told(thing)])
+def digest_of(item: Item) -> int:
+    """Return a digest of the fields that every store keeps exactly."""
+    encoded = _encode([type(item).__name__, *_digested_fields(item)])
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=16, person=b"tickler-copy").digest())
 
 
-def _told(thing: Thing) -> Iterator[object]:
-    if isinstance(thing, HistoryItem):
-        yield thing.entry
-        yield -(-thing.expires_at // 1000)  # to the second
+def _digested_fields(item: Item) -> Iterator[object]:
+    if isinstance(item, HistoryItem):
+        yield item.entry
+        yield -(-item.expires_at // 1000)  # to the second
         return
-    for name in thing.__struct_fields__:
-        value = getattr(thing, name)
+    for name in item.__struct_fields__:
+        value = getattr(item, name)
         if name == "reason":
-            value = _short(value)
+            value = _truncated(value)
         elif name == "body":
-            value = _parts_of(value)
+            value = _body_fields(value)
         yield value
 
 
-def _parts_of(body: str) -> object:
-    """A body's fields, in no order; one that does not read, as it is."""
+def _body_fields(body: str) -> object:
+    """Return the body's fields, so that their order does not matter; an unreadable body stays text."""
     try:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
@@ -267,28 +271,28 @@ def _parts_of(body: str) -> object:
     return {name: bytes(field).decode() for name, field in fields.items()}
 
 
-def _short(reason: str | None) -> str | None:
+def _truncated(reason: str | None) -> str | None:
     return (reason or "").replace("\0", "\ufffd").encode()[:MAX_REASON_BYTES].decode(errors="ignore") or None
 
 
-def _goes(thing: Thing, now_ms: int) -> bool:
-    """Whether it is copied: what has expired by then is not, nor what is the source's alone."""
-    if isinstance(thing, Record):
-        return thing.kind not in STAYS and (thing.expires_at is None or thing.expires_at > now_ms)
-    return not isinstance(thing, HistoryItem) or thing.expires_at > now_ms
+def _is_copied(item: Item, now_ms: int) -> bool:
+    """Leave out expired items, and records about the source itself."""
+    if isinstance(item, Record):
+        return item.kind not in NOT_COPIED and (item.expires_at is None or item.expires_at > now_ms)
+    return not isinstance(item, HistoryItem) or item.expires_at > now_ms
 
 
-class _Once:
-    """Knows an entry that says the same as one before: whoever settled twice, not knowing whether it was done, left two."""
+class _Duplicates:
+    """Detects equal history entries: a worker that settled a fire twice, unsure whether the first write arrived, left two."""
 
     def __init__(self) -> None:
         self._at: tuple[str, str, int] | None = None
         self._entries: set[Entry] = set()
 
-    def is_new(self, thing: Thing) -> bool:
-        if not isinstance(thing, HistoryItem):
+    def is_new(self, item: Item) -> bool:
+        if not isinstance(item, HistoryItem):
             return True
-        entry = thing.entry
+        entry = item.entry
         at = (entry.owner, entry.key, entry.at)
         if at != self._at:
             self._at, self._entries = at, set()
@@ -300,41 +304,41 @@ class _Once:
 async def _refuse_workers(records: RecordStore, which: str, now_ms: int) -> None:
     alive = [worker.name for worker in await workers(records, now_ms) if worker.is_alive(now_ms)]
     if alive:
-        at_work = some(len(alive), "worker is at work", "workers are at work")
+        running = some(len(alive), "worker is running", "workers are running")
         raise InvalidInput(
-            f"{at_work} on {which}, such as {alive[0]}, and would change it meanwhile: stop them, "
-            "or pass --while-workers-run for a copy that is not exact"
+            f"{running} on {which}, such as {alive[0]}, and would change it during the copy: stop them, "
+            "or pass --while-workers-run for an inexact copy"
         )
 
 
-async def _refuse_the_same(source: RecordStore, target: RecordStore, now_ms: int) -> None:
-    """Whatever they are called: what is written to the one is not to be found in the other."""
+async def _refuse_same_store(source: RecordStore, target: RecordStore, now_ms: int) -> None:
+    """Refuse two URLs of one store: a mark written to the target must not appear in the source."""
     name = secrets.token_hex(16)
     mark = msgspec.json.encode(Progress("", now_ms))
-    await target.put(KIND, name, mark, now_ms=now_ms, expires_at=now_ms + MARKED_MS)
+    await target.put(KIND, name, mark, now_ms=now_ms, expires_at=now_ms + MARK_RETENTION_MS)
     try:
         if await source.get(KIND, name, now_ms=now_ms) is not None:
-            raise InvalidInput("FROM and TO are the same store: name another one")
+            raise InvalidInput("FROM and TO are the same store: name a different one")
     finally:
         await target.delete(KIND, name)
 
 
-async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, AuditEntry]]:
-    """What people did since, the latest first, and the name of the record of it."""
+async def _audit_entries(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, AuditEntry]]:
+    """Yield later audit entries with their record names, the latest first."""
     after = ""
     while found := await records.list(AUDIT, now_ms=now_ms, after=after, limit=PAGE):
         for record in found:
-            deed = value_of(record, AuditEntry)
-            if deed is None:
+            entry = value_of(record, AuditEntry)
+            if entry is None:
                 continue
-            if deed.at <= since_ms:
+            if entry.at <= since_ms:
                 return
-            yield record.name, deed
+            yield record.name, entry
         after = found[-1].name
 
 
 async def _updated(contents: Contents, since_ms: int) -> dict[Id, int]:
-    """Schedules that were put since, and when."""
+    """Return later puts of schedules, with their times."""
     found: dict[Id, int] = {}
     cursor: str | None = None
     while True:
@@ -344,8 +348,8 @@ async def _updated(contents: Contents, since_ms: int) -> dict[Id, int]:
             return found
 
 
-async def _something(contents: Contents) -> str | None:
-    """What a store has that a copy would have to mix with."""
+async def _first_part_in_use(contents: Contents) -> str | None:
+    """Return the name of the first part that is not empty, or None."""
     parts: Sequence[tuple[str, Part[Any]]] = (
         ("schedules", contents.schedules),
         ("index rows", contents.rows),
@@ -364,5 +368,5 @@ async def _something(contents: Contents) -> str | None:
 
 
 def _record_name(source: str) -> str:
-    """Short, however long the URL is."""
+    """Return a name of fixed length for any URL."""
     return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()

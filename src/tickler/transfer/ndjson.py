@@ -1,4 +1,4 @@
-"""Many schedules at once, a line of JSON each: in by batches, out by pages, whatever carries the bytes."""
+"""Imports and exports schedules as lines of JSON, over any stream of bytes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tickler.schedules.schedules import Schedules
 from tickler.when import When
 
 MAX_LINE_LENGTH = 1_000_000
-BATCH = 1_000  # lines that are written together
+BATCH = 1_000  # lines per write
 MAX_BATCH_BYTES = 2_000_000
-MAX_BATCH_WHENS = 200  # expressions among them: the next fire of each is worked out within one write
-PAGE = 200  # schedules that are read together: each may have a payload of 256 KB
+MAX_BATCH_WHENS = 200  # expressions per write: the next fire of each is computed inside it
+PAGE = 200  # schedules per read, each with a payload of up to 256 KB
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a line, counted from 1: it was put, or refused with an `error`. Owner and key as far as they are known."""
+    """The result of one line, counted from 1: put, or refused with an `error`. Owner and key are set if they are known."""
 
     line: int
     owner: str | None = None
@@ -35,42 +35,42 @@ class LineResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Entry(NamedTuple):
-    """A line that was read: `schedule` is None where it was refused."""
+    """A parsed line. `schedule` is None if the line was refused."""
 
     result: LineResult
     schedule: Schedule | None
 
 
-class _Reading(NamedTuple):
-    """How lines are read: what may be put, how the loop is shared, and where long lines are read."""
+class _ReadOptions(NamedTuple):
+    """`check` refuses schedules, `pace` shares the event loop, `run_long` parses long lines."""
 
     check: Callable[[Schedule], None]
     pace: Pace
-    aside: RunInThread
+    run_long: RunInThread
 
 
-def _anything(schedule: Schedule) -> None:
-    """Every schedule may be put."""
+def _allow_all(schedule: Schedule) -> None:
+    """Refuse no schedule."""
 
 
 async def import_lines(
     schedules: Schedules,
     pieces: AsyncIterable[bytes],
     *,
-    check: Callable[[Schedule], None] = _anything,
+    check: Callable[[Schedule], None] = _allow_all,
     all_or_none: bool = False,
     pace: Pace | None = None,
     aside: RunInThread = in_place,
 ) -> AsyncIterator[LineResult]:
-    """Put a schedule a line, as `encode_schedule` writes them; a result a line, in order, as batches are written.
+    """Put one schedule per line, in the format of `encode_schedule`. Yield one result per line, in order, as batches are written.
 
-    The pieces may be of any size, and end anywhere. A line that is refused does not stop the others; blank ones are passed over.
-    Where owner and key come again, the later line counts. `check` raises what forbids a schedule. With `all_or_none` all lines
-    are held in memory and put at once, or none is: only those that are refused have a result then. Imports with the same `pace`
-    take turns; `aside` reads long lines.
+    Pieces may have any size and end anywhere. A refused line does not stop the others; blank lines are skipped. If owner and key
+    are repeated, the last line counts. `check` raises an error to refuse a schedule. With `all_or_none` all lines are held in
+    memory and put in one write or not at all; if any line is refused, only refused lines have a result. Imports with the same
+    `pace` take turns; `aside` parses long lines.
     """
     pace = pace or Pace()
-    entries = _entries(pieces, _Reading(check, pace, aside))
+    entries = _entries(pieces, _ReadOptions(check, pace, aside))
     if all_or_none:
         for result in await _put_all_or_none(schedules, [entry async for entry, _ in entries]):
             yield result
@@ -95,25 +95,25 @@ async def import_lines(
         yield result
 
 
-def _refuse_to_lose(schedule: StoredSchedule) -> None:
-    reason = "was written by a newer Tickler: upgrade" if schedule.newer else f"does not read ({schedule.reason}): put it again"
+def _refuse_incomplete_export(schedule: StoredSchedule) -> None:
+    reason = "was written by a newer Tickler: upgrade" if schedule.newer else f"cannot be read ({schedule.reason}): put it again"
     raise InvalidSchedule("schedule", f"{schedule.id} {reason}, then export")
 
 
 async def export_lines(
-    schedules: Schedules, owner: str | None = None, *, left_out: Callable[[StoredSchedule], None] = _refuse_to_lose
+    schedules: Schedules, owner: str | None = None, *, left_out: Callable[[StoredSchedule], None] = _refuse_incomplete_export
 ) -> AsyncIterator[bytes]:
-    """Every schedule a line, of one owner or all, by owner and key, in pieces of whole lines: what `import_lines` takes.
+    """Yield schedules of one owner or all as lines for `import_lines`, by owner and key, in pieces of whole lines.
 
-    `left_out` is told of each that could not be written down whole, and may raise.
+    `left_out` is called with each schedule that cannot be exported completely, and may raise.
     """
     after: str | None = None
     while True:
         page = await schedules.list(owner=owner, limit=PAGE, after=after)
         for schedule in page.items:
-            if _is_torn(schedule):
+            if _is_incomplete(schedule):
                 left_out(schedule)
-        piece = b"".join(_line(schedule) for schedule in page.items if not _is_torn(schedule))
+        piece = b"".join(_line(schedule) for schedule in page.items if not _is_incomplete(schedule))
         if piece:
             yield piece
         if page.next is None:
@@ -121,7 +121,7 @@ async def export_lines(
         after = page.next
 
 
-def _is_torn(schedule: StoredSchedule) -> bool:
+def _is_incomplete(schedule: StoredSchedule) -> bool:
     return schedule.newer or schedule.state == "unreadable"
 
 
@@ -132,9 +132,9 @@ def _line(schedule: StoredSchedule) -> bytes:
 # Reading.
 
 
-async def _entries(pieces: AsyncIterable[bytes], reading: _Reading) -> AsyncIterator[tuple[_Entry, int]]:
-    """Each line, read, and its size."""
-    turns = reading.pace.turns()
+async def _entries(pieces: AsyncIterable[bytes], options: _ReadOptions) -> AsyncIterator[tuple[_Entry, int]]:
+    """Yield each parsed line and its size."""
+    turns = options.pace.turns()
     number = 0
     async for line in _lines(pieces):
         number += 1
@@ -142,12 +142,12 @@ async def _entries(pieces: AsyncIterable[bytes], reading: _Reading) -> AsyncIter
             line = line.removeprefix(_BYTE_ORDER_MARK)
         await turns.next()
         if not line.isspace() and line:
-            read = partial(_read, number, line, reading.check)
-            yield await reading.aside(read) if len(line) > LONG_BYTES else read(), len(line)
+            read = partial(_read, number, line, options.check)
+            yield await options.run_long(read) if len(line) > LONG_BYTES else read(), len(line)
 
 
 async def _lines(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Without their ends. What is longer than a line may be is cut right after that, so that it can be refused."""
+    """Yield lines without their ends. A line that is too long is cut just above the limit, so that it is refused."""
     held = bytearray()
     async for piece in pieces:
         *whole, rest = piece.split(b"\n")
@@ -166,7 +166,7 @@ def _hold(held: bytearray, more: bytes) -> None:
 
 def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry:
     if len(line) > MAX_LINE_LENGTH:
-        reason = f"is longer than {MAX_LINE_LENGTH} bytes: put less into the payload, and a reference to the rest"
+        reason = f"is longer than {MAX_LINE_LENGTH} bytes: shorten the payload, and put the rest elsewhere"
         return _Entry(LineResult(line=number, error=reason), None)
     fields: object = None
     try:
@@ -176,7 +176,7 @@ def _read(number: int, line: bytes, check: Callable[[Schedule], None]) -> _Entry
     except TicklerError as error:
         return _Entry(_refused(number, fields, str(error)), None)
     except RecursionError:
-        return _Entry(_refused(number, fields, "is nested too deep: flatten it"), None)
+        return _Entry(_refused(number, fields, "is nested too deeply: flatten it"), None)
     return _Entry(LineResult(line=number, owner=schedule.owner, key=schedule.key), schedule)
 
 
@@ -191,37 +191,36 @@ def _refused(number: int, fields: object, reason: str) -> LineResult:
 
 
 async def _put(schedules: Schedules, batch: Sequence[_Entry], pace: Pace) -> AsyncIterator[LineResult]:
-    """All of a batch but those that are refused, in as few writes as that takes; results in order, as they are written.
+    """Put a batch without its refused lines, in few writes. Yield results in order, as they are written.
 
-    What stands before the first that is refused is put without it; how many are tried together follows from how often that
-    happens.
+    After a refusal, the lines before it are put without it; the size of the next write adapts to the rate of refusals.
     """
-    untold = deque(entry.result for entry in batch)
+    unreported = deque(entry.result for entry in batch)
     refused: dict[int, str] = {}
     waiting = [(entry.result.line, entry.schedule) for entry in batch if entry.schedule is not None]
-    together = BATCH
+    size = BATCH
     while waiting:
-        some, waiting = waiting[:together], waiting[together:]
+        group, waiting = waiting[:size], waiting[size:]
         try:
             async with pace.writing:
-                await schedules.put_many(schedule for _, schedule in some)
+                await schedules.put_many(schedule for _, schedule in group)
         except InvalidInput as error:
-            place = _place(error, len(some))
+            place = _place(error, len(group))
             if place is not None:
-                refused[some.pop(place)[0]] = _reason(error)
-            waiting = some + waiting
-            together = place or max(len(some) // 2, 1)
+                refused[group.pop(place)[0]] = _reason(error)
+            waiting = group + waiting
+            size = place or max(len(group) // 2, 1)
             continue
-        together = min(2 * together, BATCH)
-        while some and untold and untold[0].line <= some[-1][0]:
-            result = untold.popleft()
+        size = min(2 * size, BATCH)
+        while group and unreported and unreported[0].line <= group[-1][0]:
+            result = unreported.popleft()
             yield _with_reason(result, refused.get(result.line))
-    for result in untold:
+    for result in unreported:
         yield _with_reason(result, refused.get(result.line))
 
 
 async def _put_all_or_none(schedules: Schedules, entries: Sequence[_Entry]) -> list[LineResult]:
-    """What was refused; or all of them, if nothing was."""
+    """Return the results of refused lines, or of all lines if none was refused."""
     read = [entry for entry in _distinct(entries) if entry.schedule is not None]
     refused = [entry.result for entry in _distinct(entries) if entry.schedule is None]
     if refused:
@@ -237,7 +236,7 @@ async def _put_all_or_none(schedules: Schedules, entries: Sequence[_Entry]) -> l
 
 
 def _distinct(entries: Iterable[_Entry]) -> list[_Entry]:
-    """With those refused whose owner and key came before."""
+    """Refuse lines that repeat an earlier owner and key."""
     first: dict[Id, int] = {}
     distinct: list[_Entry] = []
     for entry in entries:
@@ -245,13 +244,13 @@ def _distinct(entries: Iterable[_Entry]) -> list[_Entry]:
             distinct.append(entry)
             continue
         line = first.setdefault(entry.schedule.id, entry.result.line)
-        reason = None if line == entry.result.line else f"{entry.schedule.id} is also on line {line}: leave one of them out"
+        reason = None if line == entry.result.line else f"{entry.schedule.id} is also on line {line}: leave one out"
         distinct.append(entry if reason is None else _Entry(_with_reason(entry.result, reason), None))
     return distinct
 
 
 def _place(error: InvalidInput, number: int) -> int | None:
-    """Which of so many was refused; None when nobody knows."""
+    """Return the position of the refused schedule; None if it is unknown."""
     position: int | None = getattr(error, "position", None)
     return 0 if position is None and number == 1 else position
 

@@ -1,1 +1,1 @@
-"""The commands, one a file. A function `command` in `migrate.py` is `tickler migrate`."""
+"""The commands, one per file: `command` in `migrate.py` is `tickler migrate`."""

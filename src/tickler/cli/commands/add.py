@@ -1,4 +1,4 @@
-"""`tickler add`: put a schedule."""
+"""`tickler add`: create a schedule."""
 
 from __future__ import annotations
 
@@ -7,28 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, named
-from tickler.cli.schedule_options import (
-    AttemptsOption,
-    CatchupOption,
-    DeleteAfterOption,
-    DeliveryOption,
-    EndsOption,
-    GraceOption,
-    HandlerOption,
-    MissedOption,
-    OverlapOption,
-    PayloadOption,
-    PolicyOption,
-    SpreadOption,
-    StartsOption,
-    TargetOption,
-    TimeoutOption,
-    given,
-    schedule_fields,
-)
-from tickler.cli.store_session import on_store
-from tickler.cli.time_format import read_moment
+from tickler.cli import schedule_options
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor
+from tickler.cli.store_session import with_store
+from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
 from tickler.client import Tickler
 from tickler.errors import InvalidInput, NeverFires, VersionConflict
@@ -37,14 +19,13 @@ from tickler.model.schedule_json import schedule_from_json
 from tickler.when import when_from_json
 
 WhenArgument = Annotated[
-    str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m', 'at(2035-01-01T09:00:00)'.")
+    str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m' or 'at(2035-01-01T09:00:00)'.")
 ]
-PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="It does not fire until it is resumed.")]
+PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Create it paused.")]
 IfVersionOption = Annotated[
-    int | None,
-    typer.Option("--if-version", min=0, metavar="N", help="Replace the schedule only if it has this version; 0: only create."),
+    int | None, typer.Option("--if-version", min=0, metavar="N", help="Replace this version only; 0 means create only.")
 ]
-ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="If the schedule exists, replace all of it.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="Replace the schedule if it exists.")]
 
 
 def command(
@@ -52,21 +33,21 @@ def command(
     key: KeyArgument,
     when: WhenArgument,
     tz: ZoneOption = None,
-    target: TargetOption = None,
-    handler: HandlerOption = None,
-    payload: PayloadOption = None,
-    policy: PolicyOption = None,
-    delivery: DeliveryOption = None,
-    missed: MissedOption = None,
-    overlap: OverlapOption = None,
-    spread: SpreadOption = None,
-    grace: GraceOption = None,
-    max_catchup: CatchupOption = None,
-    attempts: AttemptsOption = None,
-    timeout: TimeoutOption = None,
-    starts_at: StartsOption = None,
-    ends_at: EndsOption = None,
-    delete_after: DeleteAfterOption = None,
+    target: schedule_options.TargetOption = None,
+    handler: schedule_options.HandlerOption = None,
+    payload: schedule_options.PayloadOption = None,
+    policy: schedule_options.PolicyOption = None,
+    delivery: schedule_options.DeliveryOption = None,
+    missed: schedule_options.MissedOption = None,
+    overlap: schedule_options.OverlapOption = None,
+    spread: schedule_options.SpreadOption = None,
+    grace: schedule_options.GraceOption = None,
+    max_catchup: schedule_options.CatchupOption = None,
+    attempts: schedule_options.AttemptsOption = None,
+    timeout: schedule_options.TimeoutOption = None,
+    starts_at: schedule_options.StartsOption = None,
+    ends_at: schedule_options.EndsOption = None,
+    delete_after: schedule_options.DeleteAfterOption = None,
     paused: PausedOption = False,
     replace: ReplaceOption = False,
     if_version: IfVersionOption = None,
@@ -74,8 +55,8 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a schedule, and show its next fires. One that exists is replaced only with --replace or --if-version."""
-    fields = schedule_fields(
+    """Create a schedule and show its next fires. An existing one is replaced only with --replace or --if-version."""
+    fields = schedule_options.schedule_fields(
         when=when,
         tz=tz,
         target=target,
@@ -93,26 +74,29 @@ def command(
         timeout=timeout,
     )
     zone = tz or when_from_json(fields["when"]).tz
-    bounds = {name: read_moment(str(text), zone, name) for name, text in given(starts_at=starts_at, ends_at=ends_at).items()}
+    bounds = {
+        name: parse_instant(str(text), zone, name)
+        for name, text in schedule_options.given(starts_at=starts_at, ends_at=ends_at).items()
+    }
     schedule = schedule_from_json({"owner": owner, "key": key, "enabled": not paused} | fields | bounds)
-    is_refused = not replace and if_version is None
-    version = 0 if is_refused else if_version
-    result = on_store(store, lambda tickler: _put(tickler, schedule, version, is_refused, named(by)), create=True)
+    create_only = not replace and if_version is None
+    version = 0 if create_only else if_version
+    result = with_store(store, lambda tickler: _put(tickler, schedule, version, create_only, actor(by)), create=True)
     show_result(result, as_json)
 
 
-async def _put(tickler: Tickler, schedule: Schedule, version: int | None, is_refused: bool, by: str) -> WriteResult:
+async def _put(tickler: Tickler, schedule: Schedule, version: int | None, create_only: bool, by: str) -> WriteResult:
     try:
         written = await tickler.schedules.write(schedule, version=version)
     except NeverFires as error:
-        raise InvalidInput(f"{error.sentence}; to keep it asleep, add it with --paused") from None
+        raise InvalidInput(f"{error.sentence}; to store it anyway, add it with --paused") from None
     except VersionConflict as conflict:
-        if not is_refused:
+        if not create_only:
             raise
         place = " ".join(map(shlex.quote, schedule.id))
         raise InvalidInput(
-            f"{schedule.id} exists already, at version {conflict.found}: change part of it with `tickler update {place} …`, "
-            "or pass --replace to replace all of it"
+            f"{schedule.id} already exists, at version {conflict.found}: change it with `tickler update {place} …`, "
+            "or pass --replace to replace it"
         ) from None
     await tickler.audit.record(by, "put", owner=schedule.owner, key=schedule.key, detail=f"version {written.schedule.version}")
     return result_of(tickler, written)

@@ -1,4 +1,4 @@
-"""`tickler import`: put many schedules, a line of JSON each."""
+"""`tickler import`: put schedules from lines of JSON."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from typing import Annotated, Protocol
 import msgspec
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, named
-from tickler.cli.output import answer, remark, say
-from tickler.cli.progress import progress
-from tickler.cli.store_session import on_store
+from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, actor
+from tickler.cli.output import print_json, print_line, print_note
+from tickler.cli.progress import progress_bar
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
+from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput
 from tickler.observe.human_format import some
 from tickler.transfer.ndjson import LineResult, import_lines
 
 CHUNK = 1 << 18
-MAX_REPORTED = 1_000  # refused lines that JSON names; all are counted
+MAX_REPORTED = 1_000  # refused lines that are listed; all are counted
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="What `tickler export` wrote; - is stdin.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="File to read, as written by `tickler export`; - for stdin.")]
 AllOrNoneOption = Annotated[
-    bool, typer.Option("--all-or-none", metavar=FLAG, help="Put nothing if a line is refused. Holds all of it in memory.")
+    bool,
+    typer.Option("--all-or-none", metavar=FLAG, help="Put nothing if any line is refused. Reads the whole file into memory."),
 ]
 
 
 class Source(Protocol):
-    """Bytes, as they come: without a buffer, whose lock would be held by who waits for them."""
+    """An unbuffered byte stream: the lock of a buffer would be held while a read waits."""
 
     def read(self, size: int, /) -> bytes | None: ...
 
 
-class Imported(msgspec.Struct):
-    """What came of it."""
+class ImportResult(msgspec.Struct):
+    """The numbers of put and refused lines, and the first errors."""
 
     put: int = 0
     refused: int = 0
@@ -52,47 +54,48 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a schedule for each line of JSON. A line that is refused is named with its reason; exit code 1 if there was one."""
-    with _opened(file) as source, progress("importing", _size(file)) as update:
-        imported = on_store(store, lambda tickler: _import(tickler, source, all_or_none, named(by), update), create=True)
+    """Put a schedule for each line of JSON. Report refused lines with their reasons; exit code 1 if there are any."""
+    with _opened(file) as source, progress_bar("importing") as on_progress:
+        reader = _Reader(source, _size(file))
+        imported = with_store(store, lambda tickler: _import(tickler, reader, all_or_none, actor(by), on_progress), create=True)
     if as_json:
-        answer(imported)
+        print_json(imported)
     else:
         _show(imported)
     if imported.refused:
         raise typer.Exit(1)
 
 
-async def _import(tickler: Tickler, source: Source, all_or_none: bool, by: str, update: Callable[[int, int], None]) -> Imported:
-    imported = Imported()
-    read = _Read(source)
-    async for result in import_lines(tickler.schedules, read.pieces(), all_or_none=all_or_none):
+async def _import(tickler: Tickler, reader: _Reader, all_or_none: bool, by: str, on_progress: OnProgress) -> ImportResult:
+    imported = ImportResult()
+    async for result in import_lines(tickler.schedules, reader.pieces(), all_or_none=all_or_none):
         if result.error is None:
             imported.put += 1
         else:
             imported.refused += 1
             if len(imported.errors) < MAX_REPORTED:
                 imported.errors.append(result)
-        update(read.size, imported.put)
+        on_progress(f"importing, {imported.put:,} schedules", reader.done, reader.size)
     await tickler.audit.record(by, "imported", detail=f"{imported.put} put, {imported.refused} refused")
     return imported
 
 
-class _Read:
-    """A file, in pieces, and how much of it was read."""
+class _Reader:
+    """Reads a source in pieces and counts its bytes. The size of a pipe is None."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, size: int | None) -> None:
         self._source = source
-        self.size = 0
+        self.size = size
+        self.done = 0
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while piece := await _waited_for(lambda: self._source.read(CHUNK)):
-            self.size += len(piece)
+        while piece := await _read_in_thread(lambda: self._source.read(CHUNK)):
+            self.done += len(piece)
             yield piece
 
 
-async def _waited_for(read: Callable[[], bytes | None]) -> bytes | None:
-    """On a thread that nobody waits for at the end: whoever types nothing more can still press Ctrl-C."""
+async def _read_in_thread(read: Callable[[], bytes | None]) -> bytes | None:
+    """Read in a daemon thread, so that Ctrl-C ends the process while a read waits for a terminal or a pipe."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[bytes | None] = loop.create_future()
 
@@ -110,20 +113,20 @@ async def _waited_for(read: Callable[[], bytes | None]) -> bytes | None:
             piece = read()
         except OSError as error:
             failed = error
-        with suppress(RuntimeError):  # the loop is closed: it was given up
+        with suppress(RuntimeError):  # the loop is closed: the import was interrupted
             loop.call_soon_threadsafe(settle, piece, failed)
 
-    threading.Thread(target=run, daemon=True, name="reading what is imported").start()
+    threading.Thread(target=run, daemon=True, name="import reader").start()
     return await future
 
 
-def _show(imported: Imported) -> None:
+def _show(imported: ImportResult) -> None:
     for result in imported.errors:
-        remark(f"line {result.line}: {result.error}")
+        print_note(f"line {result.line}: {result.error}")
     if imported.refused > len(imported.errors):
-        remark(f"and {imported.refused - len(imported.errors):,} more")
-    lines = some(imported.refused, "line was refused", "lines were refused")
-    say(f"{some(imported.put, 'schedule was put', 'schedules were put')}, {lines}")
+        print_note(f"and {imported.refused - len(imported.errors):,} more")
+    refused = some(imported.refused, "line refused", "lines refused")
+    print_line(f"{some(imported.put, 'schedule', 'schedules')} put, {refused}")
 
 
 def _opened(file: str) -> AbstractContextManager[Source]:
@@ -132,9 +135,9 @@ def _opened(file: str) -> AbstractContextManager[Source]:
     try:
         return Path(file).open("rb", buffering=0)
     except OSError as error:
-        raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a file that can be read, or -") from None
+        raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a readable file, or -") from None
 
 
 def _size(file: str) -> int | None:
-    """Of a file; nobody knows how much comes from a pipe."""
+    """Return the size of a file; None for a pipe."""
     return None if file == "-" else Path(file).stat().st_size or None

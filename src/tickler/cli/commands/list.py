@@ -1,4 +1,4 @@
-"""`tickler list`: schedules, by owner and key."""
+"""`tickler list`: list schedules."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated
 import typer
 
 from tickler.cli.options import FLAG, AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
-from tickler.cli.output import answer, remark
+from tickler.cli.output import print_json, print_note
 from tickler.cli.rendering import show_schedules
-from tickler.cli.store_session import on_store
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.model.fire import Health, health_to_json
 from tickler.model.schedule import Id, State
 from tickler.model.schedule_json import stored_to_json
 from tickler.schedules.schedules import Page
 
-StateOption = Annotated[State | None, typer.Option(help="Only those in this state.")]
-FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Only those that have a dead fire.")]
+StateOption = Annotated[State | None, typer.Option(help="Show schedules in this state only.")]
+FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Show only schedules with a dead fire.")]
 PrefixOption = Annotated[
-    str | None, typer.Option("--key-prefix", metavar="TEXT", help="With --owner: only keys that begin with this.")
+    str | None, typer.Option("--key-prefix", metavar="TEXT", help="Show only keys that start with this; needs --owner.")
 ]
 
 
@@ -33,7 +33,7 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show schedules, by owner and key, each with its last result."""
+    """List schedules by owner and key, with their last result."""
 
     async def read(tickler: Tickler) -> tuple[Page, dict[Id, Health]]:
         page = await tickler.schedules.list(
@@ -41,21 +41,21 @@ def command(
         )
         return page, await tickler.fires.health(each.id for each in page.items)
 
-    page, health = on_store(store, read)
+    page, health = with_store(store, read)
     if as_json:
         items = [stored_to_json(each) | health_to_json(health[each.id]) for each in page.items]
-        answer({"items": items, "next": page.next})
+        print_json({"items": items, "next": page.next})
         return
     if not page.items:
-        remark(_nothing_found(owner, key_prefix, state, failing, after))
+        print_note(_nothing_found(owner, key_prefix, state, failing, after))
         return
     show_schedules(page.items, health)
     if page.next:
-        remark(f"there are more: --after {page.next}")
+        print_note(f"more: --after {page.next}")
 
 
 def _nothing_found(owner: str | None, key_prefix: str | None, state: State | None, failing: bool, after: str | None) -> str:
-    """Names what was asked for: that one owner has none says nothing about the others."""
+    """Repeat the filters: an owner without schedules says nothing about the others."""
     kind = " ".join(word for word in ("more" if after else "", "failing" if failing else "", state or "", "schedules") if word)
-    found = f"{owner} has no {kind}" if owner else f"there are no {kind}"
-    return f"{found} whose key begins with {key_prefix}" if key_prefix else found
+    found = f"{owner} has no {kind}" if owner else f"no {kind}"
+    return f"{found} whose key starts with {key_prefix}" if key_prefix else found

@@ -1,4 +1,4 @@
-"""`tickler migrate`: the store's schema, up to this version."""
+"""`tickler migrate`: create or upgrade the schema of a store."""
 
 from __future__ import annotations
 
@@ -8,28 +8,32 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
-from tickler.cli.output import answer, say
-from tickler.cli.progress import doing
+from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
+from tickler.cli.output import print_json, print_line
+from tickler.cli.progress import progress_lines
 from tickler.connect import parse_url, store_for_url
 from tickler.stores.store import Form, MigrationOptions
 
 PrintSql = Annotated[
-    bool, typer.Option("--print-sql", metavar=FLAG, help="Print all of the schema as a script, and touch nothing.")
+    bool, typer.Option("--print-sql", metavar=FLAG, help="Print the complete schema as SQL, and change nothing.")
 ]
 PrintCloudFormation = Annotated[
     bool,
-    typer.Option("--print-cloudformation", metavar=FLAG, help="Print the table as a CloudFormation template, and touch nothing."),
+    typer.Option(
+        "--print-cloudformation", metavar=FLAG, help="Print the table as a CloudFormation template, and change nothing."
+    ),
 ]
 PrintTerraform = Annotated[
-    bool, typer.Option("--print-terraform", metavar=FLAG, help="Print the table for Terraform, and touch nothing.")
+    bool, typer.Option("--print-terraform", metavar=FLAG, help="Print the table for Terraform, and change nothing.")
 ]
 PrintIam = Annotated[
-    bool, typer.Option("--print-iam", metavar=FLAG, help="Print the policies of a worker and of an API process.")
+    bool, typer.Option("--print-iam", metavar=FLAG, help="Print the IAM policies of a worker and of an API process.")
 ]
-Shards = Annotated[int | None, typer.Option(min=1, help="Spread what is due over so many shards, while workers run.")]
-Home = Annotated[str | None, typer.Option(metavar="REGION", help="Let this region claim what others did: after a failure.")]
-ComeFrom = Annotated[str | None, typer.Option("--from", metavar="REGION", help="With --home: only what is at home there.")]
+Shards = Annotated[int | None, typer.Option(min=1, help="Raise the number of index shards. Safe while workers run.")]
+Home = Annotated[str | None, typer.Option(metavar="REGION", help="Move schedules to this region, after another one has failed.")]
+ComeFrom = Annotated[
+    str | None, typer.Option("--from", metavar="REGION", help="With --home: move only the schedules of this region.")
+]
 
 
 def command(
@@ -43,8 +47,8 @@ def command(
     come_from: ComeFrom = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the store's schema up to date."""
-    url = needed(store)
+    """Create or upgrade the schema of the store."""
+    url = required_store(store)
     opened = store_for_url(url)
     printed: dict[Form, bool] = {
         "sql": print_sql,
@@ -56,19 +60,19 @@ def command(
     if wanted:
         _print({form: opened.definition(form) for form in wanted}, as_json)
         return
-    said: list[str] = []
-    with doing("migrating", said.append if as_json else say) as tell:
-        names = asyncio.run(opened.migrate(MigrationOptions(shards=shards, home=home, come_from=come_from), tell))
+    messages: list[str] = []
+    with progress_lines("migrating", messages.append if as_json else print_line) as on_progress:
+        names = asyncio.run(opened.migrate(MigrationOptions(shards=shards, home=home, come_from=come_from), on_progress))
     name = parse_url(url).text
     if as_json:
-        answer({"store": name, "ran": names, "said": said})
+        print_json({"store": name, "ran": names, "messages": messages})
     else:
-        say(*(f"ran {each}" for each in names), f"{name} is up to date")
+        print_line(*(f"ran {each}" for each in names), f"{name} is up to date")
 
 
 def _print(definitions: dict[Form, str], as_json: bool) -> None:
     if as_json:
-        answer(definitions)
+        print_json(definitions)
         return
     for text in definitions.values():
         Console().out(text, highlight=False, end="")

@@ -1,4 +1,4 @@
-"""`tickler pause`: hold a schedule's fires."""
+"""`tickler pause`: pause a schedule."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, named
-from tickler.cli.output import answer, say
-from tickler.cli.store_session import on_store
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
+from tickler.cli.output import print_json, print_line
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.model.schedule import StoredSchedule
 from tickler.model.schedule_json import stored_to_json
 
-ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why: is shown until it is resumed.")]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Reason, shown until the schedule is resumed.")]
 
 
 def command(
@@ -24,12 +24,12 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold new fires of a schedule; those that are open finish."""
-    stored = on_store(store, lambda tickler: _pause(tickler, owner, key, reason, named(by)))
+    """Pause a schedule. Fires that are open are still delivered."""
+    stored = with_store(store, lambda tickler: _pause(tickler, owner, key, reason, actor(by)))
     if as_json:
-        answer(stored_to_json(stored))
+        print_json(stored_to_json(stored))
     else:
-        say(f"{stored.id} is paused")
+        print_line(f"{stored.id} paused")
 
 
 async def _pause(tickler: Tickler, owner: str, key: str, reason: str | None, by: str) -> StoredSchedule:

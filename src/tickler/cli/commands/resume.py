@@ -1,12 +1,12 @@
-"""`tickler resume`: let a schedule fire again."""
+"""`tickler resume`: resume a paused schedule."""
 
 from __future__ import annotations
 
 import shlex
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, named
-from tickler.cli.output import answer, say
-from tickler.cli.store_session import on_store
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
+from tickler.cli.output import print_json, print_line
+from tickler.cli.store_session import with_store
 from tickler.cli.time_format import utc
 from tickler.client import Tickler
 from tickler.errors import InvalidInput, NeverFires
@@ -17,13 +17,13 @@ from tickler.model.schedule_json import stored_to_json
 def command(
     owner: OwnerArgument, key: KeyArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
-    """Let a schedule fire again, from now on: what lay in between was not missed."""
-    stored = on_store(store, lambda tickler: _resume(tickler, owner, key, named(by)))
+    """Resume a paused schedule from now on. Fires in the pause do not count as missed."""
+    stored = with_store(store, lambda tickler: _resume(tickler, owner, key, actor(by)))
     if as_json:
-        answer(stored_to_json(stored))
+        print_json(stored_to_json(stored))
     else:
-        coming = "" if stored.next_fire_at is None else f", due next at {utc(stored.next_fire_at)} UTC"
-        say(f"{stored.id} is {stored.state}{coming}")
+        following = "" if stored.next_fire_at is None else f", due next at {utc(stored.next_fire_at)} UTC"
+        print_line(f"{stored.id} is {stored.state}{following}")
 
 
 async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSchedule:

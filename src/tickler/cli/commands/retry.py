@@ -1,4 +1,4 @@
-"""`tickler retry`: send dead fires again."""
+"""`tickler retry`: retry dead fires."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.fire_actions import FireAction, do_to_each
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, misused, named
-from tickler.cli.output import agreed, answer, remark, say
-from tickler.cli.store_session import on_store
+from tickler.cli.fire_actions import FireAction, run_on_each
+from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, usage_error
+from tickler.cli.output import confirmed, print_json, print_line, print_note
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.observe.human_format import count, some
 
-PAGE = 1_000  # dead fires that are counted together
+PAGE = 1_000  # fires per query
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="Ids, as `tickler fires` shows them.")]
-AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="All that are dead, of an owner or a schedule if named.")]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="FIRE_ID", help="Fires to retry, as listed by `tickler fires --state dead`.")
+]
+AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="Retry all dead fires, or those of --owner and --key.")]
 
 
 def command(
@@ -29,35 +31,35 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send dead fires again, with all their attempts. Of many, it says first how many, and asks, on a terminal."""
+    """Retry dead fires. Their attempts are counted from zero. With --all, show their number and ask first, on a terminal."""
     if bool(ids) == all_of_them:
-        raise misused("pass the ids of dead fires, or --all")
+        raise usage_error("pass ids of dead fires, or --all")
     if ids and (owner or key):
-        raise misused("--owner and --key go with --all: ids say it already")
+        raise usage_error("--owner and --key go with --all: leave them out with ids")
     if ids:
-        do_to_each(store, ids, _RETRY, named(by), as_json=as_json)
+        run_on_each(store, ids, _RETRY, actor(by), as_json=as_json)
     else:
-        _retry_all(store, owner, key, yes, named(by), as_json)
+        _retry_all(store, owner, key, yes, actor(by), as_json)
 
 
 def _retry_all(store: str | None, owner: str | None, key: str | None, yes: bool, by: str, as_json: bool) -> None:
-    sent = on_store(store, lambda tickler: _send_all(tickler, owner, key, yes, by))
-    if sent is None:
+    retried = with_store(store, lambda tickler: _retry_matching(tickler, owner, key, yes, by))
+    if retried is None:
         raise typer.Exit(1)
     if as_json:
-        answer({"retried": sent})
+        print_json({"retried": retried})
     else:
-        say(some(sent, "fire is sent again", "fires are sent again"))
+        print_line(some(retried, "fire queued for delivery", "fires queued for delivery"))
 
 
-async def _send_all(tickler: Tickler, owner: str | None, key: str | None, yes: bool, by: str) -> int | None:
-    """How many were; None when somebody thought better of it."""
+async def _retry_matching(tickler: Tickler, owner: str | None, key: str | None, yes: bool, by: str) -> int | None:
+    """Return the number of retried fires; None if the user declined."""
     dead = await _count(tickler, owner, key)
     if not dead:
         return 0
     whose = "" if owner is None else f" of {owner}" if key is None else f" of {owner}/{key}"
-    remark(f"{count(dead, 'dead fire')}{whose}")
-    if not agreed(f"send {'it' if dead == 1 else 'them'} again?", yes):
+    print_note(f"{count(dead, 'dead fire')}{whose}")
+    if not confirmed(f"retry {'it' if dead == 1 else 'them'}?", yes):
         return None
     sent = await tickler.fires.retry_all(owner=owner, key=key, by=by)
     await tickler.audit.record(by, "retried all", owner=owner, key=key, detail=f"{sent} fires")
@@ -74,8 +76,8 @@ async def _count(tickler: Tickler, owner: str | None, key: str | None) -> int:
 
 
 _RETRY = FireAction(
-    did="retried",
-    do=lambda tickler, id, by: tickler.fires.retry(id, by=by),
-    done="is sent again",
-    refused="there is no dead fire {id}: see `tickler fires --state dead`",
+    name="retried",
+    run=lambda tickler, id, by: tickler.fires.retry(id, by=by),
+    done="queued for delivery",
+    not_found="no dead fire {id}: see `tickler fires --state dead`",
 )

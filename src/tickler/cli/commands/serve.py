@@ -1,4 +1,4 @@
-"""`tickler serve`: the API, the web page and a runner, in one process."""
+"""`tickler serve`: the HTTP API, the web interface and a worker in one process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, function_of, prepared
-from tickler.cli.gc_tuning import spare_the_collector
-from tickler.cli.logs import set_up_logs
+from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, load_setup, run_setup
+from tickler.cli.gc_tuning import tune_gc
+from tickler.cli.logs import configure_logging
 from tickler.cli.options import FLAG, StoreOption
 from tickler.cli.shutdown import Shutdown
 from tickler.client import Tickler
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "sqlite:///tickler.db"
 
-Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen: 127.0.0.1, unless you say otherwise.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help=f"{DEFAULT_PORT}, unless you say otherwise.")]
-NoRunner = Annotated[bool, typer.Option("--no-runner", metavar=FLAG, help="Deliver nothing here: `tickler work` does.")]
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.", show_default=str(DEFAULT_PORT))]
+NoRunner = Annotated[bool, typer.Option("--no-runner", metavar=FLAG, help="Deliver nothing: leave that to `tickler work`.")]
 
 log = logging.getLogger("tickler")
 
@@ -50,50 +50,50 @@ def command(
     setup: Setup = None,
     max_timeout: MaxTimeout = MAX_TIMEOUT_S,
 ) -> None:
-    """Serve the API and the web page, and deliver what is due, until SIGTERM or Ctrl-C."""
-    set_up_logs(os.environ)
+    """Serve the HTTP API and the web interface, and deliver fires, until SIGTERM or Ctrl-C."""
+    configure_logging(os.environ)
     raise_file_limit()
     settings = ServerSettings.from_environment(os.environ, host=host, port=port)
     check_environment(os.environ)
     options = RunOptions(longest=max_timeout)
-    asyncio.run(_serve(store or DEFAULT_STORE, settings, function_of(setup), options, runs=not no_runner))
+    asyncio.run(_serve(store or DEFAULT_STORE, settings, load_setup(setup), options, runs=not no_runner))
 
 
 async def _serve(
-    url: str, settings: ServerSettings, prepare: Callable[[Tickler], object], options: RunOptions, *, runs: bool
+    url: str, settings: ServerSettings, setup: Callable[[Tickler], object], options: RunOptions, *, runs: bool
 ) -> None:
     async with connect(url) as tickler:
         await _check_open(tickler, settings, parse_url(url).text)
-        await prepared(tickler, prepare)
+        await run_setup(tickler, setup)
         with closing(_listening(settings)) as listening:
             live = EventStream()
             server = _server(tickler, settings, live, runs=runs)
-            stopping = Shutdown(lambda: _stop(server, live, tickler), options.drain.total_seconds(), None)
-            stopping.listen()
-            _say_hello(
+            shutdown = Shutdown(lambda: _stop(server, live, tickler), options.drain.total_seconds(), None)
+            shutdown.listen()
+            _print_address(
                 parse_url(url).text, settings, listening.getsockname()[1], runs=runs, is_shared=tickler.capabilities.shared
             )
-            _say_for_whom(settings, is_closed=await tickler.tokens.exist())
-            spare_the_collector()
+            _print_access(settings, is_closed=await tickler.tokens.exist())
+            tune_gc()
             async with asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(tickler.forecasts.run()), tasks.create_task(_follow(live, tickler))]
+                background = [tasks.create_task(tickler.forecasts.run()), tasks.create_task(_follow(live, tickler))]
                 if runs:
                     tasks.create_task(tickler.run(options))
                 await server.serve([listening])
-                for task in beside:
+                for task in background:
                     task.cancel()
                 tickler.stop()
         log.info("stopped")
-    await stopping.end()
+    await shutdown.end()
 
 
 async def _check_open(tickler: Tickler, settings: ServerSettings, store: str) -> None:
-    """Where others can reach it, nobody could do anything without a token."""
+    """Refuse to listen publicly without any token: no request would be allowed."""
     if not settings.needs_token or await tickler.tokens.exist():
         return
-    reached, instead = (settings.hosts[0], "unset TICKLER_HOSTS") if settings.is_local else (settings.host, "listen on 127.0.0.1")
+    public, instead = (settings.hosts[0], "unset TICKLER_HOSTS") if settings.is_local else (settings.host, "listen on 127.0.0.1")
     raise InvalidInput(
-        f"{reached} can be reached by others, and there is no token yet: make one with `tickler token create --store "
+        f"{public} is reachable from other machines, and there is no token yet: create one with `tickler token create --store "
         f"{shlex.quote(store)} --scope operate --scope write --scope read`, or {instead}"
     )
 
@@ -107,7 +107,7 @@ def _listening(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}): choose another with --port or TICKLER_PORT"
+            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}): choose another --port or TICKLER_PORT"
         ) from None
     listening.listen(2048)
     listening.setblocking(False)
@@ -120,36 +120,36 @@ async def _follow(live: EventStream, tickler: Tickler) -> None:
 
 
 def _server(tickler: Tickler, settings: ServerSettings, live: EventStream, *, runs: bool) -> uvicorn.Server:
-    """Imported only now: the other commands do without it."""
+    """Import the server here: other commands do not need it."""
     try:
         from tickler.server.app import make_app
         from tickler.server.middleware.uvicorn_protocol import ServiceServer, uvicorn_config
     except ImportError as error:
         raise InvalidInput(f"{error.name} is not installed: `{install_command('server')}`") from None
     server = ServiceServer(uvicorn_config(make_app(tickler, settings, runs_here=runs, event_stream=live), settings))
-    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # they are listened to here
+    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # `Shutdown` handles them
     return server
 
 
-def _say_hello(store: str, settings: ServerSettings, port: int, *, runs: bool, is_shared: bool = True) -> None:
+def _print_address(store: str, settings: ServerSettings, port: int, *, runs: bool, is_shared: bool = True) -> None:
     console = Console(stderr=True)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = escape(f"http://{host}:{port}/")
-    console.print(f"\n  [bold]Tickler[/] on [cyan]{escape(store)}[/], {'delivering what is due' if runs else 'without a runner'}")
-    console.print(f"  open  [bold underline]{address}[/]   (the API is under /v1, described at /openapi.json)")
-    if is_shared:  # to be pasted: not broken into lines
-        named = escape(f"export TICKLER_STORE={shlex.quote(store)}")
-        console.print(f"  for `tickler …` in another shell:  [bold]{named}[/]", soft_wrap=True, highlight=False)
+    console.print(f"\n  [bold]Tickler[/] on [cyan]{escape(store)}[/], {'delivering fires' if runs else 'without a worker'}")
+    console.print(f"  open  [bold underline]{address}[/]   (API under /v1, described at /openapi.json)")
+    if is_shared:  # one line, to be pasted
+        export = escape(f"export TICKLER_STORE={shlex.quote(store)}")
+        console.print(f"  for `tickler …` in another shell:  [bold]{export}[/]", soft_wrap=True, highlight=False)
 
 
-def _say_for_whom(settings: ServerSettings, *, is_closed: bool) -> None:
+def _print_access(settings: ServerSettings, *, is_closed: bool) -> None:
     if is_closed:
-        said = "closed: whoever asks needs a token, which `tickler token create` makes"
+        access = "every request needs a token: create one with `tickler token create`"
     elif not settings.needs_token:
-        said = "open to this machine only, without a token; others need one, and --host"
+        access = "open to this machine only, without a token; for other machines use --host and a token"
     else:
         return
-    Console(stderr=True).print(f"  [dim]{said}[/]\n", soft_wrap=True, highlight=False)
+    Console(stderr=True).print(f"  [dim]{access}[/]\n", soft_wrap=True, highlight=False)
 
 
 def _stop(server: uvicorn.Server, live: EventStream, tickler: Tickler) -> None:

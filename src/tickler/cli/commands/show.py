@@ -1,4 +1,4 @@
-"""`tickler show`: all there is to know of one schedule."""
+"""`tickler show`: show one schedule."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 import typer
 
 from tickler.cli.options import JsonOption, KeyArgument, OwnerArgument, StoreOption
-from tickler.cli.output import answer, say
+from tickler.cli.output import print_json, print_line
 from tickler.cli.rendering import show_fires, show_history, show_schedule, upcoming_of
-from tickler.cli.store_session import on_store
+from tickler.cli.store_session import with_store
 from tickler.cli.time_format import upcoming_json
 from tickler.client import Tickler
 from tickler.errors import ScheduleNotFound
@@ -22,12 +22,12 @@ from tickler.when import in_words
 MAX_FIRES = 10
 STATES: tuple[FireState, ...] = ("open", "waiting", "dead")
 
-NumberOption = Annotated[int, typer.Option("-n", min=0, max=1000, help="How many of its next fires to show.")]
-HistoryOption = Annotated[int, typer.Option("--history", min=0, max=1000, help="How much of what happened last to show.")]
+NumberOption = Annotated[int, typer.Option("-n", min=0, max=1000, help="Number of next fires to show.")]
+HistoryOption = Annotated[int, typer.Option("--history", min=0, max=1000, help="Number of history entries to show.")]
 
 
-class Known(msgspec.Struct, frozen=True):
-    """What the store has of a schedule."""
+class ScheduleDetails(msgspec.Struct, frozen=True):
+    """A schedule with its health, undelivered fires and latest history."""
 
     schedule: StoredSchedule
     health: Health
@@ -44,28 +44,28 @@ def command(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a schedule, its next fires, what it owes and what happened last."""
-    known = on_store(store, lambda tickler: _known(tickler, owner, key, history))
-    upcoming = upcoming_of(known.schedule, known.now_ms, number)
+    """Show a schedule: its definition, next fires, undelivered fires and latest history."""
+    details = with_store(store, lambda tickler: _read(tickler, owner, key, history))
+    upcoming = upcoming_of(details.schedule, details.now_ms, number)
     if as_json:
-        more = {"words": in_words(known.schedule.when), "upcoming": upcoming_json(upcoming)}
-        answer(
-            stored_to_json(known.schedule)
-            | health_to_json(known.health)
+        more = {"words": in_words(details.schedule.when), "upcoming": upcoming_json(upcoming)}
+        print_json(
+            stored_to_json(details.schedule)
+            | health_to_json(details.health)
             | more
-            | {"fires": known.fires, "history": known.history}
+            | {"fires": details.fires, "history": details.history}
         )
         return
-    show_schedule(known.schedule, upcoming, known.health)
-    if known.fires:
-        say("", "owed:")
-        show_fires(known.fires)
-    if known.history:
-        say("", "last:")
-        show_history(known.history)
+    show_schedule(details.schedule, upcoming, details.health)
+    if details.fires:
+        print_line("", "undelivered:")
+        show_fires(details.fires)
+    if details.history:
+        print_line("", "history:")
+        show_history(details.history)
 
 
-async def _known(tickler: Tickler, owner: str, key: str, number: int) -> Known:
+async def _read(tickler: Tickler, owner: str, key: str, number: int) -> ScheduleDetails:
     schedule = await tickler.schedules.get(owner, key)
     if schedule is None:
         raise ScheduleNotFound(owner, key)
@@ -74,4 +74,4 @@ async def _known(tickler: Tickler, owner: str, key: str, number: int) -> Known:
         fires += (await tickler.fires.list(state=state, owner=owner, key=key, limit=MAX_FIRES)).items
     history = (await tickler.fires.history(owner, key, limit=number)).items if number else []
     health = (await tickler.fires.health([schedule.id]))[schedule.id]
-    return Known(schedule, health, fires, history, tickler.now_ms())
+    return ScheduleDetails(schedule, health, fires, history, tickler.now_ms())

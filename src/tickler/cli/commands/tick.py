@@ -1,4 +1,4 @@
-"""`tickler tick`: deliver what is due now, and end; for an outside cron that beats."""
+"""`tickler tick`: deliver due fires once, for an external cron."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.commands.work import Setup, function_of, prepared
-from tickler.cli.logs import set_up_logs
-from tickler.cli.options import FLAG, StoreOption, needed
-from tickler.cli.output import answer
-from tickler.cli.store_session import made_if_asked
+from tickler.cli.commands.work import Setup, load_setup, run_setup
+from tickler.cli.logs import configure_logging
+from tickler.cli.options import FLAG, StoreOption, required_store
+from tickler.cli.output import print_json
+from tickler.cli.store_session import create_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect
 from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import check_environment
 
-Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="How long to go on claiming.")]
+Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="How long to claim fires, in milliseconds.")]
 AlwaysJson = Annotated[
-    bool, typer.Option("--json", metavar=FLAG, show_default=False, help="Answer with one line of JSON: it does so anyway.")
+    bool, typer.Option("--json", metavar=FLAG, show_default=False, help="Print one line of JSON, which is the default.")
 ]
 
 
@@ -32,18 +32,18 @@ def command(
     setup: Setup = None,
     as_json: AlwaysJson = True,
 ) -> None:
-    """Deliver what is due now. Exit code 0, also when something failed and is tried again later; 3 when something is left."""
-    url = needed(store)
-    set_up_logs(os.environ)
-    logging.getLogger("tickler.deliver").setLevel(logging.WARNING)  # what is not installed need not be said at every beat
+    """Deliver due fires and exit. Exit code 0, also if some failed and will be retried; 3 if due fires are left."""
+    url = required_store(store)
+    configure_logging(os.environ)
+    logging.getLogger("tickler.deliver").setLevel(logging.WARNING)  # no line about missing packages at every tick
     check_environment(os.environ)
-    summary = asyncio.run(_tick(url, budget, function_of(setup)))
-    answer(summary)
+    summary = asyncio.run(_tick(url, budget, load_setup(setup)))
+    print_json(summary)
     if summary.left:
         raise typer.Exit(3)
 
 
-async def _tick(url: str, budget_ms: int, prepare: Callable[[Tickler], object]) -> Summary:
-    async with connect(url, create=made_if_asked(url)) as tickler:
-        await prepared(tickler, prepare)
+async def _tick(url: str, budget_ms: int, setup: Callable[[Tickler], object]) -> Summary:
+    async with connect(url, create=create_if_asked(url)) as tickler:
+        await run_setup(tickler, setup)
         return await tickler.tick(budget_ms)

@@ -1,4 +1,4 @@
-"""`tickler token`: who may use the HTTP API, and for what."""
+"""`tickler token`: access tokens of the HTTP API."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ import typer
 
 from tickler.access.tokens import Scope, Token
 from tickler.cli.app import NOT_FOUND
-from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, misused, named
-from tickler.cli.output import agreed, answer, remark, say, show_table
-from tickler.cli.store_session import on_store
-from tickler.cli.time_format import read_moment, utc
+from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, actor, usage_error
+from tickler.cli.output import confirmed, print_json, print_line, print_note, show_table
+from tickler.cli.store_session import with_store
+from tickler.cli.time_format import parse_instant, utc
 from tickler.client import Tickler
 from tickler.errors import InvalidWhen
 from tickler.when.every import parse_every
 
 
 class ScopeName(StrEnum):
-    """As Typer takes several of them."""
+    """`Scope` as an enum: Typer takes no repeated Literal."""
 
     READ = "read"
     WRITE = "write"
     OPERATE = "operate"
 
 
-ScopesOption = Annotated[list[ScopeName], typer.Option("--scope", help="What it allows; may be given again for more.")]
-OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="For this owner's data alone.")]
-NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Who has it: is remembered with what they do.")]
+ScopesOption = Annotated[list[ScopeName], typer.Option("--scope", help="Permission to grant; may be repeated.")]
+OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Limit the token to this owner.")]
+NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of its holder, shown in the audit log.")]
 ExpiresOption = Annotated[
-    str | None, typer.Option("--expires", metavar="TIME", help="Until when it is valid: ISO 8601, or such as 30d from now.")
+    str | None, typer.Option("--expires", metavar="TIME", help="Expiry: ISO 8601, or a duration such as 30d.")
 ]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `tickler token list` shows it.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the token, as shown by `tickler token list`.")]
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke the tokens of the HTTP API, or do without.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke access tokens of the HTTP API.")
 
 
 @app.command("create")
@@ -49,57 +49,57 @@ def create(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a token and print it: nobody can be shown it again."""
+    """Create a token and print it. It cannot be shown again."""
     scopes: list[Scope] = [each.value for each in scope]
-    token, text = on_store(store, lambda tickler: _create(tickler, scopes, owner, name, expires, named(by)), create=True)
+    token, text = with_store(store, lambda tickler: _create(tickler, scopes, owner, name, expires, actor(by)), create=True)
     if as_json:
-        answer(msgspec.to_builtins(token) | {"token": text})
+        print_json(msgspec.to_builtins(token) | {"token": text})
         return
-    for_whom = "" if token.owner is None else f" for {token.owner}"
+    limited_to = "" if token.owner is None else f" for {token.owner}"
     until = "" if token.expires_at is None else f" until {utc(token.expires_at)} UTC"
-    remark(f"{token.id} allows {', '.join(token.scopes)}{for_whom}{until}; it is not shown again:")
-    say(text)
+    print_note(f"{token.id} allows {', '.join(token.scopes)}{limited_to}{until}; it will not be shown again:")
+    print_line(text)
 
 
 @app.command("list")
 def show_all(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Show the tokens that are valid, by id, without their secrets."""
-    tokens, is_closed = on_store(store, _list)
+    """List valid tokens by id, without their secrets."""
+    tokens, is_closed = with_store(store, _list)
     if as_json:
-        answer({"items": tokens, "next": None})
+        print_json({"items": tokens, "next": None})
     elif tokens:
-        columns = ["id", "scopes", "owner", "name", "made (UTC)", "expires (UTC)"]
-        show_table(columns, [_row(token) for token in tokens], whole=("id", *columns[-2:]))
+        columns = ["id", "scopes", "owner", "name", "created (UTC)", "expires (UTC)"]
+        show_table(columns, [_row(token) for token in tokens], unwrapped=("id", *columns[-2:]))
     elif is_closed:
-        remark("there are no tokens, and the service lets nobody in: make one, or see `tickler token open --help`")
+        print_note("no tokens, and every request needs one: create one, or see `tickler token open --help`")
     else:
-        remark("there are no tokens: the service is for its own machine, where everybody may do anything")
+        print_note("no tokens: the service is open to its own machine, with all permissions")
 
 
 @app.command("revoke")
 def revoke(id: IdArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Make a token invalid, within five seconds, for good."""
-    if not on_store(store, lambda tickler: _revoke(tickler, id, named(by))):
-        remark(f"tickler: there is no token {id[:80]}: see `tickler token list`")
+    """Revoke a token for good. It takes effect within five seconds."""
+    if not with_store(store, lambda tickler: _revoke(tickler, id, actor(by))):
+        print_note(f"tickler: no token {id[:80]}: see `tickler token list`")
         raise typer.Exit(NOT_FOUND)
     if as_json:
-        answer({"id": id, "revoked": True})
+        print_json({"id": id, "revoked": True})
     else:
-        say(f"{id} is revoked")
+        print_line(f"{id} revoked")
 
 
 @app.command("open")
 def reopen(yes: YesOption = False, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Let everybody on the service's own machine in without a token again, as before the first one. There must be none left."""
+    """Open the service to its own machine without a token again. Revoke all tokens first."""
     if not yes and not sys.stdin.isatty():
-        raise misused("this lets everybody on the machine do anything: say --yes")
-    if not agreed("let everybody on the service's machine do anything, without a token?", yes):
+        raise usage_error("this gives everyone on the machine all permissions: confirm with --yes")
+    if not confirmed("give everyone on the service's machine all permissions, without a token?", yes):
         raise typer.Exit(1)
-    was_closed = on_store(store, lambda tickler: _open(tickler, named(by)))
+    was_closed = with_store(store, lambda tickler: _open(tickler, actor(by)))
     if as_json:
-        answer({"opened": was_closed})
+        print_json({"opened": was_closed})
     else:
-        say("no token is needed any more" if was_closed else "no token was needed before")
+        print_line("no token is needed any more" if was_closed else "no token was needed already")
 
 
 async def _list(tickler: Tickler) -> tuple[list[Token], bool]:
@@ -133,14 +133,14 @@ def _read_expiry(text: str, now_ms: int) -> int:
     try:
         return now_ms + parse_every(f"@every {text}").interval_ms
     except InvalidWhen:
-        return read_moment(text, "UTC", "expires")
+        return parse_instant(text, "UTC", "expires")
 
 
 def _row(token: Token) -> list[str]:
     return [
         token.id,
         ", ".join(token.scopes),
-        "everybody" if token.owner is None else token.owner,
+        "all" if token.owner is None else token.owner,
         token.name,
         utc(token.created_at),
         utc(token.expires_at) or "never",

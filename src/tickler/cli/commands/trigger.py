@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, named
-from tickler.cli.output import answer, say
-from tickler.cli.store_session import on_store
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
+from tickler.cli.output import print_json, print_line
+from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.model.fire import Fire
 
@@ -12,12 +12,12 @@ from tickler.model.fire import Fire
 def command(
     owner: OwnerArgument, key: KeyArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
-    """Fire a schedule now, out of turn, paused or not; a worker delivers it."""
-    fire = on_store(store, lambda tickler: _trigger(tickler, owner, key, named(by)))
+    """Fire a schedule now, even if it is paused. A worker delivers the fire."""
+    fire = with_store(store, lambda tickler: _trigger(tickler, owner, key, actor(by)))
     if as_json:
-        answer(fire)
+        print_json(fire)
     else:
-        say(f"{owner}/{key} fires now, as {fire.id}: a worker delivers it")
+        print_line(f"{owner}/{key} queued for delivery as {fire.id}")
 
 
 async def _trigger(tickler: Tickler, owner: str, key: str, by: str) -> Fire:

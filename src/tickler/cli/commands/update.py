@@ -1,4 +1,4 @@
-"""`tickler update`: change part of a schedule, and keep the rest."""
+"""`tickler update`: change fields of a schedule."""
 
 from __future__ import annotations
 
@@ -8,35 +8,17 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, misused, named
-from tickler.cli.schedule_options import (
-    AttemptsOption,
-    CatchupOption,
-    DeleteAfterOption,
-    DeliveryOption,
-    EndsOption,
-    GraceOption,
-    HandlerOption,
-    MissedOption,
-    OverlapOption,
-    PayloadOption,
-    PolicyOption,
-    SpreadOption,
-    StartsOption,
-    TargetOption,
-    TimeoutOption,
-    given,
-    schedule_fields,
-)
-from tickler.cli.store_session import on_store
-from tickler.cli.time_format import read_moment
+from tickler.cli import schedule_options
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor, usage_error
+from tickler.cli.store_session import with_store
+from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
 from tickler.client import Tickler
 from tickler.errors import InvalidInput, NeverFires, ScheduleNotFound
 
 
 class Removable(StrEnum):
-    """Fields that a schedule can do without; Typer takes no Literal more than once."""
+    """Optional fields of a schedule, as an enum: Typer takes no repeated Literal."""
 
     TARGET = "target"
     PAYLOAD = "payload"
@@ -46,9 +28,10 @@ class Removable(StrEnum):
 
 
 WhenOption = Annotated[str | None, typer.Option(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m'.")]
-ZoneOption = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="The zone of its wall times, such as Europe/Paris.")]
+ZoneOption = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="Time zone of the schedule, such as Europe/Paris.")]
 RemoveOption = Annotated[
-    list[Removable] | None, typer.Option("--remove", metavar="FIELD", help=f"Remove {', '.join(Removable)}; may be repeated.")
+    list[Removable] | None,
+    typer.Option("--remove", metavar="FIELD", help=f"Remove a field: {', '.join(Removable)}; may be repeated."),
 ]
 IfVersionOption = Annotated[
     int | None, typer.Option("--if-version", min=1, metavar="N", help="Change the schedule only if it has this version.")
@@ -60,29 +43,29 @@ def command(
     key: KeyArgument,
     when: WhenOption = None,
     tz: ZoneOption = None,
-    target: TargetOption = None,
-    handler: HandlerOption = None,
-    payload: PayloadOption = None,
-    policy: PolicyOption = None,
-    delivery: DeliveryOption = None,
-    missed: MissedOption = None,
-    overlap: OverlapOption = None,
-    spread: SpreadOption = None,
-    grace: GraceOption = None,
-    max_catchup: CatchupOption = None,
-    attempts: AttemptsOption = None,
-    timeout: TimeoutOption = None,
-    starts_at: StartsOption = None,
-    ends_at: EndsOption = None,
-    delete_after: DeleteAfterOption = None,
+    target: schedule_options.TargetOption = None,
+    handler: schedule_options.HandlerOption = None,
+    payload: schedule_options.PayloadOption = None,
+    policy: schedule_options.PolicyOption = None,
+    delivery: schedule_options.DeliveryOption = None,
+    missed: schedule_options.MissedOption = None,
+    overlap: schedule_options.OverlapOption = None,
+    spread: schedule_options.SpreadOption = None,
+    grace: schedule_options.GraceOption = None,
+    max_catchup: schedule_options.CatchupOption = None,
+    attempts: schedule_options.AttemptsOption = None,
+    timeout: schedule_options.TimeoutOption = None,
+    starts_at: schedule_options.StartsOption = None,
+    ends_at: schedule_options.EndsOption = None,
+    delete_after: schedule_options.DeleteAfterOption = None,
     remove: RemoveOption = None,
     if_version: IfVersionOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what you name of a schedule, and keep the rest. JSON objects are merged into the stored ones; null removes."""
-    fields = schedule_fields(
+    """Change fields of a schedule and keep the others. JSON objects are merged into the stored ones; null removes a field."""
+    fields = schedule_options.schedule_fields(
         when=when,
         tz=tz,
         target=target,
@@ -99,14 +82,14 @@ def command(
         attempts=attempts,
         timeout=timeout,
     )
-    bounds = given(starts_at=starts_at, ends_at=ends_at)
+    bounds = schedule_options.given(starts_at=starts_at, ends_at=ends_at)
     for name in remove or ():
         if name.value in fields or name.value in bounds:
-            raise misused(f"{name.value} is both given and removed: leave one of them out")
+            raise usage_error(f"{name.value} is both set and removed: leave one out")
         fields[name.value] = None
     if not fields and not bounds:
-        raise misused("nothing to change: pass --when, --target, --payload or another option of `tickler update --help`")
-    show_result(on_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, named(by))), as_json)
+        raise usage_error("nothing to change: pass --when, --target, --payload or another option (see `tickler update --help`)")
+    show_result(with_store(store, lambda tickler: _update(tickler, (owner, key), fields, bounds, if_version, actor(by))), as_json)
 
 
 async def _update(
@@ -115,12 +98,12 @@ async def _update(
     owner, key = id
     if bounds:
         zone = fields.get("tz") or await _zone_of(tickler, owner, key)
-        fields = fields | {name: read_moment(str(text), str(zone), name) for name, text in bounds.items()}
+        fields = fields | {name: parse_instant(str(text), str(zone), name) for name, text in bounds.items()}
     try:
         written = await tickler.schedules.patch(owner, key, fields, version=version)
     except NeverFires as error:
         place = " ".join(map(shlex.quote, id))
-        raise InvalidInput(f"{error.sentence}; to change it all the same, pause it first with `tickler pause {place}`") from None
+        raise InvalidInput(f"{error.sentence}; to change it anyway, pause it first with `tickler pause {place}`") from None
     if written.is_changed:
         detail = f"{', '.join(sorted(fields))}: version {written.schedule.version}"
         await tickler.audit.record(by, "patched", owner=owner, key=key, detail=detail)
@@ -128,7 +111,7 @@ async def _update(
 
 
 async def _zone_of(tickler: Tickler, owner: str, key: str) -> str:
-    """On whose wall clock a time without an offset is read."""
+    """Return the zone for times without an offset."""
     stored = await tickler.schedules.get(owner, key)
     if stored is None:
         raise ScheduleNotFound(owner, key)

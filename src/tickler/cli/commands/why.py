@@ -1,4 +1,4 @@
-"""`tickler why`: why a schedule fired, or did not."""
+"""`tickler why`: explain why a schedule fired or did not."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Annotated
 import typer
 
 from tickler.cli.options import JsonOption, KeyArgument, OwnerArgument, StoreOption
-from tickler.cli.output import answer, say, show_table
-from tickler.cli.store_session import on_store
-from tickler.cli.time_format import read_moment
+from tickler.cli.output import print_json, print_line, show_table
+from tickler.cli.store_session import with_store
+from tickler.cli.time_format import parse_instant
 from tickler.client import Tickler
 from tickler.errors import ScheduleNotFound
 from tickler.observe.why import Why
 
 AtOption = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="An instant of its: ISO 8601, in its zone or with an offset.")
+    str | None, typer.Option("--at", metavar="TIME", help="Time to explain: ISO 8601, with an offset or in the schedule's zone.")
 ]
 
 
 def command(
     owner: OwnerArgument, key: KeyArgument, at: AtOption = None, store: StoreOption = None, as_json: JsonOption = False
 ) -> None:
-    """Say in one sentence why a schedule fired at an instant, or did not; or how it stands now. Then the facts."""
-    why = on_store(store, lambda tickler: _why(tickler, owner, key, at))
+    """Explain why a schedule fired or did not. Prints one sentence and the facts behind it, for now or for --at."""
+    why = with_store(store, lambda tickler: _why(tickler, owner, key, at))
     if as_json:
-        answer(why)
+        print_json(why)
         return
-    say(why.sentence, "")
+    print_line(why.sentence, "")
     show_table(["", "about", "fact"], [["" if fact.good else "!", fact.about, fact.says] for fact in why.facts])
 
 
@@ -36,4 +36,4 @@ async def _why(tickler: Tickler, owner: str, key: str, at: str | None) -> Why:
     if schedule is None and not (await tickler.fires.history(owner, key, limit=1)).items:
         raise ScheduleNotFound(owner, key)
     tz = "UTC" if schedule is None else schedule.tz
-    return await tickler.why(owner, key, None if at is None else read_moment(at, tz, "at"))
+    return await tickler.why(owner, key, None if at is None else parse_instant(at, tz, "at"))

@@ -1,4 +1,4 @@
-"""`tickler work`: deliver what is due, until told to stop."""
+"""`tickler work`: deliver fires until stopped."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.gc_tuning import spare_the_collector
-from tickler.cli.logs import set_up_logs
-from tickler.cli.metrics_server import HOST, scraped
-from tickler.cli.options import StoreOption, needed
-from tickler.cli.shutdown import EXIT_TIMEOUT_S, Shutdown, taken_parent
-from tickler.cli.store_session import made_if_asked
-from tickler.cli.supervisor import Supervisor, taken_place
+from tickler.cli.gc_tuning import tune_gc
+from tickler.cli.logs import configure_logging
+from tickler.cli.metrics_server import HOST, serving_metrics
+from tickler.cli.options import StoreOption, required_store
+from tickler.cli.shutdown import EXIT_TIMEOUT_S, Shutdown, pop_parent_pid
+from tickler.cli.store_session import create_if_asked
+from tickler.cli.supervisor import Supervisor, pop_process_number
 from tickler.cli.tracing import trace_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect, opened_store
@@ -38,23 +38,25 @@ MAX_TIMEOUT_S = DEFAULTS.longest.total_seconds()
 
 Setup = Annotated[
     str | None,
-    typer.Option(metavar="MODULE:FUNCTION", help="Called with the Tickler before it runs: registers handlers of Python targets."),
+    typer.Option(
+        metavar="MODULE:FUNCTION", help="Function that registers Python handlers; called with the Tickler at the start."
+    ),
 ]
-Number = Annotated[int, typer.Option("--processes", min=1, max=256, help="How many processes work; one that dies is replaced.")]
-InFlight = Annotated[int, typer.Option(min=1, help="Attempts at the same time, in each process.")]
+Number = Annotated[int, typer.Option("--processes", min=1, max=256, help="Number of processes; one that dies is replaced.")]
+InFlight = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts per process.")]
 PerOwner = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Attempts at the same time for one owner. Some slots stay free for idle owners, unless this equals --in-flight.",
+        help="Maximum concurrent attempts per owner. Some slots stay free for idle owners, unless this equals --in-flight.",
     ),
 ]
-PerHost = Annotated[int, typer.Option(min=1, help="Attempts at the same time to one host.")]
+PerHost = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts per host.")]
 Lease = Annotated[
     float,
-    typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a worker's death another takes over."),
+    typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a crash another worker takes over."),
 ]
-Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may still take when told to stop.")]
+Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may run after a stop signal.")]
 MaxTimeout = Annotated[
     float,
     typer.Option(
@@ -63,7 +65,7 @@ MaxTimeout = Annotated[
         min=1,
         max=86_400,
         metavar="SECONDS",
-        help="No attempt takes longer, whatever timeout its schedule has.",
+        help="Maximum timeout of an attempt; limits the timeouts of schedules.",
     ),
 ]
 Ahead = Annotated[
@@ -72,7 +74,7 @@ Ahead = Annotated[
         min=0,
         max=10_000,
         metavar="MS",
-        help="Claim this long before the instant, and wait: more punctual, but a kill loses at-most-once fires that wait.",
+        help="Claim this long before the instant: more punctual, but a killed worker loses at-most-once fires it holds.",
     ),
 ]
 
@@ -84,7 +86,7 @@ MetricsPort = Annotated[
         min=1,
         max=65_000,
         metavar="PORT",
-        help="Serve /metrics at this port; of several processes each at a port of its own, counted from this one.",
+        help="Serve /metrics on this port; each further process uses the next port.",
     ),
 ]
 MetricsHost = Annotated[
@@ -92,11 +94,11 @@ MetricsHost = Annotated[
     typer.Option(
         envvar="TICKLER_METRICS_HOST",
         metavar="ADDRESS",
-        help="Where to serve them: to this machine alone, unless you say otherwise. Anybody who reaches it may read them.",
+        help="Address for /metrics. Metrics need no token.",
     ),
 ]
 
-_NAME_ONE = "name a function as in mypackage.handlers:register"
+_EXAMPLE = "name a function as in mypackage.handlers:register"
 
 
 def command(
@@ -113,9 +115,9 @@ def command(
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = HOST,
 ) -> None:
-    """Deliver what is due, until SIGTERM or Ctrl-C; then finish what is in flight, and give back the rest."""
-    url, parent, place = needed(store), taken_parent(), taken_place()
-    set_up_logs(os.environ)
+    """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and give all other fires back."""
+    url, parent, number = required_store(store), pop_parent_pid(), pop_process_number()
+    configure_logging(os.environ)
     raise_file_limit()
     options = RunOptions(
         in_flight=in_flight,
@@ -128,73 +130,73 @@ def command(
     )
     check_environment(os.environ)
     if processes > 1:
-        asyncio.run(_look_at(url))
-        raise typer.Exit(Supervisor(processes, patience_s=drain + 2 * EXIT_TIMEOUT_S).run())
+        asyncio.run(_check_store(url))
+        raise typer.Exit(Supervisor(processes, stop_timeout_s=drain + 2 * EXIT_TIMEOUT_S).run())
     if parent is not None:
-        signal.signal(signal.SIGINT, lambda number, frame: None)  # a terminal tells the parent too, which tells this one
-    port = None if metrics is None else metrics + place
-    asyncio.run(_work(url, function_of(setup), options, parent, lambda tickler: scraped(tickler, port, metrics_host)))
+        signal.signal(signal.SIGINT, lambda *_: None)  # the parent gets Ctrl-C too, and passes it on
+    port = None if metrics is None else metrics + number
+    asyncio.run(_work(url, load_setup(setup), options, parent, lambda tickler: serving_metrics(tickler, port, metrics_host)))
 
 
-async def _look_at(url: str) -> None:
-    """That there is a store is said once, and not by each of several processes again and again. One may come up later."""
+async def _check_store(url: str) -> None:
+    """Report a missing store once, instead of once per process. An unreachable one may come up later."""
     with suppress(StoreUnavailable):
-        async with opened_store(url, create=made_if_asked(url)):
+        async with opened_store(url, create=create_if_asked(url)):
             pass
 
 
 async def _work(
     url: str,
-    prepare: Callable[[Tickler], object],
+    setup: Callable[[Tickler], object],
     options: RunOptions,
     parent: int | None,
     serve_metrics: Callable[[Tickler], AbstractAsyncContextManager[None]],
 ) -> None:
-    async with connect(url, create=made_if_asked(url)) as tickler, serve_metrics(tickler):
-        await prepared(tickler, prepare)
-        spare_the_collector()
-        stopping = Shutdown(tickler.stop, options.drain.total_seconds(), parent)
-        stopping.listen()
+    async with connect(url, create=create_if_asked(url)) as tickler, serve_metrics(tickler):
+        await run_setup(tickler, setup)
+        tune_gc()
+        shutdown = Shutdown(tickler.stop, options.drain.total_seconds(), parent)
+        shutdown.listen()
         await tickler.run(options)
         logging.getLogger("tickler").info("stopped")
-    await stopping.end()
+    await shutdown.end()
 
 
-async def prepared(tickler: Tickler, prepare: Callable[[Tickler], object]) -> None:
-    """By the environment, and by a plain or an async function."""
+async def run_setup(tickler: Tickler, setup: Callable[[Tickler], object]) -> None:
+    """Set up tracing, and call the user's function, plain or async."""
     trace_if_asked(tickler, os.environ)
-    waited_for = prepare(tickler)
-    if inspect.isawaitable(waited_for):
-        await waited_for
+    result = setup(tickler)
+    if inspect.isawaitable(result):
+        await result
 
 
-def function_of(setup: str | None) -> Callable[[Tickler], object]:
-    """What the operator named; nothing that is stored is ever imported."""
+def load_setup(setup: str | None) -> Callable[[Tickler], object]:
+    """Import the function that the operator named. Nothing from the store is ever imported."""
     if setup is None:
         return lambda tickler: None
     module, _, name = setup.partition(":")
     try:
-        function = getattr(_imported(module, setup), name)
+        function = getattr(_import(module, setup), name)
     except AttributeError as error:
-        raise InvalidInput(f"--setup {setup}: {error}: {_NAME_ONE}") from None
+        raise InvalidInput(f"--setup {setup}: {error}: {_EXAMPLE}") from None
     if not callable(function):
-        raise InvalidInput(f"--setup {setup}: has the type {type(function).__name__}: name a function that takes the Tickler")
+        raise InvalidInput(f"--setup {setup}: has type {type(function).__name__}: name a function that takes the Tickler")
     found: Callable[[Tickler], object] = function
     return found
 
 
-def _imported(module: str, setup: str) -> ModuleType:
-    """A module that is not there is named; one that fails is shown with the place where it does."""
+def _import(module: str, setup: str) -> ModuleType:
+    """Import a module. Name a missing one; show where another fails."""
     if not all(part.isidentifier() for part in module.split(".")):
-        raise InvalidInput(f"--setup {setup}: {module!r} is no module's name: {_NAME_ONE}")
+        raise InvalidInput(f"--setup {setup}: {module!r} is not a module name: {_EXAMPLE}")
     sys.path.insert(0, os.getcwd())  # as with `python -m`
     try:
         return import_module(module)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise InvalidInput(f"--setup {setup}: {error}: {_NAME_ONE}") from None
+            raise InvalidInput(f"--setup {setup}: {error}: {_EXAMPLE}") from None
         place = error.__traceback__
         while place is not None and ("importlib" in place.tb_frame.f_code.co_filename or place.tb_frame.f_globals is globals()):
             place = place.tb_next
-        shown = "".join(traceback.format_exception(error.with_traceback(place))).rstrip()
-        raise InvalidInput(f"--setup {setup}: {module} does not import:\n{shown}") from None
+        text = "".join(traceback.format_exception(error.with_traceback(place))).rstrip()
+        raise InvalidInput(f"--setup {setup}: importing {module} failed:\n{text}") from None

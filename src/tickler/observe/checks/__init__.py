@@ -1,1 +1,1 @@
-"""What the doctor looks at, one subject a file."""
+"""The doctor's checks, one subject per file. `tickler.observe.doctor` lists them and says how to add one."""

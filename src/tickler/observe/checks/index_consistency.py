@@ -1,4 +1,4 @@
-"""Whether schedules and the index agree: both are read to their end."""
+"""Checks that schedules and the index agree, by reading both completely."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from tickler.clock import Clock
+from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.observe.diagnosis import Finding, OnProgress
+from tickler.observe.diagnosis import Finding
 from tickler.observe.human_format import some
-from tickler.schedules import write as changes
+from tickler.schedules import write
 from tickler.schedules.contract import Stored
 from tickler.schedules.write import ScheduleChange
 from tickler.stores.store import Store
 
 PAGE = 1_000
-CHANGED_TOGETHER = 200  # so that nobody waits long for the locks
-READ_TOGETHER = 200  # schedules, each of which may have a payload of 256 KB
-TRIES, PAUSE_S = 10, 0.1
+WRITE_BATCH = 200  # small, so that locks are short
+READ_BATCH = 200  # schedules, each with a payload of up to 256 KB
+MAX_TRIES, PAUSE_S = 10, 0.1
 REPAIR = "`tickler doctor --repair`"
 
 
-async def unindexed(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:
+async def unindexed(store: Store, clock: Clock, on_progress: OnProgress) -> Finding | None:
     number, example = 0, None
     async for page in pages(store, "unindexed"):
         number += len(page)
         example = example or str(page[0].id)
-        progress("looking for schedules that are not in the index", number, None)
+        on_progress("looking for schedules that are not in the index", number, None)
     if not number:
         return None
     return Finding(
@@ -36,8 +37,8 @@ async def unindexed(store: Store, clock: Clock, progress: OnProgress) -> Finding
         count=number,
         says=some(
             number,
-            "schedule is enabled and not in the index: it will never fire",
-            "schedules are enabled and not in the index: they will never fire",
+            "enabled schedule is not in the index: it will never fire",
+            "enabled schedules are not in the index: they will never fire",
         ),
         example=example,
         remedy=REPAIR,
@@ -45,17 +46,17 @@ async def unindexed(store: Store, clock: Clock, progress: OnProgress) -> Finding
     )
 
 
-async def reindex(store: Store, clock: Clock, progress: OnProgress) -> tuple[int, int]:
-    met = repaired = 0
+async def reindex(store: Store, clock: Clock, on_progress: OnProgress) -> tuple[int, int]:
+    found = repaired = 0
     async for page in pages(store, "unindexed"):
-        met += len(page)
-        repaired += await changed(store, clock, [each.id for each in page], changes.reindex)
-        progress("putting schedules back into the index", repaired, None)
-    return repaired, met - repaired
+        found += len(page)
+        repaired += await apply_change(store, clock, [each.id for each in page], write.reindex)
+        on_progress("putting schedules back into the index", repaired, None)
+    return repaired, found - repaired
 
 
-async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:
-    progress("looking for rows without a schedule", 0, None)
+async def orphans(store: Store, clock: Clock, on_progress: OnProgress) -> Finding | None:
+    on_progress("looking for index rows without a schedule", 0, None)
     found = await store.index.orphans(PAGE + 1)
     if not found:
         return None
@@ -68,8 +69,8 @@ async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding |
         at_least=more,
         says=some(
             number,
-            "row of the index has no schedule behind it: workers look at it in vain",
-            "rows of the index have no schedule behind them: workers look at them in vain",
+            "index row has no schedule: workers skip it each time it is due",
+            "index rows have no schedule: workers skip them each time they are due",
             at_least=more,
         ),
         example=str(found[0]),
@@ -78,13 +79,13 @@ async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding |
     )
 
 
-async def drop_orphans(store: Store, clock: Clock, progress: OnProgress) -> tuple[int, int]:
-    """A row that a claim has locked just now is passed over: it is tried again a moment later."""
+async def drop_orphans(store: Store, clock: Clock, on_progress: OnProgress) -> tuple[int, int]:
+    """Remove orphans. Rows that a claim has locked are skipped, and tried again a moment later."""
     dropped = left = 0
-    for _ in range(TRIES):
-        while some := await store.index.drop_orphans(CHANGED_TOGETHER):
-            dropped += some
-            progress("removing rows without a schedule", dropped, None)
+    for _ in range(MAX_TRIES):
+        while batch := await store.index.drop_orphans(WRITE_BATCH):
+            dropped += batch
+            on_progress("removing index rows without a schedule", dropped, None)
         if not (left := len(await store.index.orphans(PAGE))):
             break
         await asyncio.sleep(PAUSE_S)
@@ -92,36 +93,36 @@ async def drop_orphans(store: Store, clock: Clock, progress: OnProgress) -> tupl
 
 
 async def pages(store: Store, state: State) -> AsyncIterator[list[StoredSchedule]]:
-    """All schedules in a state, by owner and key."""
+    """Yield all schedules in a state, by owner and key."""
     after: Id | None = None
-    while page := await store.schedules.list(owner=None, state=state, after=after, limit=READ_TOGETHER):
+    while page := await store.schedules.list(owner=None, state=state, after=after, limit=READ_BATCH):
         yield page
         after = page[-1].id
 
 
-async def changed(
+async def apply_change(
     store: Store, clock: Clock, ids: Sequence[Id], change: Callable[[StoredSchedule, int], ScheduleChange | None]
 ) -> int:
-    """Change those of `ids` that still need it when nobody else can touch them; how many."""
+    """Apply `change` to those schedules that still need it when they are locked. Return their number."""
     number = total = 0
 
     def decide(stored: Stored) -> list[ScheduleChange]:
         nonlocal number
         now_ms = clock.now_ms()
-        made = [made for each in stored.values() if (made := _tried(change, each, now_ms)) is not None]
-        number = len(made)
-        return made
+        changes = [made for each in stored.values() if (made := _change_or_none(change, each, now_ms)) is not None]
+        number = len(changes)
+        return changes
 
-    for start in range(0, len(ids), CHANGED_TOGETHER):
-        await store.schedules.change(ids[start : start + CHANGED_TOGETHER], decide)
+    for start in range(0, len(ids), WRITE_BATCH):
+        await store.schedules.change(ids[start : start + WRITE_BATCH], decide)
         total += number
     return total
 
 
-def _tried(
+def _change_or_none(
     change: Callable[[StoredSchedule, int], ScheduleChange | None], stored: StoredSchedule, now_ms: int
 ) -> ScheduleChange | None:
     try:
         return change(stored, now_ms)
     except InvalidInput:
-        return None  # what is stored would be refused today: it is left as it is
+        return None  # a stored schedule that would be refused today stays as it is

@@ -1,4 +1,4 @@
-"""How a store stands: all that the quick checks judge, by a bounded number of bounded queries."""
+"""The input of the quick checks, read with a bounded number of bounded queries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tickler.stores.store import ChecksStorage, Store
 from tickler.when import tzdata_version
 
 MAX_COUNTED = 500
-CLAIM_TIMEOUT_MS = 10_000  # what is due for less than this may be about to be claimed
+CLAIM_TIMEOUT_MS = 10_000  # a fire that is due for less may be about to be claimed
 PRUNED_AFTER_MS = 3_600_000  # workers prune every minute
 
 
 class Zones(msgspec.Struct, frozen=True):
-    """Releases of the time zone database: the newest that was used with the store, and this machine's."""
+    """Releases of the time zone database: the newest one that the store was used with, and this machine's."""
 
     store: str
     here: str
@@ -35,18 +35,18 @@ class Zones(msgspec.Struct, frozen=True):
 
 
 class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Lists hold one more than `MAX_COUNTED` at most."""
+    """The state of a store at one instant. Lists hold at most `MAX_COUNTED` + 1 items."""
 
     now_ms: int
     clock_offset_ms: int  # the store's time less this machine's
     workers: Sequence[WorkerReport]
-    next_at: int | None  # when something is to be taken next
-    due: Sequence[DueItem]  # that nobody has taken in time, earliest first
-    outdated: Sequence[str]  # workers
+    next_at: int | None  # when the next fire can be claimed
+    due: Sequence[DueItem]  # not claimed within CLAIM_TIMEOUT_MS, earliest first
+    outdated: Sequence[str]  # names of workers
     zones: Zones
     set_aside: Sequence[SetAside]
     dead: Sequence[Fire]
-    expired: int  # entries of the history that should have gone
+    expired: int  # history entries that should have been pruned
     storage: StorageProblem | None
 
     @property
@@ -59,11 +59,11 @@ class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def late_ms(self) -> int:
-        """For how long the earliest has been due; 0 when nothing is late."""
+        """Return how long the earliest fire has been due; 0 if none is late."""
         return self.now_ms - self.due[0].at if self.due else 0
 
 
-async def look(store: Store, clock: Clock) -> StoreSnapshot:
+async def take_snapshot(store: Store, clock: Clock) -> StoreSnapshot:
     now_ms, most = clock.now_ms(), MAX_COUNTED + 1
     return StoreSnapshot(
         now_ms=now_ms,

@@ -1,4 +1,4 @@
-"""Whether what is due is taken: no worker, workers that find nothing, workers that do not keep up, workers that are outdated."""
+"""Checks that due fires are claimed: a worker runs, finds them, keeps up, and is not outdated."""
 
 from __future__ import annotations
 
@@ -9,115 +9,115 @@ from tickler.observe.human_format import count, instant, some, span
 from tickler.records.worker_status import STOPPED
 
 OVERDUE_MS = 60_000
-TICKS_MS = 3_600_000  # whoever is ticked from outside is so at least this often
-BETWEEN_TICKS_MS = 5 * 60_000  # for which what came due since the last tick may wait for the next
+TICK_INTERVAL_MS = 3_600_000
+TICK_GRACE_MS = 5 * 60_000  # how long a fire may wait for the next tick
 
 
-def no_worker(standing: StoreSnapshot) -> Finding | None:
-    """Nothing to deliver needs no worker. One that stopped lately may have been a tick, of which the next will come."""
-    if standing.working or standing.next_at is None:
+def no_worker(snapshot: StoreSnapshot) -> Finding | None:
+    """Report a missing worker if there is something to deliver. After a recent tick, expect another one."""
+    if snapshot.working or snapshot.next_at is None:
         return None
-    now_ms, alive = standing.now_ms, standing.alive
-    seen = max(standing.workers, key=lambda worker: worker.seen_at, default=None)
+    now_ms, alive = snapshot.now_ms, snapshot.alive
+    last = max(snapshot.workers, key=lambda worker: worker.seen_at, default=None)
     if alive:
         says = f"no worker claims anything: {alive[0].name} is {alive[0].doing}"
-    elif seen is None:
-        says = "no worker has been heard of"
+    elif last is None:
+        says = "no worker has run on this store"
     else:
-        how = "stopped" if seen.doing == STOPPED else "was heard of"
-        says = f"no worker is at work: the last one, {seen.name}, {how} {span(max(now_ms - seen.seen_at, 0))} ago"
-    stopped_at = seen.seen_at if seen is not None and seen.doing == STOPPED and not alive else None
-    ticked = stopped_at is not None and now_ms - stopped_at < TICKS_MS
-    if standing.due:
-        between = ticked and standing.due[0].at >= (stopped_at or 0) and standing.late_ms < BETWEEN_TICKS_MS
+        how = "stopped" if last.doing == STOPPED else "was last seen"
+        says = f"no worker is running: {last.name} {how} {span(max(now_ms - last.seen_at, 0))} ago"
+    stopped_at = last.seen_at if last is not None and last.doing == STOPPED and not alive else None
+    ticked = stopped_at is not None and now_ms - stopped_at < TICK_INTERVAL_MS
+    if snapshot.due:
+        between = ticked and snapshot.due[0].at >= (stopped_at or 0) and snapshot.late_ms < TICK_GRACE_MS
         return Finding(
             check="no-worker",
             severity="info" if between else "critical",
-            count=_number(standing),
-            at_least=_is_more(standing),
-            says=f"{says}, and {_late(standing)}",
-            example=_first(standing),
-            remedy="`tickler work`, or let something tick" if between else "`tickler work`",
+            count=_number(snapshot),
+            at_least=_is_more(snapshot),
+            says=f"{says}, and {_late(snapshot)}",
+            example=_first(snapshot),
+            remedy="`tickler work`, or `tickler tick`" if between else "`tickler work`",
         )
     return Finding(
         check="no-worker",
         severity="info" if ticked else "warning",
         count=1,
-        says=f"{says}; the next fire is due at {instant(standing.next_at, None)}",
-        example=None if seen is None else seen.name,
-        remedy="`tickler work`, or let something tick before then",
+        says=f"{says}; the next fire is due at {instant(snapshot.next_at, None)}",
+        example=None if last is None else last.name,
+        remedy="`tickler work`, or `tickler tick` before then",
     )
 
 
-def nothing_claimed(standing: StoreSnapshot) -> Finding | None:
-    """The worst there is: all seems well, and nothing happens. A worker that has spoken since it was due would have it."""
-    working = standing.working
-    if not working or not standing.due or any(worker.queued for worker in working):
+def nothing_claimed(snapshot: StoreSnapshot) -> Finding | None:
+    """Find workers that seem healthy but claim nothing: a worker seen after the fire was due should have claimed it."""
+    working = snapshot.working
+    if not working or not snapshot.due or any(worker.queued for worker in working):
         return None
-    since = standing.due[0].at
-    spoke = max(working, key=lambda worker: worker.seen_at)
+    since = snapshot.due[0].at
+    latest = max(working, key=lambda worker: worker.seen_at)
     claimed_at = max((worker.last_claim_at or 0 for worker in working), default=0)
-    if claimed_at >= since or spoke.seen_at < since + CLAIM_TIMEOUT_MS:
+    if claimed_at >= since or latest.seen_at < since + CLAIM_TIMEOUT_MS:
         return None
-    looked = any((worker.last_round_at or 0) >= since for worker in working)
-    alive = "is alive, and has not looked for what is due", "are alive, and none has looked for what is due"
-    how = "looked for what is due and found nothing" if looked else alive[len(working) > 1]
+    has_searched = any((worker.last_round_at or 0) >= since for worker in working)
+    idle = "is running but has not looked for due fires", "are running but none has looked for due fires"
+    how = "looked for due fires and found none" if has_searched else idle[len(working) > 1]
     return Finding(
         check="nothing-claimed",
         severity="critical",
-        count=_number(standing),
-        at_least=_is_more(standing),
-        says=f"{count(len(working), 'worker')} {how}, although {_late(standing)}",
-        example=_first(standing),
-        remedy=f"`tickler doctor --repair`; if it stays, the log of {spoke.name} says why",
+        count=_number(snapshot),
+        at_least=_is_more(snapshot),
+        says=f"{count(len(working), 'worker')} {how}, although {_late(snapshot)}",
+        example=_first(snapshot),
+        remedy=f"`tickler doctor --repair`; if that does not help, see the log of {latest.name}",
     )
 
 
-def overdue(standing: StoreSnapshot) -> Finding | None:
-    working = standing.working
-    if not working or standing.late_ms < OVERDUE_MS or nothing_claimed(standing) is not None:
+def overdue(snapshot: StoreSnapshot) -> Finding | None:
+    working = snapshot.working
+    if not working or snapshot.late_ms < OVERDUE_MS or nothing_claimed(snapshot) is not None:
         return None
-    owner, key = standing.due[0][:2]
+    owner, key = snapshot.due[0][:2]
     return Finding(
         check="overdue",
         severity="warning",
-        count=_number(standing),
-        at_least=_is_more(standing),
-        says=f"{_late(standing)}, while {some(len(working), 'worker claims', 'workers claim')}",
-        example=_first(standing),
-        remedy=f"start more workers with `tickler work`; of the first, `tickler why {owner} {key}` says more",
+        count=_number(snapshot),
+        at_least=_is_more(snapshot),
+        says=f"{_late(snapshot)}, although {some(len(working), 'worker is running', 'workers are running')}",
+        example=_first(snapshot),
+        remedy=f"start more workers with `tickler work`; `tickler why {owner} {key}` explains the first one",
     )
 
 
-def outdated(standing: StoreSnapshot) -> Finding | None:
-    if not standing.outdated:
+def outdated(snapshot: StoreSnapshot) -> Finding | None:
+    if not snapshot.outdated:
         return None
-    number = min(len(standing.outdated), MAX_COUNTED)
+    number = min(len(snapshot.outdated), MAX_COUNTED)
     return Finding(
         check="outdated",
         severity="warning",
         count=number,
-        at_least=len(standing.outdated) > number,
-        says=f"{count(number, 'worker')} met rows of a newer format and left them alone: they do not fire there",
-        example=standing.outdated[0],
-        remedy=f"upgrade Tickler there (`pip install --upgrade {DISTRIBUTION}`), and start it again",
+        at_least=len(snapshot.outdated) > number,
+        says=f"{some(number, 'worker is', 'workers are')} older than some rows and skipped them: they do not fire there",
+        example=snapshot.outdated[0],
+        remedy=f"upgrade Tickler there (`pip install --upgrade {DISTRIBUTION}`), and restart it",
     )
 
 
-def _number(standing: StoreSnapshot) -> int:
-    return min(len(standing.due), MAX_COUNTED)
+def _number(snapshot: StoreSnapshot) -> int:
+    return min(len(snapshot.due), MAX_COUNTED)
 
 
-def _is_more(standing: StoreSnapshot) -> bool:
-    return len(standing.due) > MAX_COUNTED
+def _is_more(snapshot: StoreSnapshot) -> bool:
+    return len(snapshot.due) > MAX_COUNTED
 
 
-def _late(standing: StoreSnapshot) -> str:
-    late = span(standing.late_ms)
+def _late(snapshot: StoreSnapshot) -> str:
+    late = span(snapshot.late_ms)
     one, many = f"fire has been due for {late}", f"fires have been due, the first for {late}"
-    return some(_number(standing), one, many, at_least=_is_more(standing))
+    return some(_number(snapshot), one, many, at_least=_is_more(snapshot))
 
 
-def _first(standing: StoreSnapshot) -> str:
-    first = standing.due[0]
+def _first(snapshot: StoreSnapshot) -> str:
+    first = snapshot.due[0]
     return f"{first.owner}/{first.key}, due since {instant(first.at, None)}"

@@ -49,7 +49,7 @@ async def get_stats(request: HttpRequest) -> Response[bytes]:
 async def get_forecast(request: HttpRequest) -> Response[bytes]:
     """Return how many fires are due, by hour over a week and by minute over an hour."""
     QueryParams(request)
-    return json_response(await context_of(request).tickler.forecasts.at_hand())
+    return json_response(await context_of(request).tickler.forecasts.for_page())
 
 
 @get("/v1/doctor", opt={"scope": "read", "all_owners": True})

@@ -33,7 +33,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 @get("/forecast", opt={"scope": "read", "all_owners": True})
 async def forecast(request: HttpRequest) -> Response[str]:
-    forecast = await context_of(request).tickler.forecasts.at_hand()
+    forecast = await context_of(request).tickler.forecasts.for_page()
     return await page(
         request, "forecast", "forecast",
         forecast=forecast, days=days(forecast), bars=bars(forecast), levels=LEVELS,

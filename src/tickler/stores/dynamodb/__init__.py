@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
@@ -100,7 +100,7 @@ class DynamodbStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return False
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
         table = self._table
         await table.client.open()
         try:
@@ -109,9 +109,9 @@ class DynamodbStore:
                 schema.check_version(table.label, before.schema)
             await schema.make(table.client, table.name, table.label, self._new_settings)
             if wanted.shards is not None:
-                await moves.raise_shards(table, wanted.shards, say)
+                await moves.raise_shards(table, wanted.shards, on_progress)
             if wanted.home is not None:
-                await moves.move_home(table, wanted.home, wanted.come_from, say)
+                await moves.move_home(table, wanted.home, wanted.come_from, on_progress)
             return [] if before is not None else [schema.FIRST_MIGRATION]
         finally:
             await self.close()
@@ -124,10 +124,10 @@ class DynamodbStore:
         finally:
             await self.close()
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._table.label, "turn on point-in-time recovery of the table, or use `aws dynamodb create-backup`")
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._table.label, "use `aws dynamodb restore-table-to-point-in-time`")
 
     def definition(self, form: Form) -> str:

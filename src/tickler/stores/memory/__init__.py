@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.stores.memory.contents import contents
 from tickler.stores.memory.fires import MemoryFires
@@ -41,17 +41,17 @@ class MemoryStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return False
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
         wanted.refuse("memory://")
         return []
 
     def misfits(self) -> AsyncIterator[MalformedItem]:
         return no_malformed_items()
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file("memory://", "it ends with its process: use sqlite:///tickler.db")
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file("memory://", "it ends with its process: use sqlite:///tickler.db")
 
     def definition(self, form: Form) -> str:

@@ -11,7 +11,7 @@ import asyncpg
 
 from tickler.database.migrations import check_version, script
 from tickler.database.postgres.pool import Pool
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
 from tickler.stores.postgres import schema
@@ -68,7 +68,7 @@ class PostgresStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return await self._database.listen(wake)
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
         wanted.refuse(self._database.name)
         await self._database.open()
         try:
@@ -79,10 +79,10 @@ class PostgresStore:
     def misfits(self) -> AsyncIterator[MalformedItem]:
         return no_malformed_items()
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._database.name, f"use `pg_dump --schema={self._database.schema}`")
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         raise no_file(self._database.name, "use `pg_restore` or psql with what `pg_dump` wrote")
 
     def definition(self, form: Form) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tickler.database.migrations import check_version, script
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite import space
 from tickler.database.sqlite.connection import Connection
 from tickler.database.storage import StorageProblem
@@ -66,7 +66,7 @@ class SqliteStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return False
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
+    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
         wanted.refuse(self._connection.name)
         await self._connection.open()
         try:
@@ -81,11 +81,11 @@ class SqliteStore:
         connection = self._connection
         return await connection.read(lambda raw: space.wal_problem(raw, connection.path, connection.wal_bytes))
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
-        return await backup.back_up(self._connection, file, tell)
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
+        return await backup.back_up(self._connection, file, on_progress)
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
-        return await backup.restore(self._connection, file, tell)
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
+        return await backup.restore(self._connection, file, on_progress)
 
     def definition(self, form: Form) -> str:
         if form != "sql":

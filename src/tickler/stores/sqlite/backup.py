@@ -23,17 +23,17 @@ PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
 COUNTED = ("schedules", "index", "fires", "history", "records")
 
 
-async def back_up(connection: Connection, file: Path, tell: OnProgress) -> dict[str, int]:
+async def back_up(connection: Connection, file: Path, on_progress: OnProgress) -> dict[str, int]:
     path = _on_disk(connection)
-    with _abandonable(tell) as told:
-        return await connection.apart(lambda: _back_up(path, file, told))
+    with _abandonable(on_progress) as on_step:
+        return await connection.apart(lambda: _back_up(path, file, on_step))
 
 
-async def restore(connection: Connection, file: Path, tell: OnProgress) -> dict[str, int]:
+async def restore(connection: Connection, file: Path, on_progress: OnProgress) -> dict[str, int]:
     """In one transaction: who reads meanwhile sees what was there before, and who comes after what the file holds."""
     path = _on_disk(connection)
-    with _abandonable(tell) as told:
-        return await connection.apart(lambda: _restore(file, path, told))
+    with _abandonable(on_progress) as on_step:
+        return await connection.apart(lambda: _restore(file, path, on_step))
 
 
 def _on_disk(connection: Connection) -> Path:
@@ -43,22 +43,22 @@ def _on_disk(connection: Connection) -> Path:
 
 
 @contextmanager
-def _abandonable(tell: OnProgress) -> Iterator[OnProgress]:
-    """Tells, as long as somebody waits for it; raises when nobody does any more."""
+def _abandonable(on_progress: OnProgress) -> Iterator[OnProgress]:
+    """Pass progress on until the context ends, and then raise `CancelledError`: the thread stops at its next step."""
     abandoned = threading.Event()
 
-    def told(done: int, total: int) -> None:
+    def on_step(activity: str, done: int, total: int | None) -> None:
         if abandoned.is_set():
             raise asyncio.CancelledError
-        tell(done, total)
+        on_progress(activity, done, total)
 
     try:
-        yield told
+        yield on_step
     finally:
         abandoned.set()
 
 
-def _back_up(path: Path, file: Path, tell: OnProgress) -> dict[str, int]:
+def _back_up(path: Path, file: Path, on_progress: OnProgress) -> dict[str, int]:
     """Beside it first, under another name: under its own it is there when it is whole."""
     file = file.absolute()
     if not path.exists():
@@ -73,7 +73,7 @@ def _back_up(path: Path, file: Path, tell: OnProgress) -> dict[str, int]:
         with closing(_opened(path)) as source, closing(sqlite3.connect(partial, isolation_level=None)) as target:
             source.execute("BEGIN")  # all steps read what the first one read
             counts = _counts(source)
-            _copy(source, target, tell)
+            _copy(source, target, on_progress)
             target.execute("PRAGMA journal_mode = DELETE")  # one file alone, that can be carried about
             _check(target, file, counts)
         shutil.copymode(path, partial)
@@ -88,7 +88,7 @@ def _back_up(path: Path, file: Path, tell: OnProgress) -> dict[str, int]:
     return counts
 
 
-def _restore(file: Path, path: Path, tell: OnProgress) -> dict[str, int]:
+def _restore(file: Path, path: Path, on_progress: OnProgress) -> dict[str, int]:
     if not file.is_file():
         raise InvalidInput(f"{file}: there is no such file: name one that `tickler backup` wrote")
     if path.exists() and file.samefile(path):
@@ -96,7 +96,7 @@ def _restore(file: Path, path: Path, tell: OnProgress) -> dict[str, int]:
     with closing(_opened(file)) as source:
         counts = _counted(source, file)
         with closing(sqlite3.connect(path, isolation_level=None)) as target:
-            _copy(source, target, tell)
+            _copy(source, target, on_progress)
             use_wal(target)
             _check(target, path, counts)
     return counts
@@ -121,8 +121,11 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
 
 
-def _copy(source: sqlite3.Connection, target: sqlite3.Connection, tell: OnProgress) -> None:
-    source.backup(target, pages=PAGES_A_STEP, progress=lambda status, left, total: tell(total - left, total))
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, on_progress: OnProgress) -> None:
+    def on_step(status: int, left: int, total: int) -> None:
+        on_progress("copying pages", total - left, total)
+
+    source.backup(target, pages=PAGES_A_STEP, progress=on_step)
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:

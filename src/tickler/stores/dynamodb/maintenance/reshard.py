@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tickler.database.progress import OnMessage
+from tickler.database.progress import OnProgress
 from tickler.dynamo import Item, Statement, execute_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed
@@ -17,7 +17,7 @@ from tickler.stores.dynamodb.settings import Settings, read_settings
 from tickler.stores.dynamodb.table import Table, settled
 
 
-async def raise_shards(table: Table, shards: int, say: OnMessage) -> None:
+async def raise_shards(table: Table, shards: int, on_progress: OnProgress) -> None:
     """Spread rows over more shards while workers and writers run.
 
     1. Raise the number for readers. They search the new shards, which are still empty.
@@ -33,16 +33,17 @@ async def raise_shards(table: Table, shards: int, say: OnMessage) -> None:
     if shards > MAX_SHARDS:
         raise InvalidInput(f"shards: {shards} is too many, because every claim queries each of them: pass at most {MAX_SHARDS}")
     if shards == settings.write_shards:
-        say(f"{table.label} has {shards} shards already")
+        on_progress(f"{table.label} has {shards} shards already", 2, 2)
         return
     await _publish(table, settings, "read_shards", shards)
-    say(f"readers search {shards} shards; waiting {2 * settings.refresh_ms / 1000:g} s until all of them do")
-    await asyncio.sleep(2 * settings.refresh_ms / 1000)
+    wait_s = 2 * settings.refresh_ms / 1000
+    on_progress(f"readers search {shards} shards; waiting {wait_s:g} s until all of them do", 1, 2)
+    await asyncio.sleep(wait_s)
     await _publish(table, settings, "write_shards", shards)
-    say(f"writers use {shards} shards; each row moves when it advances")
+    on_progress(f"writers use {shards} shards; each row moves when it advances", 2, 2)
 
 
-async def move_home(table: Table, home: str, come_from: str | None, say: OnMessage) -> int:
+async def move_home(table: Table, home: str, come_from: str | None, on_progress: OnProgress) -> int:
     """Move schedules, rows and open fires, of all regions or of one, to the region `home`. Returns how many were moved.
 
     Scans the whole table. Each item moves if it was not claimed or changed in between; otherwise it is tried again.
@@ -58,7 +59,7 @@ async def move_home(table: Table, home: str, come_from: str | None, say: OnMessa
             outcomes = settled(await execute_many(table.client, [_moved(table, item, home, settings) for item in elsewhere]))
             moved += sum(outcome.done for outcome in outcomes)
             lost += sum(not outcome.done for outcome in outcomes)
-            say(f"moved {moved} items to {home}")
+            on_progress(f"moved {moved} items to {home}", moved, None)
     return moved
 
 

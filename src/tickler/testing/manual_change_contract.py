@@ -1,4 +1,4 @@
-"""The conformance kit of what people do to fires: open, send again, cancel."""
+"""Conformance kit of manual changes: a person opens, retries or cancels a fire."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import (
-    KEPT_UNTIL,
+    EXPIRES_AT,
     FireFixtures,
     Skip,
     Worker,
     dead,
     entries,
+    fires_of,
     hour,
     keys,
     listed,
     nominals,
     one_in_every_state,
-    owed,
     release,
     retry,
     schedule,
@@ -30,23 +30,23 @@ from tickler.testing.fire_fixtures import (
 )
 
 
-class ByHandContract(FireFixtures):
-    """What every store must do for people who open, retry and cancel fires. Part of `FireStoreContract`."""
+class ManualChangeContract(FireFixtures):
+    """Requirements on manual changes of fires. Part of `FireStoreContract`."""
 
-    async def test_a_fire_opened_by_hand_is_another_than_the_scheduled_one_of_that_instant(
+    async def test_a_fire_opened_manually_is_another_than_the_scheduled_one_of_that_instant(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        by_hand = triggered(at=hour(1))
-        assert await fires.open(by_hand)
-        assert await fires.get(by_hand.id) == by_hand
-        (scheduled,) = owed(await worker.claim(hour(1)))
-        (leased,) = owed(await worker.lease(hour(1)))
-        assert scheduled.id == fire_id("u1", "digest", hour(1)) != by_hand.id
-        assert (leased.id, leased.attempt, leased.nominal_at) == (by_hand.id, 1, hour(1))
+        manual = triggered(at=hour(1))
+        assert await fires.open(manual)
+        assert await fires.get(manual.id) == manual
+        (scheduled,) = fires_of(await worker.claim(hour(1)))
+        (leased,) = fires_of(await worker.lease(hour(1)))
+        assert scheduled.id == fire_id("u1", "digest", hour(1)) != manual.id
+        assert (leased.id, leased.attempt, leased.nominal_at) == (manual.id, 1, hour(1))
         assert (await stored(schedules)).next_fire_at == hour(2)
 
-    async def test_a_fire_opened_by_hand_is_leased_from_its_instant_on(
+    async def test_a_fire_opened_manually_is_leased_from_its_instant_on(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule(payload=7))
@@ -55,10 +55,10 @@ class ByHandContract(FireFixtures):
         (claim,) = await worker.lease(hour(0.5))
         assert (claim.schedule.payload, claim.nominal_at) == (7, hour(0.5))
 
-    async def test_a_fire_is_opened_once_whoever_asks(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+    async def test_a_fire_is_opened_once(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
         assert sum(await asyncio.gather(*(fires.open(triggered()) for _ in range(5)))) == 1
-        (leased,) = owed(await worker.lease(hour(1)))
+        (leased,) = fires_of(await worker.lease(hour(1)))
         assert await fires.open(triggered()) is False
         await worker.settle(hour(1), dead(leased, hour(1)))
         assert await fires.open(triggered()) is False
@@ -75,41 +75,41 @@ class ByHandContract(FireFixtures):
         assert await fires.open(triggered())
         assert keys(await worker.lease(hour(1))) == ["digest"]
 
-    async def test_a_dead_fire_is_sent_again_from_now_on_with_no_attempts_counted(
+    async def test_a_dead_fire_is_retried_from_now_on_with_no_attempts_counted(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
         before = await fires.get(fire.id)
-        assert await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL, why="by ada") == before
+        assert await fires.change(fire.id, "open", hour(1.5), expires_at=EXPIRES_AT, why="by ada") == before
         after = await fires.get(fire.id)
         assert after is not None
         assert (after.state, after.attempt, after.deliver_after, after.worker) == ("open", 0, hour(1.5), None)
         assert (before and before.opened_at, after.opened_at) == (hour(1), hour(1.5)), "what counts from its opening begins anew"
         assert await listed(fires, "dead") == []
-        (leased,) = owed(await worker.lease(hour(1.5)))
+        (leased,) = fires_of(await worker.lease(hour(1.5)))
         assert (leased.id, leased.attempt, leased.nominal_at) == (fire.id, 1, hour(1))
         again = (await entries(fires))[0]
         assert (again.happened, again.fire_id, again.at, again.detail) == ("retried", fire.id, hour(1.5), "by ada")
 
-    async def test_a_dead_fire_that_is_sent_again_overlaps(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+    async def test_a_dead_fire_that_is_retried_overlaps(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule(policy=Policy(overlap="skip")))
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
-        await fires.change(fire.id, "open", hour(1.5), expires_at=KEPT_UNTIL)
+        await fires.change(fire.id, "open", hour(1.5), expires_at=EXPIRES_AT)
         assert await worker.claim(hour(2)) == []
         assert await skips(fires) == [Skip("overlap", hour(2), hour(2), 1)]
 
-    async def test_only_a_dead_fire_is_sent_again(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
+    async def test_only_a_dead_fire_is_retried(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         made = await one_in_every_state(schedules, worker)
         (waiting,) = await listed(fires, "waiting")
         for id in (made["leased"].id, waiting.id, "nothing"):
             before = await fires.get(id)
-            assert await fires.change(id, "open", hour(3), expires_at=KEPT_UNTIL) is None
+            assert await fires.change(id, "open", hour(3), expires_at=EXPIRES_AT) is None
             assert await fires.get(id) == before
         await worker.settle(hour(3), retry(made["leased"], hour(2), hour(9)))
-        assert await fires.change(made["leased"].id, "open", hour(3), expires_at=KEPT_UNTIL) is None
+        assert await fires.change(made["leased"].id, "open", hour(3), expires_at=EXPIRES_AT) is None
         assert await worker.lease(hour(3)) == [], "a retry that was due later was not moved"
 
     async def test_a_fire_is_cancelled_when_it_waits_is_dead_or_open_and_not_leased(
@@ -121,9 +121,9 @@ class ByHandContract(FireFixtures):
         for id in (waiting.id, made["dead"].id, made["leased"].id):
             before = await fires.get(id)
             assert before is not None
-            assert await fires.change(id, "cancelled", hour(3.5), expires_at=KEPT_UNTIL) == before
+            assert await fires.change(id, "cancelled", hour(3.5), expires_at=EXPIRES_AT) == before
             assert await fires.get(id) is None
-            assert await fires.change(id, "cancelled", hour(3.5), expires_at=KEPT_UNTIL) is None
+            assert await fires.change(id, "cancelled", hour(3.5), expires_at=EXPIRES_AT) is None
         cancelled = [entry for entry in await entries(fires) if entry.happened == "cancelled"]
         assert {(entry.fire_id, entry.nominal_at, entry.at, entry.detail) for entry in cancelled} == {
             (waiting.id, hour(3), hour(3.5), "by hand"),
@@ -134,18 +134,18 @@ class ByHandContract(FireFixtures):
 
     async def test_a_fire_that_is_leased_is_not_cancelled(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
-        assert await fires.change(fire.id, "cancelled", hour(1) + 1, expires_at=KEPT_UNTIL) is None
+        (fire,) = fires_of(await worker.claim(hour(1)))
+        assert await fires.change(fire.id, "cancelled", hour(1) + 1, expires_at=EXPIRES_AT) is None
         assert await fires.get(fire.id) == fire
         assert await entries(fires) == []
         await worker.settle(hour(1) + 2, release(fire))
-        assert await fires.change(fire.id, "cancelled", hour(1) + 3, expires_at=KEPT_UNTIL) is not None
+        assert await fires.change(fire.id, "cancelled", hour(1) + 3, expires_at=EXPIRES_AT) is not None
 
     async def test_a_cancelled_instant_does_not_come_back(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await worker.claim(hour(1)))
+        (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
-        await fires.change(fire.id, "cancelled", hour(1), expires_at=KEPT_UNTIL)
+        await fires.change(fire.id, "cancelled", hour(1), expires_at=EXPIRES_AT)
         assert await worker.claim(hour(1.5)) == []
         assert await worker.lease(hour(1.5)) == []
         assert nominals(await worker.claim(hour(2))) == [hour(2)]
