@@ -36,6 +36,7 @@ from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.contract import Decide, ScheduleStore
 from tickler.schedules.schedules import Schedules
+from tickler.stores.optional import HasClock
 from tickler.stores.store import Capabilities, Store
 from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signing_secrets import SigningSecrets
@@ -272,7 +273,7 @@ class Tickler:
             worker.wake()
 
     async def _follow_clock(self) -> None:
-        if isinstance(self._clock, SystemClock):
+        if isinstance(self._clock, SystemClock) and isinstance(self._store, HasClock):
             asked_at = self._clock.now_ms()
             store_now_ms = await self._store.now_ms()
             if store_now_ms is not None:

@@ -24,6 +24,7 @@ from tickler.errors import InvalidSchedule, TicklerError
 from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 from tickler.testing.contents_contract import all_of
 from tickler.testing.fire_fixtures import HOOK, LEASE_MS, hour
@@ -374,7 +375,7 @@ async def _history(t: Tickler, owner: str, key: str) -> list[Entry]:
 
 
 async def _contents(t: Tickler) -> dict[str, list[object]]:
-    contents = t.store.contents
+    contents = contents_of(t.store)
     parts: dict[str, Part[Any]] = {
         "schedules": contents.schedules,
         "rows": contents.rows,

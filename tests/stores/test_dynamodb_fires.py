@@ -27,7 +27,6 @@ from tickler.stores.dynamodb.fires.transaction import read_owing
 from tickler.stores.dynamodb.layout import SETTINGS_KEY
 from tickler.stores.dynamodb.schedules.cancellation import cancellations
 from tickler.stores.dynamodb.transactions import Write, write_all, write_together
-from tickler.stores.store import MigrationOptions
 from tickler.when import Cron, Every, When
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -233,7 +232,7 @@ async def test_only_what_will_be_delivered_is_in_the_index_of_open_fires(tables:
     found = await items(store)
     assert Counter("open_shard" in item for item in found if "fire_nominal" in item) == {True: 1, False: 2}
     assert sorted(item["listed"]["S"].partition("#")[0] for item in await own_items(store)) == ["dead", "waiting"]
-    assert [misfit async for misfit in store.misfits()] == []
+    assert [item async for item in store.malformed_items()] == []
 
 
 async def test_a_wait_that_is_over_leaves_the_schedule_as_cheap_as_before(tables: Tables) -> None:
@@ -828,7 +827,7 @@ async def test_fires_that_were_open_when_shards_were_raised_are_found_and_new_on
     before = await claim(store, hour(2))
     assert len(before) == 60
     mover = DynamodbStore(store.table_name, store.client.address, label="dynamodb://t")
-    await mover.migrate(MigrationOptions(shards=16))
+    await mover.reshard(16)
     await asyncio.sleep(0.06)  # a refresh period of the store's
     after = await claim(store, hour(3))
     assert len(after) == 30
@@ -851,7 +850,7 @@ async def test_open_fires_are_their_home_regions_and_move_with_it(dynamodb_serve
     assert len(await claim(oregon, hour(2))) == 1
     assert [each.schedule.key for each in await lease(oregon, hour(3))] == ["stays"]
     mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
-    await mover.migrate(MigrationOptions(home="us-west-2", come_from="eu-west-3"))
+    await mover.move_home("us-west-2", "eu-west-3")
     assert await lease(paris, hour(3)) == []
     leased = await lease(oregon, hour(3))
     assert sorted((each.schedule.key, each.nominal_at) for each in leased) == [

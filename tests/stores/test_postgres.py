@@ -28,6 +28,7 @@ from tickler.connect import parse_url
 from tickler.database.postgres.pool import BEGIN_CLAIM
 from tickler.errors import ManagedRow
 from tickler.model.fire import Extension
+from tickler.stores.optional import FindsOrphans, HasClock
 from tickler.stores.postgres.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
@@ -74,8 +75,10 @@ async def test_the_row_of_a_schedule_that_is_being_put_is_no_orphan_that_is_drop
     await other.execute("DELETE FROM tickler_schedules")
     async with other.transaction():
         await t.schedules.put(schedule("a"), using=other)
-        assert [id.key for id in await t._store.index.orphans(10)] == ["a", "b"], "nobody sees it yet"
-        assert await asyncio.wait_for(t._store.index.drop_orphans(10), 5) == 1
+        index = t._store.index
+        assert isinstance(index, FindsOrphans)
+        assert [id.key for id in await index.orphans(10)] == ["a", "b"], "nobody sees it yet"
+        assert await asyncio.wait_for(index.drop_orphans(10), 5) == 1
     stored = await t.schedules.get("u1", "a")
     assert stored is not None
     assert (stored.state, await t.index.count()) == ("active", 1)
@@ -452,6 +455,7 @@ async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, othe
 
 
 async def test_the_stores_time_is_the_servers(t: Tickler) -> None:
+    assert isinstance(t._store, HasClock)
     store_now_ms = await t._store.now_ms()
     assert store_now_ms is not None
     assert abs(store_now_ms - time.time() * 1000) < 10_000

@@ -28,6 +28,7 @@ from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, DueItem, Fire, is_at_most_once
 from tickler.records.worker_status import workers
 from tickler.schedules.schedules import Schedules
+from tickler.stores.optional import Watches
 from tickler.stores.store import Store
 
 BATCH = 500
@@ -492,10 +493,10 @@ class ClaimLoop:
         return await self._store.fires.prune(now_ms) + await self._store.records.prune(now_ms)
 
     async def _watch(self) -> None:
-        able = True
-        while able:
+        store, able = self._store, True
+        while able and isinstance(store, Watches):
             try:
-                able = await self._store.watch(self.wake)
+                able = await store.watch(self.wake)
             except StoreUnavailable as error:
                 log.debug("not called by the store: %s", error)
             await asyncio.sleep(MAX_PAUSE_S if able else 0)

@@ -130,9 +130,6 @@ class FireStore(Protocol):
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         """Remove up to `limit` entries whose time is over; how many. Never holds others up."""
 
-    async def count_expired(self, now_ms: int, most: int) -> int:
-        """How many entries `prune` would remove, no further than `most`; 0 where the store prunes by itself."""
-
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tickler.model.index_row import IndexRow, SetAside
-from tickler.model.schedule import Id
 
 
 class ScheduleIndex(Protocol):
@@ -40,9 +39,6 @@ class ScheduleIndex(Protocol):
     async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
         """How many rows there are, or are due by an instant. Counts no further than `most`, and reads no more than it counts."""
 
-    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
-        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
-
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         """Rows that do not read, by owner and key."""
 
@@ -51,15 +47,6 @@ class ScheduleIndex(Protocol):
 
     async def restore(self) -> int:
         """Move rows that were set aside and can be read now back into the index, as they were; how many."""
-
-    async def orphans(self, limit: int) -> list[Id]:
-        """Rows, in the index or set aside, behind which a schedule should stand and none does; by owner and key.
-
-        There are none, unless somebody has changed the store behind its back.
-        """
-
-    async def drop_orphans(self, limit: int) -> int:
-        """Remove up to `limit` of them; how many. The row of a schedule that is being put right now stays."""
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
         """Every row once, page by page: up to `limit` of them, and the cursor of the following page, None at the end.

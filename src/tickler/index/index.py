@@ -54,11 +54,6 @@ class Index:
         until = None if due_by is None else _ms(due_by, "due_by", any_instant)
         return await self._store.count(due_by=until, most=None if most is None else check_limit(most))
 
-    async def next_fires(self, owner: str, limit: int = 1000) -> tuple[list[int], bool]:
-        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
-        check_name("owner", owner)
-        return await self._store.next_fires(owner, check_limit(limit))
-
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         return await self._store.set_aside(check_limit(limit))
 

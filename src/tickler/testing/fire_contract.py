@@ -4,7 +4,6 @@ from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.by_hand_contract import ByHandContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
-from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.give_back_contract import GiveBackContract
 from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
@@ -28,6 +27,5 @@ class FireStoreContract(
     LifecycleContract,
     HistoryContract,
     HealthContract,
-    ContentsContract,
 ):
     """What everything that keeps fires must do. See `StoreContract` for what to give it."""

@@ -229,16 +229,6 @@ class HistoryContract(FireFixtures):
 
     # What is forgotten.
 
-    async def test_what_should_have_been_pruned_is_counted_no_further_than_asked_for(
-        self, store: Store, fires: FireStore
-    ) -> None:
-        for n in range(5):
-            await fires.settle([remembered("digest", n, hour(n))], hour(n), expires_at=hour(10) + n)
-        counted = [await fires.count_expired(hour(10) + at, most) for at, most in ((-1, 10), (2, 10), (9, 10), (9, 4))]
-        assert counted == ([0, 0, 0, 0] if store.capabilities.prunes_itself else [0, 3, 5, 4])
-        await fires.prune(hour(11))
-        assert await fires.count_expired(hour(11), 10) == 0
-
     async def test_prune_removes_what_has_expired_and_nothing_else_in_steps(self, store: Store, fires: FireStore) -> None:
         for n in range(5):
             await fires.settle([remembered("digest", n, hour(n))], hour(n), expires_at=hour(10) + n)

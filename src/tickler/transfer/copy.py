@@ -25,6 +25,7 @@ from tickler.observe.human_format import some
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import STATUS_RETENTION_MS, workers
 from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 
 KIND = "copy"
@@ -110,7 +111,7 @@ class Copy:
             if not self.is_resumed:
                 await self._begin_anew(now_ms, into_existing)
             return
-        if not into_existing and (found := await _something(self._target.contents)) is not None:
+        if not into_existing and (found := await _something(contents_of(self._target))) is not None:
             raise InvalidInput(
                 f"the target has {found} already, and they did not come from an unfinished copy of {self._name}: "
                 "name an empty store, or pass --into-existing to replace what has the same names"
@@ -135,8 +136,8 @@ class Copy:
         async for name, deed in _deeds(self._target.records, since_ms, self._now()):
             if await self._source.records.get(AUDIT, name, now_ms=self._now()) is None:
                 return f"{deed.by} {deed.did} {'/'.join(filter(None, (deed.owner, deed.key)))}".rstrip()
-        newer = await _updated(self._target.contents, since_ms)
-        there = await _updated(self._source.contents, since_ms) if newer else {}
+        newer = await _updated(contents_of(self._target), since_ms)
+        there = await _updated(contents_of(self._source), since_ms) if newer else {}
         changed = next((id for id, updated_at in newer.items() if there.get(id) != updated_at), None)
         return None if changed is None else f"the schedule {changed} was changed in it"
 
@@ -144,7 +145,7 @@ class Copy:
         """Copy what is not copied yet."""
         for part in PARTS:
             position = self._progress.parts.get(part, Position())
-            source, target = getattr(self._source.contents, part), getattr(self._target.contents, part)
+            source, target = getattr(contents_of(self._source), part), getattr(contents_of(self._target), part)
             total = None if position.done else await source.count()
             self._tell(part, "copied", position.count, position.count if position.done else total)
             once = _Once()
@@ -178,9 +179,9 @@ class Copy:
             read += count
             self._tell(part, "compared", read, max(read, total))
 
-        sums = await _summed(getattr(self._source.contents, part), until_ms, tell, digests=more)
+        sums = await _summed(getattr(contents_of(self._source), part), until_ms, tell, digests=more)
         among = sums.digests if more else None
-        there = await _summed(getattr(self._target.contents, part), until_ms, tell, among=among)
+        there = await _summed(getattr(contents_of(self._target), part), until_ms, tell, among=among)
         return Comparison(part, sums.tally(), there.tally())
 
     async def _note(self, progress: Progress) -> None:

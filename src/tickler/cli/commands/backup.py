@@ -20,6 +20,7 @@ from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
 from tickler.observe.human_format import some
 from tickler.records.worker_status import workers
+from tickler.stores.optional import backed_up_to_files, contents_of
 from tickler.stores.store import Store
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, or, with --restore, to read.")]
@@ -61,7 +62,7 @@ def command(
 
 async def _backed_up(url: str, file: Path) -> dict[str, int]:
     with _bar("writing") as tell:
-        return await store_for_url(url).backup(file, tell)
+        return await backed_up_to_files(store_for_url(url), parse_url(url).text).backup(file, tell)
 
 
 async def _restored(url: str, file: Path, force: bool) -> dict[str, int]:
@@ -74,7 +75,7 @@ async def _restored(url: str, file: Path, force: bool) -> dict[str, int]:
         if not force:
             raise
     with _bar("restoring") as tell:
-        return await store_for_url(url).restore(file, tell)
+        return await backed_up_to_files(store_for_url(url), parse_url(url).text).restore(file, tell)
 
 
 async def _refuse_what_is_used(store: Store, url: str, force: bool) -> None:
@@ -83,7 +84,7 @@ async def _refuse_what_is_used(store: Store, url: str, force: bool) -> None:
     if alive:
         at_work = some(len(alive), "worker is at work", "workers are at work")
         raise InvalidInput(f"{at_work} on {name}, such as {alive[0]}: stop them, and restore then")
-    held, _ = await store.contents.schedules.walk(None, 1)
+    held, _ = await contents_of(store).schedules.walk(None, 1)
     if held and not force:
         raise InvalidInput(f"{name} has schedules, which would be lost: pass --force to replace all that it holds")
 

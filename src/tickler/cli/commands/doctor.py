@@ -23,7 +23,7 @@ from tickler.connect import store_for_url
 from tickler.observe.diagnosis import Diagnosis, Finding, OnProgress
 from tickler.observe.doctor import SHOWN
 from tickler.observe.scan_findings import Scan, diagnosed, line
-from tickler.stores.store import MalformedItem
+from tickler.stores.optional import FindsMalformedItems, MalformedItem
 
 MAX_SHOWN = 100
 COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "mended": "green"}
@@ -144,8 +144,11 @@ def _name_all(scan: Scan) -> None:
 
 async def _misfits(url: str) -> list[MalformedItem]:
     found: list[MalformedItem] = []
+    store = store_for_url(url)
+    if not isinstance(store, FindsMalformedItems):
+        return found
     with Console(stderr=True).status("reading everything …") as status:
-        async for misfit in store_for_url(url).misfits():
+        async for misfit in store.malformed_items():
             found.append(misfit)
             status.update(f"reading everything … {len(found)} found")
     return found

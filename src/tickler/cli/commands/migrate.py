@@ -12,7 +12,10 @@ from tickler.cli.options import FLAG, JsonOption, StoreOption, needed
 from tickler.cli.output import answer, say
 from tickler.cli.progress import doing
 from tickler.connect import parse_url, store_for_url
-from tickler.stores.store import Form, MigrationOptions
+from tickler.database.progress import OnMessage
+from tickler.errors import InvalidInput
+from tickler.stores.optional import MovesHome, PrintsDefinition, Reshards
+from tickler.stores.store import Store
 
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", metavar=FLAG, help="Print all of the schema as a script, and touch nothing.")
@@ -45,8 +48,8 @@ def command(
 ) -> None:
     """Bring the store's schema up to date."""
     url = needed(store)
-    opened = store_for_url(url)
-    printed: dict[Form, bool] = {
+    opened, name = store_for_url(url), parse_url(url).text
+    printed: dict[str, bool] = {
         "sql": print_sql,
         "cloudformation": print_cloudformation,
         "terraform": print_terraform,
@@ -54,19 +57,33 @@ def command(
     }
     wanted = [form for form, asked in printed.items() if asked]
     if wanted:
+        if not isinstance(opened, PrintsDefinition):
+            raise InvalidInput(f"{name} has no schema to print")
         _print({form: opened.definition(form) for form in wanted}, as_json)
         return
     said: list[str] = []
     with doing("migrating", said.append if as_json else say) as tell:
-        names = asyncio.run(opened.migrate(MigrationOptions(shards=shards, home=home, come_from=come_from), tell))
-    name = parse_url(url).text
+        names = asyncio.run(_migrate(opened, name, shards, home, come_from, tell))
     if as_json:
         answer({"store": name, "ran": names, "said": said})
     else:
         say(*(f"ran {each}" for each in names), f"{name} is up to date")
 
 
-def _print(definitions: dict[Form, str], as_json: bool) -> None:
+async def _migrate(
+    store: Store, name: str, shards: int | None, home: str | None, come_from: str | None, tell: OnMessage
+) -> list[str]:
+    if (shards is not None and not isinstance(store, Reshards)) or (home is not None and not isinstance(store, MovesHome)):
+        raise InvalidInput(f"{name} has no shards and no regions: leave --shards and --home out")
+    names = await store.migrate()
+    if shards is not None and isinstance(store, Reshards):
+        await store.reshard(shards, tell)
+    if home is not None and isinstance(store, MovesHome):
+        await store.move_home(home, come_from, tell)
+    return names
+
+
+def _print(definitions: dict[str, str], as_json: bool) -> None:
     if as_json:
         answer(definitions)
         return

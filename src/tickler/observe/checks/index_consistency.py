@@ -13,6 +13,7 @@ from tickler.observe.human_format import some
 from tickler.schedules import write as changes
 from tickler.schedules.contract import Stored
 from tickler.schedules.write import ScheduleChange
+from tickler.stores.optional import FindsOrphans
 from tickler.stores.store import Store
 
 PAGE = 1_000
@@ -56,7 +57,7 @@ async def reindex(store: Store, clock: Clock, progress: OnProgress) -> tuple[int
 
 async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding | None:
     progress("looking for rows without a schedule", 0, None)
-    found = await store.index.orphans(PAGE + 1)
+    found = await store.index.orphans(PAGE + 1) if isinstance(store.index, FindsOrphans) else []
     if not found:
         return None
     number = min(len(found), PAGE)
@@ -80,12 +81,13 @@ async def orphans(store: Store, clock: Clock, progress: OnProgress) -> Finding |
 
 async def drop_orphans(store: Store, clock: Clock, progress: OnProgress) -> tuple[int, int]:
     """A row that a claim has locked just now is passed over: it is tried again a moment later."""
-    dropped = left = 0
+    index, dropped, left = store.index, 0, 0
+    assert isinstance(index, FindsOrphans), "an index that found orphans"
     for _ in range(TRIES):
-        while some := await store.index.drop_orphans(CHANGED_TOGETHER):
+        while some := await index.drop_orphans(CHANGED_TOGETHER):
             dropped += some
             progress("removing rows without a schedule", dropped, None)
-        if not (left := len(await store.index.orphans(PAGE))):
+        if not (left := len(await index.orphans(PAGE))):
             break
         await asyncio.sleep(PAUSE_S)
     return dropped, left

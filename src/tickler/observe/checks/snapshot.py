@@ -14,7 +14,8 @@ from tickler.model.fire import DueItem, Fire
 from tickler.model.index_row import SetAside
 from tickler.records.contract import RecordStore
 from tickler.records.worker_status import WORKING, WorkerReport, workers
-from tickler.stores.store import ChecksStorage, Store
+from tickler.stores.optional import ChecksStorage, CountsExpired
+from tickler.stores.store import Store
 from tickler.when import tzdata_version
 
 MAX_COUNTED = 500
@@ -65,6 +66,7 @@ class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 async def look(store: Store, clock: Clock) -> StoreSnapshot:
     now_ms, most = clock.now_ms(), MAX_COUNTED + 1
+    fires = store.fires
     return StoreSnapshot(
         now_ms=now_ms,
         clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
@@ -75,7 +77,7 @@ async def look(store: Store, clock: Clock) -> StoreSnapshot:
         zones=await zones(store.records, now_ms),
         set_aside=await store.index.set_aside(most),
         dead=await store.fires.list(state="dead", id=None, owner=None, after=None, limit=most),
-        expired=await store.fires.count_expired(now_ms - PRUNED_AFTER_MS, most),
+        expired=await fires.count_expired(now_ms - PRUNED_AFTER_MS, most) if isinstance(fires, CountsExpired) else 0,
         storage=await store.storage_problem() if isinstance(store, ChecksStorage) else None,
     )
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import unquote
 
 from tickler.database.migrations import check_version, script
-from tickler.database.progress import OnMessage, OnProgress, no_message, no_progress
+from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite import space
 from tickler.database.sqlite.connection import Connection
 from tickler.database.storage import StorageProblem
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
+from tickler.stores.optional import no_such_form
 from tickler.stores.sqlite import backup, schema
 from tickler.stores.sqlite.contents import contents
 from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
-from tickler.stores.store import NO_OPTIONS, Capabilities, Form, MalformedItem, MigrationOptions, no_malformed_items, no_such_form
+from tickler.stores.store import Capabilities
 
 BUSY_TIMEOUT_S = 5.0
 MAX_MB = 65_536
@@ -60,34 +60,24 @@ class SqliteStore:
     async def close(self) -> None:
         await self._connection.close()
 
-    async def now_ms(self) -> int | None:
-        return None
-
-    async def watch(self, wake: Callable[[], None]) -> bool:
-        return False
-
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, say: OnMessage = no_message) -> list[str]:
-        wanted.refuse(self._connection.name)
+    async def migrate(self) -> list[str]:
         await self._connection.open()
         try:
             return await self._connection.write(lambda raw: schema.migrate(raw, self._connection.name))
         finally:
             await self._connection.close()
 
-    def misfits(self) -> AsyncIterator[MalformedItem]:
-        return no_malformed_items()
-
     async def storage_problem(self) -> StorageProblem | None:
         connection = self._connection
         return await connection.read(lambda raw: space.wal_problem(raw, connection.path, connection.wal_bytes))
 
-    async def backup(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
-        return await backup.back_up(self._connection, file, tell)
+    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
+        return await backup.back_up(self._connection, file, on_progress)
 
-    async def restore(self, file: Path, tell: OnProgress = no_progress) -> dict[str, int]:
-        return await backup.restore(self._connection, file, tell)
+    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
+        return await backup.restore(self._connection, file, on_progress)
 
-    def definition(self, form: Form) -> str:
+    def definition(self, form: str) -> str:
         if form != "sql":
             raise no_such_form(self._connection.name, form, "sql")
         return script(schema.MIGRATIONS)

@@ -16,8 +16,8 @@ from tickler.database.migrations import pending
 from tickler.database.progress import OnProgress
 from tickler.database.sqlite.connection import Connection, use_wal
 from tickler.errors import InvalidInput, StoreUnavailable
+from tickler.stores.optional import no_file
 from tickler.stores.sqlite import schema
-from tickler.stores.store import no_file
 
 PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
 COUNTED = ("schedules", "index", "fires", "history", "records")

@@ -146,9 +146,6 @@ class DynamodbFires:
         """Nothing: DynamoDB does so by itself, within days of the time to live."""
         return 0
 
-    async def count_expired(self, now_ms: int, most: int) -> int:
-        return 0
-
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:

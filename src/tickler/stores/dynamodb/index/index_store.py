@@ -150,13 +150,6 @@ class DynamodbIndex:
             request["ExclusiveStartKey"] = start
         return await self._table.client.call("Query", request)
 
-    async def orphans(self, limit: int) -> list[Id]:
-        """None, by construction: a row and its schedule are one item."""
-        return []
-
-    async def drop_orphans(self, limit: int) -> int:
-        return 0
-
     def _upsert(self, head: Item, before: Item | None) -> Statement:
         if before is None:
             return self._table.insert(head)

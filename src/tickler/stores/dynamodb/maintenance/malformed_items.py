@@ -16,7 +16,7 @@ from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR
 from tickler.stores.dynamodb.maintenance.sparsity import SparsityCount
 from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
-from tickler.stores.store import Fault, MalformedItem
+from tickler.stores.optional import Fault, MalformedItem
 
 _TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
 
