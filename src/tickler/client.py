@@ -32,6 +32,7 @@ from tickler.observe.doctor import doctor
 from tickler.observe.forecast import Forecast
 from tickler.observe.forecast_cache import ForecastCache
 from tickler.observe.why import Why, why
+from tickler.records.kinds import STORE
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.contract import Decide, ScheduleStore
@@ -281,12 +282,12 @@ class Tickler:
 
     async def _record_tzdata(self) -> None:
         """The newest time zone database that has been used with this store."""
-        recorded = await self.records.get("store", "tzdata")
+        recorded = await self.records.get(STORE, "tzdata")
         known = recorded.value.get("version", "") if recorded and isinstance(recorded.value, dict) else ""
         ours = tzdata_version()
         if re.fullmatch(r"\d{4}[a-z]+", ours) and (ours > known or not re.fullmatch(r"\d{4}[a-z]+", known)):
             value = msgspec.json.encode({"version": ours})
-            await self._store.records.put("store", "tzdata", value, now_ms=self._clock.now_ms())
+            await self._store.records.put(STORE, "tzdata", value, now_ms=self._clock.now_ms())
 
 
 class _Waking:

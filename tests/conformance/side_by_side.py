@@ -21,6 +21,7 @@ from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
 from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
@@ -263,12 +264,28 @@ class SideBySide(RuleBasedStateMachine):
 
         def claims(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.claim(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=KEPT_UNTIL, except_owners=turn.busy, ahead_ms=turn.ahead_ms
+                ClaimRequest(
+                    now_ms=now_ms,
+                    limit=turn.limit,
+                    worker=worker,
+                    lease_ms=LEASE_MS,
+                    expires_at=KEPT_UNTIL,
+                    except_owners=turn.busy,
+                    ahead_ms=turn.ahead_ms,
+                )
             )
 
         def leases(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.lease(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=KEPT_UNTIL, expired=turn.takes_over, except_owners=turn.busy
+                LeaseRequest(
+                    now_ms=now_ms,
+                    limit=turn.limit,
+                    worker=worker,
+                    lease_ms=LEASE_MS,
+                    expires_at=KEPT_UNTIL,
+                    expired=turn.takes_over,
+                    except_owners=turn.busy,
+                )
             )
 
         if turn.ahead_ms:  # only once: each call takes one instant more

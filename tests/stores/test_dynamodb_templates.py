@@ -406,9 +406,11 @@ async def test_commands_ask_for_what_every_form_says(dynamodb_url: str, table: s
     async with connect(dynamodb_url, create=False, clock=ManualClock(NOW_MS)) as t:
         await t.index.upsert(row("a"))
     used.clear()
+    await store.migrate()
     await store.reshard(8)
     assert used == needed("tickler migrate") | needed("tickler migrate --shards")
     used.clear()
+    await store.migrate()
     await store.move_home("us-east-1")
     assert used == needed("tickler migrate") | needed("tickler migrate --home")
     used.clear()

@@ -25,6 +25,7 @@ from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, DueItem, Fire, is_at_most_once
 from tickler.records.worker_status import workers
 from tickler.schedules.schedules import Schedules
@@ -335,16 +336,17 @@ class ClaimLoop:
 
     async def _claim(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         asked = min(room, BATCH)
-        claims = await self._store.fires.claim(
-            now_ms,
-            asked,
-            self._worker,
-            self._lease_ms + self._ahead_ms,
+        request = ClaimRequest(
+            now_ms=now_ms,
+            limit=asked,
+            worker=self._worker,
+            lease_ms=self._lease_ms + self._ahead_ms,
             expires_at=now_ms + self._kept_ms,
             except_owners=except_owners,
             ahead_ms=self._ahead_ms,
             max_bytes=self._room_bytes(),
         )
+        claims = await self._store.fires.claim(request)
         self._claim_size.claimed(asked, len(claims), [claim.fire for claim in claims].count(None))
         return claims
 
@@ -352,17 +354,18 @@ class ClaimLoop:
         """While this worker has something to say that the store has not heard, its own leases may be among those that ran out."""
         self._leased_at = asyncio.get_running_loop().time()
         head_start_ms = HEAD_START_MS if self._hands.lacks and await self._others_have_it(now_ms) else 0
-        claims = await self._store.fires.lease(
-            now_ms,
-            min(room, BATCH),
-            self._worker,
-            self._lease_ms,
+        request = LeaseRequest(
+            now_ms=now_ms,
+            limit=min(room, BATCH),
+            worker=self._worker,
+            lease_ms=self._lease_ms,
             expires_at=now_ms + self._kept_ms,
             expired=not self._acknowledgements.behind and self._steady.trusted(),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
             head_start_ms=head_start_ms,
         )
+        claims = await self._store.fires.lease(request)
         self._claim_size.leased(sum(map(is_at_most_once, claims)))
         return claims
 

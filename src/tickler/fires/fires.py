@@ -25,7 +25,7 @@ import msgspec
 
 from tickler.clock import Clock, to_ms
 from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.cursor import _place, _read_place
 from tickler.model.fire import (
     HISTORY_RETENTION_MS,
@@ -104,14 +104,24 @@ class Fires:
         at = to_ms(now_ms, "now_ms")
         _check_lease(worker, lease_ms)
         return await self._store.claim(
-            at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms, except_owners=except_owners
+            ClaimRequest(
+                now_ms=at,
+                limit=check_limit(limit),
+                worker=worker,
+                lease_ms=lease_ms,
+                expires_at=at + self._kept_ms,
+                except_owners=except_owners,
+            )
         )
 
     async def lease(self, now_ms: int | datetime, limit: int = 100, *, worker: str, lease_ms: int = 60_000) -> list[Claim]:
         """Take up to `limit` open fires for their next attempt, or about 4 MB; see `FireStore.lease`."""
         at = to_ms(now_ms, "now_ms")
         _check_lease(worker, lease_ms)
-        return await self._store.lease(at, check_limit(limit), worker, lease_ms, expires_at=at + self._kept_ms)
+        expires_at = at + self._kept_ms
+        return await self._store.lease(
+            LeaseRequest(now_ms=at, limit=check_limit(limit), worker=worker, lease_ms=lease_ms, expires_at=expires_at)
+        )
 
     async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
         """Make leases last until then; those that are another's by now come back.

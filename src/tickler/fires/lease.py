@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from tickler.fires.contract import LeaseRequest
 from tickler.model.fire import Claim, Entry, Fire, cancelled, expired
 from tickler.model.schedule import StoredSchedule
 
@@ -22,13 +23,14 @@ class LeasePlan(NamedTuple):
     entries: list[Entry]
 
 
-def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, worker: str, lease_ms: int) -> LeasePlan:
+def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseRequest) -> LeasePlan:
     """Decide for fires as they were found, each with its schedule.
 
     The lease token is the time: a settlement that is repeated must not meet a later lease of the same worker and attempt, which
     there is after a release, and after a person retried a dead fire.
     """
-    result = LeasePlan([], [], [], [])
+    result, now_ms = LeasePlan([], [], [], []), request.now_ms
+    until_ms = now_ms + request.lease_ms
     for fire, schedule in sorted(found, key=_in_order):
         reason = None if fire.worker is None or schedule is None else _why_not_again(fire, schedule)
         if fire.worker is not None:
@@ -40,7 +42,7 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, work
         if reason is not None:
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
-        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=now_ms + lease_ms, worker=worker, lease_token=now_ms)
+        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=until_ms, worker=request.worker, lease_token=now_ms)
         due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # by hand: without the spread
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result

@@ -11,7 +11,6 @@ import msgspec
 
 from tickler.index.advance import ROW_FORMAT, RowProblem
 
-KIND = "outdated"
 REPORT_EVERY_MS = 60_000
 REPORT_RETENTION_MS = 10 * 60_000
 
@@ -21,13 +20,13 @@ log = logging.getLogger("tickler.index")
 def say_set_aside(problems: Sequence[RowProblem]) -> None:
     """One line a claim, with the first of them: the rest are shown by `index.set_aside()`."""
     if problems:
-        owner, key = problems[0].row[1], problems[0].row[2]
+        first = problems[0]
         log.warning(
             "set aside %d due rows that do not read, first %s/%s: %s; put them again as they should be, or see index.set_aside()",
             len(problems),
-            owner,
-            key,
-            problems[0].reason,
+            first.row.owner,
+            first.row.key,
+            first.reason,
         )
 
 

@@ -131,6 +131,7 @@ def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
 
 
 def stored_schedule(
+    *,
     owner: str,
     key: str,
     when_text: str,
@@ -144,7 +145,7 @@ def stored_schedule(
     aside: State | None,
     reason: str | None,
 ) -> StoredSchedule:
-    """A schedule from the columns a store keeps; one that does not read is shown with an `Unreadable` when."""
+    """Return a schedule from the columns that a store keeps. An unreadable expression becomes an `Unreadable` when."""
     state = _state(enabled, next_fire_at, aside)
     try:
         read, policy, newer = _read_body(body)
@@ -195,12 +196,8 @@ def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
     )
 
 
-def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
-    """Of a schedule that is to fire, from its `(version, created_at, updated_at, body)`.
-
-    `InvalidSchedule` when it does not read, or its policy does not: then nobody knows how it should fire.
-    """
-    version, created_at, updated_at, encoded = stored
+def read_body(version: int, created_at: int, updated_at: int, encoded: str | bytes) -> ReadBody:
+    """Parse the body of a schedule that is to fire. `InvalidSchedule` if the body or its policy is unreadable."""
     body, policy, newer = _read_body(encoded)
     if policy is None:
         raise InvalidSchedule("policy", "does not read here: upgrade this worker, or put the schedule again")
@@ -210,7 +207,7 @@ def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
 def body_reads(body: str | bytes) -> bool:
     """Whether a schedule with this body could fire, as far as this worker can tell."""
     try:
-        read_body((0, 0, 0, body))
+        read_body(0, 0, 0, body)
     except InvalidSchedule:
         return False
     return True

@@ -11,8 +11,8 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.observe.forecast import PAGE, Forecast, Walked, forecast
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import FORECAST
 
-KIND = "forecast"
 NAME = "all"
 OLD_MS = 10 * 60_000  # when whoever keeps it fresh works out the next
 STALE_MS = 15 * 60_000  # when it is not shown any more: nobody seems to keep it fresh
@@ -98,7 +98,7 @@ class ForecastCache:
             log.debug("the forecast took longer than a turn, and another process has begun one")
 
     async def _read(self) -> tuple[CachedForecast, int]:
-        record = await self._records.get(KIND, NAME, now_ms=self._clock.now_ms())
+        record = await self._records.get(FORECAST, NAME, now_ms=self._clock.now_ms())
         if record is None:
             return CachedForecast(), 0
         try:
@@ -108,4 +108,4 @@ class ForecastCache:
 
     async def _write(self, kept: CachedForecast, version: int) -> int:
         value = msgspec.json.encode(kept)
-        return await self._records.put(KIND, NAME, value, now_ms=self._clock.now_ms(), expected=version)
+        return await self._records.put(FORECAST, NAME, value, now_ms=self._clock.now_ms(), expected=version)

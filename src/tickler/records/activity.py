@@ -9,8 +9,8 @@ import msgspec
 from tickler.model.fire import Entry, Happened
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import ACTIVITY
 
-KIND = "recent"
 WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers
 WATCHED_MS = 15_000
 ACTIVITY_RETENTION_MS = 60_000
@@ -60,20 +60,20 @@ def event_of(entry: Entry) -> Event:
 
 async def mark_watched(records: RecordStore, now_ms: int) -> None:
     """Say that somebody watches, for a quarter of a minute."""
-    await records.put(KIND, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
+    await records.put(ACTIVITY, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
 
 
 async def is_watched(records: RecordStore, now_ms: int) -> bool:
-    return await records.get(KIND, WATCHED, now_ms=now_ms) is not None
+    return await records.get(ACTIVITY, WATCHED, now_ms=now_ms) is not None
 
 
 async def publish(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
     value = msgspec.json.encode(WorkerActivity(number, list(events)[-MAX_EVENTS:]))
-    await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
+    await records.put(ACTIVITY, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
 
 
 async def read_activity(records: RecordStore, now_ms: int) -> dict[str, WorkerActivity]:
     """By worker."""
-    found = await records.list(KIND, now_ms=now_ms, limit=MAX_WORKERS)
+    found = await records.list(ACTIVITY, now_ms=now_ms, limit=MAX_WORKERS)
     values = {record.name: value_of(record, WorkerActivity) for record in found if record.name != WATCHED}
     return {worker: heard for worker, heard in values.items() if heard is not None}

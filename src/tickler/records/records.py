@@ -15,7 +15,7 @@ from tickler.model.limits import check_limit
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
-from tickler.records.kinds import OWN_KINDS
+from tickler.records.kinds import is_own
 
 MAX_VALUE_BYTES = 64 * 1024
 
@@ -66,7 +66,7 @@ def _check(kind: str, name: str) -> None:
 
 def _check_writable(kind: str, name: str) -> None:
     _check(kind, name)
-    if kind in OWN_KINDS or kind.startswith("audit-"):
+    if is_own(kind):
         raise InvalidInput(f"kind: {kind!r} is Tickler's own: use another")
 
 

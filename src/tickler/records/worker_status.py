@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tickler.errors import VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import WORKER
 
-KIND = "worker"
 EVERY_S = 20.0
 STATUS_RETENTION_MS = 24 * 3_600_000  # so that people see who is missing
 MISSING_MS = 65_000  # who was not heard of for so long has missed three signs of life
@@ -55,20 +55,20 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 async def report(records: RecordStore, worker: WorkerReport, *, expected: int | None = None) -> None:
     value = msgspec.json.encode(worker)
     expires_at = worker.seen_at + STATUS_RETENTION_MS
-    await records.put(KIND, worker.name, value, now_ms=worker.seen_at, expires_at=expires_at, expected=expected)
+    await records.put(WORKER, worker.name, value, now_ms=worker.seen_at, expires_at=expires_at, expected=expected)
 
 
 async def report_tick(records: RecordStore, tick: WorkerReport) -> None:
     """Of one that has ended. All of them share one record: at a beat a minute, those of a day would hide who works."""
     while True:
-        before = await records.get(KIND, TICK, now_ms=tick.seen_at)
+        before = await records.get(WORKER, TICK, now_ms=tick.seen_at)
         known = None if before is None else value_of(before, WorkerReport)
         claims = [each.last_claim_at for each in (tick, known) if each is not None and each.last_claim_at is not None]
         said = replace(tick, name=TICK, last_claim_at=max(claims, default=None))
         with suppress(VersionConflict):  # another tick has ended just now
             await report(records, said, expected=0 if before is None else before.version)
             break
-    await records.delete(KIND, tick.name)
+    await records.delete(WORKER, tick.name)
 
 
 async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
@@ -76,7 +76,7 @@ async def workers(records: RecordStore, now_ms: int) -> list[WorkerReport]:
     found: list[WorkerReport] = []
     after = ""
     while True:
-        page = await records.list(KIND, now_ms=now_ms, after=after, limit=PAGE)
+        page = await records.list(WORKER, now_ms=now_ms, after=after, limit=PAGE)
         found += [worker for record in page if (worker := value_of(record, WorkerReport)) is not None]
         if len(page) < PAGE:
             return found

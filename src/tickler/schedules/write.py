@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.errors import InvalidSchedule, NeverFires
+from tickler.index.advance import AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, declared_fields
 from tickler.model.schedule_json import encode_body
@@ -46,10 +47,11 @@ class ScheduleChange(msgspec.Struct, frozen=True, gc=False):
         times = (self.version, self.created_at, self.updated_at)
         return (schedule.owner, schedule.key, str(when), when.tz, schedule.enabled, *times, self.body.decode())
 
-    def finished(self) -> tuple[object, ...]:
-        """The row that is remembered outside the index when the move is `finish`, as `Advance.aside` has them."""
+    def finished(self) -> AsideRow:
+        """Return the row to keep outside the index when the move is `finish`."""
         schedule = self.schedule
-        return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, self.updated_at, schedule.ends_at, 0, True)
+        when, due_at = schedule.when, self.updated_at
+        return AsideRow(*schedule.id, "finished", None, str(when), when.tz, due_at, schedule.ends_at, 0, managed=True)
 
     def stored(self, before: StoredSchedule | None) -> StoredSchedule:
         """The schedule as it is after the change; `before` as it was."""

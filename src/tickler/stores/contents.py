@@ -7,7 +7,7 @@ the same reason, and a worker that is newer finds what it wrote.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -64,37 +64,11 @@ class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit
             return True
 
 
-def raw_schedule(
-    owner: str,
-    key: str,
-    when_text: str,
-    tz: str,
-    version: int,
-    created_at: int,
-    updated_at: int,
-    enabled: bool,
-    body: str,
-    standing: IndexState,
-    *place: Any,
-) -> RawSchedule:
-    """From columns: the last five are those of a row in the index, or of one that was set aside, as `RawSchedule` has them."""
-    declared = RawSchedule(
-        owner=owner,
-        key=key,
-        when_text=when_text,
-        tz=tz,
-        version=version,
-        created_at=created_at,
-        updated_at=updated_at,
-        enabled=bool(enabled),
-        body=body,
-        standing=standing,
-    )
-    if standing not in ("indexed", "unreadable"):
-        return declared
-    next_fire_at, ends_at, offset_ms, format, reason = place
-    why = reason if standing == "unreadable" else None
-    return replace(declared, next_fire_at=next_fire_at, ends_at=ends_at, offset_ms=offset_ms, format=format, reason=why)
+def without_place(raw: RawSchedule) -> RawSchedule:
+    """Return the schedule without what does not belong to its state: a place in the index, or a reason."""
+    if raw.standing not in ("indexed", "unreadable"):
+        return replace(raw, next_fire_at=None, ends_at=None, offset_ms=0, format=ROW_FORMAT, reason=None)
+    return raw if raw.standing == "unreadable" or raw.reason is None else replace(raw, reason=None)
 
 
 class HistoryItem(NamedTuple):

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, Entry, Fire, Happened, Rule, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id, Schedule, StoredSchedule
@@ -159,14 +159,16 @@ class Worker:
         max_bytes: int = MAX_CLAIM_BYTES,
     ) -> list[Claim]:
         return await self.fires.claim(
-            now_ms,
-            limit,
-            self.name,
-            LEASE_MS,
-            expires_at=KEPT_UNTIL,
-            except_owners=except_owners,
-            ahead_ms=ahead_ms,
-            max_bytes=max_bytes,
+            ClaimRequest(
+                now_ms=now_ms,
+                limit=limit,
+                worker=self.name,
+                lease_ms=LEASE_MS,
+                expires_at=KEPT_UNTIL,
+                except_owners=except_owners,
+                ahead_ms=ahead_ms,
+                max_bytes=max_bytes,
+            )
         )
 
     async def lease(
@@ -180,15 +182,17 @@ class Worker:
         head_start_ms: int = 0,
     ) -> list[Claim]:
         return await self.fires.lease(
-            now_ms,
-            limit,
-            self.name,
-            LEASE_MS,
-            expires_at=KEPT_UNTIL,
-            expired=expired,
-            except_owners=except_owners,
-            max_bytes=max_bytes,
-            head_start_ms=head_start_ms,
+            LeaseRequest(
+                now_ms=now_ms,
+                limit=limit,
+                worker=self.name,
+                lease_ms=LEASE_MS,
+                expires_at=KEPT_UNTIL,
+                expired=expired,
+                except_owners=except_owners,
+                max_bytes=max_bytes,
+                head_start_ms=head_start_ms,
+            )
         )
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:

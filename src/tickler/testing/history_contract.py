@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.fire import DueItem, Entry, Fire, Settlement, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
@@ -249,10 +249,20 @@ class HistoryContract(FireFixtures):
     ) -> None:
         """What a claim skipped, what a lease found expired and what was cancelled by hand."""
         await schedules.put(schedule(policy=CATCH_UP))
-        assert len(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(50))) == 1
+        assert (
+            len(
+                await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
+            )
+            == 1
+        )
         await schedules.put(schedule(policy=Policy(missed="skip")))
-        assert await fires.claim(hour(2.5), 10, "worker", LEASE_MS, expires_at=hour(50)) == []
-        (leased,) = owed(await fires.lease(hour(2.5), 10, "other", LEASE_MS, expires_at=hour(50)))
+        assert (
+            await fires.claim(ClaimRequest(now_ms=hour(2.5), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
+            == []
+        )
+        (leased,) = owed(
+            await fires.lease(LeaseRequest(now_ms=hour(2.5), limit=10, worker="other", lease_ms=LEASE_MS, expires_at=hour(50)))
+        )
         await fires.settle([release(leased)], hour(2.5), expires_at=hour(50))
         assert await fires.change(leased.id, "cancelled", hour(2.5), expires_at=hour(50))
         assert sorted(entry.happened for entry in await entries(fires)) == ["cancelled", "expired", "skipped"]
@@ -264,6 +274,8 @@ class HistoryContract(FireFixtures):
 
     async def test_open_fires_are_not_pruned(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = owed(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(2)))
+        (fire,) = owed(
+            await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(2)))
+        )
         await fires.prune(hour(1000))
         assert await fires.get(fire.id) == fire

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from tickler.access.audit_log import KIND as AUDIT
 from tickler.access.audit_log import AuditEntry
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
 from tickler.model.fire import Entry, Fire
@@ -23,15 +22,15 @@ from tickler.model.record import Record, value_of
 from tickler.model.schedule import Id
 from tickler.observe.human_format import some
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import ACTIVITY, AUDIT, COPY, FORECAST, IDEMPOTENCY, OUTDATED, STORE, WORKER
 from tickler.records.worker_status import STATUS_RETENTION_MS, workers
 from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
 from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 
-KIND = "copy"
 PAGE = 1_000
 # What tells of a store itself, or of what is at work on it just now, stays there. All other records go along.
-STAYS = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
+STAYS = frozenset({STORE, WORKER, OUTDATED, FORECAST, ACTIVITY, IDEMPOTENCY, COPY})
 MARKED_MS = 60_000
 SOON_MS = 3_600_000  # what expires so soon may go while it is compared
 MAX_REASON_BYTES = 80  # every store keeps so much of why something failed
@@ -104,7 +103,7 @@ class Copy:
             await _refuse_workers(self._source.records, "the source", now_ms)
             await _refuse_workers(self._target.records, "the target", now_ms)
         await _refuse_the_same(self._source.records, self._target.records, now_ms)
-        record = await self._target.records.get(KIND, _record_name(self._name), now_ms=now_ms)
+        record = await self._target.records.get(COPY, _record_name(self._name), now_ms=now_ms)
         if record is not None:
             self._progress, self._version = msgspec.convert(record.value, Progress), record.version
             self.is_resumed = bool(self._progress.parts)
@@ -166,7 +165,7 @@ class Copy:
         until_ms = self._now() + SOON_MS
         found = [await self._compared(part, until_ms, more=self._progress.into_existing or part == "records") for part in PARTS]
         if all(each.same for each in found):
-            await self._target.records.delete(KIND, _record_name(self._name))
+            await self._target.records.delete(COPY, _record_name(self._name))
         else:
             await self._note(replace(self._progress, parts={}))
         return found
@@ -190,7 +189,7 @@ class Copy:
         until_ms = now_ms + STATUS_RETENTION_MS  # as long as it is known which workers came after it
         try:
             self._version = await self._target.records.put(
-                KIND, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
+                COPY, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
             )
         except VersionConflict as error:
             raise StoreUnavailable(f"another copy of {self._name} is under way into the same store: let it end") from error
@@ -312,12 +311,12 @@ async def _refuse_the_same(source: RecordStore, target: RecordStore, now_ms: int
     """Whatever they are called: what is written to the one is not to be found in the other."""
     name = secrets.token_hex(16)
     mark = msgspec.json.encode(Progress("", now_ms))
-    await target.put(KIND, name, mark, now_ms=now_ms, expires_at=now_ms + MARKED_MS)
+    await target.put(COPY, name, mark, now_ms=now_ms, expires_at=now_ms + MARKED_MS)
     try:
-        if await source.get(KIND, name, now_ms=now_ms) is not None:
+        if await source.get(COPY, name, now_ms=now_ms) is not None:
             raise InvalidInput("FROM and TO are the same store: name another one")
     finally:
-        await target.delete(KIND, name)
+        await target.delete(COPY, name)
 
 
 async def _deeds(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, AuditEntry]]:

@@ -9,10 +9,10 @@ import msgspec
 
 from tickler.clock import Clock, SystemClock
 from tickler.database.storage import StorageProblem
-from tickler.index.row_reports import KIND as OUTDATED
 from tickler.model.fire import DueItem, Fire
 from tickler.model.index_row import SetAside
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import OUTDATED, STORE
 from tickler.records.worker_status import WORKING, WorkerReport, workers
 from tickler.stores.optional import ChecksStorage, CountsExpired
 from tickler.stores.store import Store
@@ -83,6 +83,6 @@ async def look(store: Store, clock: Clock) -> StoreSnapshot:
 
 
 async def zones(records: RecordStore, now_ms: int) -> Zones:
-    recorded = await records.get("store", "tzdata", now_ms=now_ms)
+    recorded = await records.get(STORE, "tzdata", now_ms=now_ms)
     known = recorded.value.get("version", "") if recorded is not None and isinstance(recorded.value, dict) else ""
     return Zones(str(known), tzdata_version())

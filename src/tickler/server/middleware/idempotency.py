@@ -17,10 +17,10 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, NOBODY, caller_of
 from tickler.server.problems import Refused
 
-KIND = "idempotency"
 ANSWER_RETENTION_MS = 24 * 3_600_000
 RUNNING_MS = 10 * 60_000  # after that, whoever was at it is gone
 EXTEND_S = 200.0  # until then they say again that they are not
@@ -86,7 +86,7 @@ class Idempotency:
             await send(message)
 
     async def _again(self, name: str, fingerprint: str, send: Send) -> None:
-        record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
+        record = await self._records.get(IDEMPOTENCY, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
         kept = value_of(record, _StoredAnswer)
@@ -136,7 +136,9 @@ class _Held:
         now_ms = self._clock.now_ms()
         expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
         value = msgspec.json.encode(kept)
-        self._version = await self._records.put(KIND, self._name, value, now_ms=now_ms, expires_at=until, expected=expected)
+        self._version = await self._records.put(
+            IDEMPOTENCY, self._name, value, now_ms=now_ms, expires_at=until, expected=expected
+        )
         self._until = until
 
 

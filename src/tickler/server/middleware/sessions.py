@@ -18,11 +18,11 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import VersionConflict
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import SERVER
 from tickler.server.settings import ServerSettings
 
 COOKIE = "tickler_session"
 LASTS_S = 12 * 3600
-KIND = "server"
 REMEMBERED_MS = 2_500  # so long a session that was signed out elsewhere may still be taken; a stream looks every two seconds
 MAX_REMEMBERED = 10_000
 
@@ -76,14 +76,14 @@ class Sessions:
             return False
         known_until, goes_on = self._known.get(session.id, (0, False))
         if now_ms >= known_until:
-            goes_on = await self._records.get(KIND, _ended(session), now_ms=now_ms) is None
+            goes_on = await self._records.get(SERVER, _ended(session), now_ms=now_ms) is None
             self._remember(session, goes_on)
         return goes_on
 
     async def end(self, session: Session) -> None:
         """Sign out: nobody gets in by this cookie any more, wherever a copy of it is. Other processes may lag by five seconds."""
         until_ms = session.until_s * 1000
-        await self._records.put(KIND, _ended(session), b"true", now_ms=self._clock.now_ms(), expires_at=until_ms)
+        await self._records.put(SERVER, _ended(session), b"true", now_ms=self._clock.now_ms(), expires_at=until_ms)
         self._remember(session, False)
 
     async def form_token(self, asking: str) -> str:
@@ -110,8 +110,8 @@ class Sessions:
             now_ms = self._clock.now_ms()
             fresh = msgspec.json.encode(base64.b64encode(os.urandom(32)).decode())
             with suppress(VersionConflict):  # another server was here before
-                await self._records.put(KIND, "cookie-key", fresh, now_ms=now_ms, expected=0)
-            record = await self._records.get(KIND, "cookie-key", now_ms=now_ms)
+                await self._records.put(SERVER, "cookie-key", fresh, now_ms=now_ms, expected=0)
+            record = await self._records.get(SERVER, "cookie-key", now_ms=now_ms)
             assert record is not None
             self._known_key = base64.b64decode(str(record.value))
         return self._known_key

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tickler.errors import InvalidInput
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import cancelled
@@ -46,17 +48,12 @@ class MemorySchedules:
         row = self._tables.index.get(id)
         aside = self._tables.aside.get(id)
         return stored_schedule(
-            *id,
-            entry.when_text,
-            entry.tz,
-            entry.enabled,
-            entry.version,
-            entry.created_at,
-            entry.updated_at,
-            entry.body,
-            row.next_fire_at if row else None,
-            aside.state if aside else None,
-            aside.reason if aside else None,
+            **msgspec.structs.asdict(entry),
+            owner=id.owner,
+            key=id.key,
+            next_fire_at=row.next_fire_at if row else None,
+            aside=aside.state if aside else None,
+            reason=aside.reason if aside else None,
         )
 
     def _apply(self, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
@@ -66,7 +63,15 @@ class MemorySchedules:
                 self._remove(change)
                 continue
             id = change.schedule.id
-            tables.schedules[id] = ScheduleEntry(*change.columns()[2:])
+            tables.schedules[id] = ScheduleEntry(
+                when_text=str(change.schedule.when),
+                tz=change.schedule.tz,
+                enabled=change.schedule.enabled,
+                version=change.version,
+                created_at=change.created_at,
+                updated_at=change.updated_at,
+                body=change.body.decode(),
+            )
             if change.move != "keep":
                 tables.leave(id)
             if change.row is not None:

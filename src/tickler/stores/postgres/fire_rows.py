@@ -8,11 +8,10 @@ import msgspec
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.lease import SCHEDULE_GONE
-from tickler.model.fire import Entry, cancelled, fire_of
+from tickler.model.fire import Entry, cancelled
 from tickler.schedules.write import ScheduleRemoval
 from tickler.stores.postgres.rows import transposed
-
-FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
+from tickler.stores.sql.fires import FIRE, read_fire
 
 FAILING = "SELECT owner, key FROM {schema}.tickler_fires WHERE state = 'dead'"
 _REMEMBER = """
@@ -40,4 +39,4 @@ async def cancel(connection: Connection, database: Pool, removals: Sequence[Sche
     found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
     if found:
         at, expires_at = removals[0].at, removals[0].expires_at
-        await remember(connection, database, [cancelled(fire_of(row), at, SCHEDULE_GONE) for row in found], expires_at)
+        await remember(connection, database, [cancelled(read_fire(row), at, SCHEDULE_GONE) for row in found], expires_at)

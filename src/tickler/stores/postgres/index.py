@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
+from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
+from tickler.records.kinds import OUTDATED
 from tickler.stores.postgres import records, rows
 
 # The handle is the row's place on disk, which cannot change while this transaction has the row locked.
@@ -161,7 +162,7 @@ class PostgresIndex:
         after = ("", "") if cursor is None else walk_id(cursor)
         sql = self._database.sql(WALK)
         page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
-        rows = readable(row for format, *row in page if format <= ROW_FORMAT)
+        rows = readable(DueRow(None, *row) for format, *row in page if format <= ROW_FORMAT)
         return rows, walk_cursor((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -187,7 +188,7 @@ class PostgresIndex:
         while True:
             wanted = limit - len(claimed)
             due = await connection.fetch(self._database.sql(SELECT_DUE), now_ms, ROW_FORMAT, wanted)
-            result = advance(due, now_ms)
+            result = advance([DueRow(*row) for row in due], now_ms)
             await self.apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
@@ -207,8 +208,7 @@ class PostgresIndex:
         if lacking:
             raise WorkerUnfit(lacking)
         say_set_aside(result.problems)
-        gone = [*result.finished, *(problem.row for problem in result.problems)]
-        await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
+        await connection.execute(self._database.sql(_TAKE_OUT), result.left())
         await rows.put_aside(connection, self._database, result.aside())
 
     async def _refuse_managed(self, connection: Connection, ids: Sequence[Id]) -> None:
@@ -220,4 +220,4 @@ class PostgresIndex:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
-            await records.write(connection, self._database, KIND, self._outdated.name, value, expires_at, now_ms)
+            await records.write(connection, self._database, OUTDATED, self._outdated.name, value, expires_at, now_ms)

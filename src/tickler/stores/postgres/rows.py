@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import asyncpg
 
 from tickler.database.postgres.pool import Connection, LostRace, Pool
-from tickler.index.advance import ROW_FORMAT
+from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
@@ -89,8 +89,8 @@ async def take_back(connection: Connection, database: Pool, ids: Sequence[Id]) -
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
 
 
-async def put_aside(connection: Connection, database: Pool, rows: Sequence[tuple[object, ...]]) -> None:
-    """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
+async def put_aside(connection: Connection, database: Pool, rows: Sequence[AsideRow]) -> None:
+    """Keep rows outside the index."""
     if rows:
         await connection.execute(database.sql(_PUT_ASIDE), *transposed(rows), ROW_FORMAT)
 

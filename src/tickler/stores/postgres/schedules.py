@@ -16,15 +16,12 @@ from tickler.database.postgres.pool import BROKEN, Connection, LostRace, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.postgres import fire_rows, rows
+from tickler.stores.sql.schedules import COLUMNS, read_schedule
 
-_COLUMNS = """
-    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
-           i.next_fire_at, a.state, a.reason
-"""
+_COLUMNS = "SELECT" + COLUMNS.format(body="s.body")
 _JOINED = f"""
     {_COLUMNS}
     FROM {{schema}}.tickler_schedules s
@@ -98,7 +95,7 @@ _ID = attrgetter("schedule.owner", "schedule.key")
 async def read(connection: Connection, database: Pool, ids: Sequence[Id]) -> Stored:
     """Those of `ids` that exist."""
     found = await connection.fetch(database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
-    return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
+    return {schedule.id: schedule for schedule in map(read_schedule, found)}
 
 
 class _SeparateWrite(Exception):
@@ -198,7 +195,7 @@ class PostgresSchedules:
         if failing:
             query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
-        return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
+        return [read_schedule(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
     async def _all_were_new(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> bool:
         """Write many without looking for each of them first, if the outer two are not there. `LostRace` if another one is."""

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 
 from tickler.fires.lease import SCHEDULE_GONE
-from tickler.model.fire import Entry, cancelled, fire_of
+from tickler.model.fire import Entry, cancelled
 from tickler.model.schedule import Id
+from tickler.stores.sql.fires import FIRE, read_fire
 from tickler.stores.sqlite import rows
 
-FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
 # Says also what follows from it, by which the sparse index of what is not open is found.
 FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
 _REMEMBER = """
@@ -29,7 +29,7 @@ def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_a
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
     """Cancel what a schedule owes that goes."""
     query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.owner = ? AND f.key = ?"
-    owed = [fire_of(row) for row in connection.execute(query, id).fetchall()]
+    owed = [read_fire(row) for row in connection.execute(query, id).fetchall()]
     if owed:
         connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
         remember(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
+from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
+from tickler.records.kinds import OUTDATED
 from tickler.stores.sqlite import records, rows
 
 SELECT_DUE = """
@@ -128,7 +129,7 @@ class SqliteIndex:
         if not 0 <= after < 1 << 63:
             raise not_a_cursor(cursor)
         page = await self._connection.read(lambda connection: connection.execute(WALK, (after, limit)).fetchall())
-        rows = readable(row for _, format, *row in page if format <= ROW_FORMAT)
+        rows = readable(DueRow(id, *row) for id, format, *row in page if format <= ROW_FORMAT)
         return rows, walk_cursor(page[-1][0]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -147,7 +148,7 @@ class SqliteIndex:
         while True:
             wanted = limit - len(claimed)
             due = connection.execute(SELECT_DUE, (now_ms, ROW_FORMAT, wanted)).fetchall()
-            result = advance(due, now_ms)
+            result = advance([DueRow(*row) for row in due], now_ms)
             apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
@@ -160,7 +161,7 @@ class SqliteIndex:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
-            records.write(connection, KIND, self._outdated.name, value, expires_at)
+            records.write(connection, OUTDATED, self._outdated.name, value, expires_at)
 
 
 def apply(connection: sqlite3.Connection, result: AdvancePlan) -> None:
@@ -175,8 +176,7 @@ def _take_out(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     if lacking:
         raise WorkerUnfit(lacking)
     say_set_aside(result.problems)
-    gone = [*result.finished, *(problem.row for problem in result.problems)]
-    connection.executemany("DELETE FROM tickler_index WHERE id = ?", [row[:1] for row in gone])
+    connection.executemany("DELETE FROM tickler_index WHERE id = ?", [(id,) for id in result.left()])
     rows.put_aside(connection, result.aside())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tickler.index.advance import ROW_FORMAT
+from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
@@ -73,8 +73,8 @@ def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
         connection.executemany("DELETE FROM tickler_aside WHERE owner = ? AND key = ?", ids)
 
 
-def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> None:
-    """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
+def put_aside(connection: sqlite3.Connection, rows: Iterable[AsideRow]) -> None:
+    """Keep rows outside the index."""
     connection.executemany(_PUT_ASIDE, rows)
 
 

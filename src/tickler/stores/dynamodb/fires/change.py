@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
 from tickler.dynamo.codec import Attribute
+from tickler.fires.settle import holds
 from tickler.model.fire import Fire
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -81,8 +82,7 @@ def _if_there(item: Item, change: FireChange) -> Result | None:
     there = fire_of(item)
     if there is None or there.id != change.fire.id:
         return None
-    same = (there.holder, there.attempt) == (change.fire.holder, change.fire.attempt)
-    return "together" if same else "lost"
+    return "together" if holds(there, change.fire) else "lost"
 
 
 def _is_own(outcome: Outcome, token: Attribute) -> bool:

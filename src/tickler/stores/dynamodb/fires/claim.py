@@ -15,18 +15,18 @@ from tickler.dynamo.batches import in_turns
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
-from tickler.index.advance import RowProblem
+from tickler.fires.contract import ClaimRequest
+from tickler.index.advance import DueRow, RowProblem
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import active_schedule, read_body
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.multi_fire_claim import DueSchedule, MultiFireClaim
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, DueReader, check_zones, report_outdated, seen, won
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
-from tickler.stores.dynamodb.layout import DueRow, number
+from tickler.stores.dynamodb.layout import number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.reads import read
 from tickler.stores.dynamodb.table import Table
@@ -80,16 +80,16 @@ class FireClaimer:
         self._outdated = OutdatedReport()
         self.races_lost = 0
 
-    async def claim(self, order: ClaimRequest, limit: int) -> list[WonClaim]:
+    async def claim(self, order: ClaimRequest) -> list[WonClaim]:
         """Those that were won, with their claims as they are to be delivered; no more of them once they come to `limit`, or
         when the next one would be too many bytes.
         """
-        shards = await self._table.shards()
-        reader = DueReader(self._table.label)
+        shards, limit = await self._table.shards(), order.limit
+        reader, others = DueReader(self._table.label), frozenset(order.except_owners)
 
         def read_due(item: Item) -> DueSchedule | None:
             row = reader.read(item) if "has_target" in item else None
-            if row is None or not row.managed or row.owner in order.except_owners:
+            if row is None or not row.managed or row.owner in others:
                 return None
             return DueSchedule(row, int(item["version"]["N"]), layout.whole_body(item, None), layout.body_bytes(item))
 
@@ -124,11 +124,11 @@ class FireClaimer:
 
     async def _try(self, due: Sequence[DueSchedule], order: ClaimRequest, most: int, taken: list[WonClaim]) -> list[DueSchedule]:
         """Claim these schedules, as far as nobody else does; add what was won. Those that were not tried: others are enough."""
-        batch = ClaimBatch([each.row for each in due], [each.columns() for each in due], order.now_ms, most)
+        batch = ClaimBatch([each.claimable() for each in due], order, most)
         await check_zones(self._records, batch.advance)
         settings = await self._table.settings.get()
         steps = ClaimWrites(self._table, batch.advance, settings.write_shards, order.now_ms)
-        shares = _shares(batch.open((), order.worker, order.lease_ms))
+        shares = _shares(batch.open(()))
         owed: dict[Id, ClaimPlan | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
         owed |= {each.id: each for each in batch.owed}
         tried = [each for each in due if each.id in owed]
@@ -275,7 +275,7 @@ def _is_as_seen(head: Item, row: DueRow) -> bool:
 def _schedule(each: WonClaim, body: bytes) -> StoredSchedule | InvalidSchedule:
     version, created_at, updated_at = (int(each.head[name]["N"]) for name in ("version", "created_at", "updated_at"))
     try:
-        return active_schedule(each.owed.row, read_body((version, created_at, updated_at, body)))
+        return active_schedule(each.owed.row, read_body(version, created_at, updated_at, body))
     except InvalidSchedule as error:
         return error
 

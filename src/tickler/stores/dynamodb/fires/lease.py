@@ -12,12 +12,12 @@ from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.fires.byte_budget import ByteBudget
+from tickler.fires.contract import LeaseRequest
 from tickler.fires.lease import lease
 from tickler.model.fire import Claim, Entry, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import fire_of, is_fire, schedule_of, unchanged
 from tickler.stores.dynamodb.fires.transaction import read_owing
@@ -44,27 +44,28 @@ class Leaser:
         self._route = Route()
         self.races_lost = 0
 
-    async def lease(self, order: ClaimRequest, limit: int, *, expired: bool) -> list[Claim]:
-        shards = await self._table.shards()
+    async def lease(self, order: LeaseRequest) -> list[Claim]:
+        shards, limit = await self._table.shards(), order.limit
+        others = frozenset(order.except_owners)
 
         def read_key(item: Item) -> Item | None:
-            if "fire_worker" in item and not expired:
+            if "fire_worker" in item and not order.expired:
                 return None
             try:
                 owner = schedule_of(item).owner
             except ValueError:
                 log.warning("%s: an item that only a foreign hand can have made is open: %s", self._table.label, item)
                 return None
-            return None if owner in order.except_owners else {"pk": item["pk"], "sk": item["sk"]}
+            return None if owner in others else {"pk": item["pk"], "sk": item["sk"]}
 
-        search = DueQuery(self._table.client, self._table.open, number(order.until_ms), read_key, identity=place)
+        search = DueQuery(self._table.client, self._table.open, number(order.now_ms), read_key, identity=place)
         search.over(self._route.order(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
         budget, is_full = ByteBudget(order.max_bytes), False
         try:
             while len(leased) < limit and (keys := await search.take(self._route.step(limit - len(leased)))):
                 before = len(leased)
-                found, is_full = await self._read(keys, order, expired, budget)
+                found, is_full = await self._read(keys, order, budget)
                 await self._try(found, order, leased)
                 if is_full:
                     break
@@ -77,9 +78,7 @@ class Leaser:
         self._route.learn(full=is_full or len(leased) == limit)
         return leased
 
-    async def _read(
-        self, keys: Sequence[Item], order: ClaimRequest, expired: bool, budget: ByteBudget
-    ) -> tuple[list[Found], bool]:
+    async def _read(self, keys: Sequence[Item], order: LeaseRequest, budget: ByteBudget) -> tuple[list[Found], bool]:
         """As they are: the index may be behind, and shows only a part. And whether the budget ended before the keys did."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
         known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
@@ -90,16 +89,16 @@ class Leaser:
             if (schedule := known.get(schedule_of(key))) is not None and schedule.is_left:
                 return found, True
             fire = fire_of(items[place(key)]) if place(key) in items else None
-            if fire is None or fire.deliver_after is None or (fire.worker and not expired):
+            if fire is None or fire.deliver_after is None or (fire.worker and not order.expired):
                 continue
             if fire.deliver_after > order.now_ms - (order.head_start_ms if fire.is_given_back else 0):
                 continue
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False
 
-    async def _try(self, found: Sequence[Found], order: ClaimRequest, leased: list[Claim]) -> None:
+    async def _try(self, found: Sequence[Found], order: LeaseRequest, leased: list[Claim]) -> None:
         """Lease these fires, as far as nobody else does; add what was won."""
-        decided = lease(((each.fire, each.schedule) for each in found), order.now_ms, order.worker, order.lease_ms)
+        decided = lease(((each.fire, each.schedule) for each in found), order)
         by_id = {each.fire.id: each for each in found}
         entries: defaultdict[str | None, list[Entry]] = defaultdict(list)
         for entry in decided.entries:
@@ -119,7 +118,7 @@ class Leaser:
         settled(outcomes)
         all_of(buried)
 
-    async def _bury(self, before: Fire, dead: Fire, entries: Sequence[Entry], order: ClaimRequest) -> None:
+    async def _bury(self, before: Fire, dead: Fire, entries: Sequence[Entry], order: LeaseRequest) -> None:
         """Make it dead, unless somebody has it again, and let the next one have its turn."""
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, Id(before.owner, before.key))
@@ -135,7 +134,7 @@ class Leaser:
         raise self._table.contended(Id(before.owner, before.key))
 
 
-def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: ClaimRequest, token: Attribute) -> list[Write]:
+def _taking(found: Found, fire: Fire, entries: Sequence[Entry], order: LeaseRequest, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
     assert fire.holder is not None
     values: Item = {

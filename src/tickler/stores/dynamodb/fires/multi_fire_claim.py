@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
+from tickler.fires import claim
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
+from tickler.fires.contract import ClaimRequest
+from tickler.fires.settle import woken
+from tickler.index.advance import DueRow
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import read_body
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.layout import fire_key
-from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing, woken
+from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, seen
-from tickler.stores.dynamodb.layout import DueRow, place, whole_body
+from tickler.stores.dynamodb.layout import place, whole_body
 from tickler.stores.dynamodb.table import TRIES, Table
 from tickler.stores.dynamodb.transactions import Insert
 
@@ -38,9 +43,10 @@ class DueSchedule(NamedTuple):
     def id(self) -> Id:
         return Id(self.row.owner, self.row.key)
 
-    def columns(self) -> tuple[int, int, int, bytes]:
-        """As `ClaimBatch` takes them; when it was written, the index does not know."""
-        return self.version, 0, 0, self.body
+    def claimable(self) -> claim.DueSchedule:
+        """Return the schedule as `ClaimBatch` takes it; the index does not know when it was written."""
+        row: dict[str, Any] = msgspec.structs.asdict(self.row)
+        return claim.DueSchedule(**row, version=self.version, created_at=0, updated_at=0, body=self.body)
 
 
 class MultiFireClaim:
@@ -94,8 +100,8 @@ class MultiFireClaim:
     async def _written(self, owing: FireTransaction) -> bool:
         """Whether a portion was written. What it is depends on what is open, as long as nothing of it is."""
         if self._left is None and self._owed.schedule.policy.overlap != "allow":
-            batch = ClaimBatch([self._due.row], [self._due.columns()], self._order.now_ms)
-            self._share = batch.open([self._due.id] if owing.busy else (), self._order.worker, self._order.lease_ms)
+            batch = ClaimBatch([self._due.claimable()], self._order)
+            self._share = batch.open([self._due.id] if owing.busy else ())
         wanted = self._not_there(self._share.fires if self._left is None else self._left, owing)
         portion, rest = wanted[:FIRES_TOGETHER], wanted[FIRES_TOGETHER:]
         step = self._step(rest)
@@ -130,4 +136,4 @@ class MultiFireClaim:
 def _check_body(head: Item) -> None:
     """`InvalidSchedule` when the body does not read, of which the index has only a part. One that lies apart is not looked at."""
     if "body_revision" not in head:
-        read_body((0, 0, 0, whole_body(head, None)))
+        read_body(0, 0, 0, whole_body(head, None))

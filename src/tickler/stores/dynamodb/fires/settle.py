@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from tickler.dynamo import Item, get_many
 from tickler.dynamo.batches import in_turns
 from tickler.dynamo.client import pause
+from tickler.fires.settle import holds
+from tickler.fires.settle import settled as settled_fire
 from tickler.model.fire import Extension, Fire, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -65,12 +65,11 @@ class Settler:
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, settlement.id)
             found = None if owing is None else await owing.find(fire)
-            if owing is None or found is None or (found.holder, found.attempt) != (fire.holder, fire.attempt):
+            if owing is None or found is None or not holds(found, fire):
                 return False
             owing.close(found, same_lease(found))
-            if settlement.then == "dead":
-                reason = None if settlement.entry is None else settlement.entry.detail
-                owing.add(replace(found, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
+            if (after := settled_fire(found, settlement, now_ms)) is not None:
+                owing.add(after)
             owing.wake(now_ms)
             if not await owing.write():
                 return True
@@ -110,23 +109,17 @@ def _age(fire: Fire) -> tuple[int, int]:
 
 
 def _change(settlement: Settlement, now_ms: int) -> FireChange | None:
-    """What is written of it, if that is one write: None for one without a fire, and for one that dies."""
-    fire, then = settlement.fire, settlement.then
-    if fire is None or then == "dead":
+    """Return what to write if one write is enough: None without a fire, and for a fire that becomes dead."""
+    fire = settlement.fire
+    if fire is None or settlement.then == "dead":
         return None
-    if then == "done":
+    after = settled_fire(fire, settlement, now_ms)
+    if after is None:
         return FireChange(fire, {}, closes=True)
-    deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-    values: Item = {"deliver_after": number(deliver_after)}
-    if then == "release":
-        values["fire_attempt"] = number(fire.attempt - 1)
-        if settlement.reason:
-            values["fire_reason"] = text(fire_layout.shortened(settlement.reason))
-        return FireChange(fire, values, ["fire_worker"])
-    reason = None if settlement.entry is None else settlement.entry.detail
-    if reason:
-        return FireChange(fire, {**values, "fire_reason": text(fire_layout.shortened(reason))}, ["fire_worker"])
-    return FireChange(fire, values, ["fire_worker", "fire_reason"])
+    values: Item = {"deliver_after": number(after.deliver_after or now_ms), "fire_attempt": number(after.attempt)}
+    if after.reason and after.reason != fire.reason:  # the stored reason may be longer than a head has room for
+        values["fire_reason"] = text(fire_layout.shortened(after.reason))
+    return FireChange(fire, values, ["fire_worker"] if after.reason else ["fire_worker", "fire_reason"])
 
 
 def _is_finished(head: Item) -> bool:

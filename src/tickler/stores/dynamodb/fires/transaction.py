@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from tickler.dynamo import Condition, Item, get_many
 from tickler.dynamo.batches import gathered
+from tickler.fires.settle import next_to_wake, woken
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -55,11 +54,6 @@ async def own_fires(
         if limit is not None and len(found) >= limit:
             return found[:limit]
     return found
-
-
-def woken(fire: Fire, now_ms: int) -> Fire:
-    """One that waited. It may have been claimed ahead of its time."""
-    return replace(fire, state="open", deliver_after=max(now_ms, fire.nominal_at))
 
 
 class FireTransaction:
@@ -122,9 +116,10 @@ class FireTransaction:
             (self._opened if fire.state == "open" else self._waiting).append(fire)
 
     def wake(self, now_ms: int) -> None:
-        """Open the first that waits, unless one is open."""
-        if self._waiting and self._now_on_head is None and not self._opened:
-            first = self._waiting[0]
+        """Open the earliest waiting fire, unless another one is open."""
+        on_head = [] if self._now_on_head is None else [self._now_on_head]
+        first = next_to_wake([*on_head, *self._opened, *self._waiting])
+        if first is not None:
             self.close(first, fire_layout.same_fire(first))
             self.add(woken(first, now_ms))
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.dynamo.codec import Attribute
 from tickler.errors import StoreUnavailable, TicklerError
-from tickler.index.advance import AdvancePlan, RowProblem, advance
+from tickler.index.advance import AdvancePlan, DueRow, RowProblem, advance
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.index_row import IndexRow
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen, won
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
-from tickler.stores.dynamodb.layout import DueRow, number
+from tickler.stores.dynamodb.layout import number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import Table
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from tickler.dynamo import Condition, Item, Outcome, Statement
 from tickler.dynamo.codec import Attribute
 from tickler.errors import WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, RowProblem, lacking_zones
-from tickler.index.row_reports import KIND, OutdatedReport
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, RowProblem, lacking_zones
+from tickler.index.row_reports import OutdatedReport
 from tickler.model.schedule import Id
+from tickler.records.kinds import OUTDATED
 from tickler.stores.dynamodb import layout
-from tickler.stores.dynamodb.layout import DueRow, number, text
+from tickler.stores.dynamodb.layout import number, text
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import Table
 
@@ -71,7 +72,7 @@ class ClaimWrites:
         return ClaimWrite({"next_fire_at": number(next_fire_at), "due_shard": self._shard(row), "claim": self.token}, [])
 
     def aside(self, problem: RowProblem, condition: Condition, gone: Sequence[str] = ()) -> Statement:
-        """Set a row aside of which it turned out only now that it does not read."""
+        """Quarantine a row found unreadable after it was claimed."""
         row: DueRow = problem.row
         values = {**_set_aside(row, problem), "claim": self.token}
         return self._table.update(row.handle[0], values, condition, [*_IN_INDEX, *gone])
@@ -103,7 +104,7 @@ async def report_outdated(outdated: OutdatedReport, records: DynamodbRecords, no
     report = outdated.make(now_ms)
     if report is not None:
         value, expires_at = report
-        await records.put(KIND, outdated.name, value, now_ms=now_ms, expires_at=expires_at)
+        await records.put(OUTDATED, outdated.name, value, now_ms=now_ms, expires_at=expires_at)
 
 
 def seen(row: DueRow) -> Condition:

@@ -135,7 +135,7 @@ class DynamodbIndex:
             if start is None:
                 number += 1
         read = DueReader(self._table.label).read
-        rows = readable(row[1:] for item in found if (row := read(item)) is not None)
+        rows = readable(row for item in found if (row := read(item)) is not None)
         return rows, walk_cursor(WalkPlace(number, start)) if number < len(shards) else None
 
     async def _due_page(self, shard: str, start: Item | None, limit: int) -> dict[str, Any]:
