@@ -325,7 +325,7 @@ async def test_url_and_pool_exclude_each_other_and_one_is_needed(pool: asyncpg.P
 
 @pytest.mark.parametrize("pool", ["postgresql://localhost/x", 5, object(), sqlite3], ids=["text", "number", "object", "module"])
 def test_a_pool_that_is_none_is_refused(pool: object) -> None:
-    with pytest.raises(InvalidInput, match=r"^pool: is a .*: pass an asyncpg pool"):
+    with pytest.raises(InvalidInput, match=r"^pool= got a .*; pass an asyncpg pool"):
         connect(pool=pool)
 
 

@@ -1,4 +1,4 @@
-"""How long work reports its progress."""
+"""Callbacks with which long work reports its progress."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ OnMessage = Callable[[str], None]
 
 
 def no_message(line: str) -> None:
-    """For those who do not want to hear it."""
+    """Ignore messages."""
 
 
-OnProgress = Callable[[int, int], None]  # how much is done, and of how much
+OnProgress = Callable[[int, int], None]  # done, total
 
 
 def no_progress(done: int, total: int) -> None:
-    """For those who do not want to know."""
+    """Ignore progress."""

@@ -1,7 +1,7 @@
-"""The pure middle of `fires.claim`: due rows with their schedules in; claims, fires to open and skips to remember out.
+"""The pure middle of `fires.claim`: turns due rows and their schedules into claims, fires to open and skips to record.
 
-A store selects and locks what is due, makes a `ClaimBatch` of it, looks up which of `exclusive` have a fire open, and applies
-what `ClaimBatch.open` answers, all in one transaction.
+A store selects and locks due rows, makes a `ClaimBatch` of them, looks up which of `exclusive` have an open fire, and applies
+what `ClaimBatch.open` returns, all in one transaction.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tickler.when import When
 
 
 class OpenedFire(NamedTuple):
-    """What a claim hands out, the fires it opens (leased, or waiting), and the skips it remembers."""
+    """The claims to return, the fires to open (leased or waiting), and the skips to record."""
 
     claims: list[Claim]
     fires: list[Fire]
     entries: list[Entry]
 
     def claimed(self, opened: Collection[str]) -> list[Claim]:
-        """The claims, as far as their fires were `opened` now: one that was open already is in somebody's hands.
+        """Return the claims whose fires were `opened` now. A fire that was open already belongs to another worker.
 
-        That happens when an instant comes up again, as after a resume by somebody whose clock is a little behind.
+        That happens when an instant comes up twice, as after a resume by a caller whose clock is a little behind.
         """
         if len(opened) == len(self.fires):
             return self.claims
@@ -41,7 +41,7 @@ class OpenedFire(NamedTuple):
 
 
 class ClaimPlan(msgspec.Struct, frozen=True, gc=False):
-    """A due schedule, and what is owed of it."""
+    """A due schedule, and its occurrences that fire or are skipped."""
 
     row: IndexRow
     schedule: StoredSchedule
@@ -87,12 +87,12 @@ class ClaimBatch:
 
     @property
     def size(self) -> int:
-        """How much is owed: what a schedule fires, or that it does not."""
+        """Count occurrences; a schedule that fires none counts as one."""
         return sum(_weight(owed) for owed in self.owed)
 
     @property
     def exclusive(self) -> list[Id]:
-        """Schedules whose fires may not overlap: the store says which of them have one open."""
+        """Return schedules whose fires may not overlap. The store looks up which of them have one open."""
         return [owed.id for owed in self.owed if owed.schedule.policy.overlap != "allow"]
 
     def open(self, busy: Collection[Id]) -> OpenedFire:
@@ -172,7 +172,7 @@ def _read(row: DueSchedule) -> ReadBody | RowProblem:
 
 
 def _first(owed: Sequence[ClaimPlan], most: int) -> int:
-    """How many of them come to `most`, or to a little more."""
+    """Return how many schedules it takes to reach `most` occurrences."""
     size = 0
     for number, each in enumerate(owed, 1):
         size += _weight(each)
@@ -186,9 +186,9 @@ def _weight(owed: ClaimPlan) -> int:
 
 
 def _owed(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
-    """For each claimed row what is owed, computed once for each (expression, zone, instant, policy)."""
+    """Return the plan of each claimed row, computed once for each (expression, zone, instant, policy)."""
     known: dict[tuple[object, ...], Occurrences] = {}
-    latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
+    latest: dict[tuple[When, int], int] = {}  # the last due instant, by expression and offset
     owed: list[ClaimPlan] = []
     if result.problems:
         unread = {id(problem.row) for problem in result.problems}
@@ -201,7 +201,7 @@ def _owed(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: Advance
         if last_at is None:
             last_at = latest[row.when, offset_ms] = row.when.last_before(now_ms - offset_ms) or 0
         if row.next_fire_at > now_ms or (last_at <= nominal_at and schedule.policy.missed != "skip"):
-            found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
+            found = Occurrences((nominal_at,), ())  # the usual case: it is on time
         else:
             found = _late(known, row, schedule.policy, now_ms - offset_ms)
         owed.append(ClaimPlan(row, schedule, found))

@@ -1,4 +1,4 @@
-"""The pure middle of `fires.lease`: open fires whose time has come in; which are leased, dead or cancelled out."""
+"""The pure middle of `fires.lease`: decides which open fires are leased, become dead or are cancelled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEDULE_GONE = "its schedule is gone"
 
 
 class LeasePlan(NamedTuple):
-    """Claims have their fires as they are from now on, and so do `dead`; `cancelled` are as they were."""
+    """The fires of `claims` and `dead` are as the lease leaves them; those of `cancelled` are as they were."""
 
     claims: list[Claim]
     dead: list[Fire]
@@ -24,10 +24,10 @@ class LeasePlan(NamedTuple):
 
 
 def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseRequest) -> LeasePlan:
-    """Decide for fires as they were found, each with its schedule.
+    """Decide about fires, each with its schedule, as they were found.
 
-    The lease token is the time: a settlement that is repeated must not meet a later lease of the same worker and attempt, which
-    there is after a release, and after a person retried a dead fire.
+    The lease token is the time. A repeated settlement must not match a later lease of the same worker and attempt, which exists
+    after a release and after a manual retry of a dead fire.
     """
     result, now_ms = LeasePlan([], [], [], []), request.now_ms
     until_ms = now_ms + request.lease_ms
@@ -43,7 +43,7 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseReq
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
         leased = replace(fire, attempt=fire.attempt + 1, deliver_after=until_ms, worker=request.worker, lease_token=now_ms)
-        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # by hand: without the spread
+        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # a manual retry has no spread
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result
 
@@ -54,9 +54,9 @@ def _in_order(found: tuple[Fire, StoredSchedule | None]) -> tuple[int, int, str]
 
 
 def _why_not_again(fire: Fire, schedule: StoredSchedule) -> str | None:
-    """Of a fire whose worker went away with it."""
+    """Return why a fire whose lease ran out becomes dead, or None."""
     if schedule.policy.delivery == "at-most-once":
-        return f"{fire.worker} went away with it, and it is delivered at most once"
+        return f"{fire.worker} lost its lease, and the schedule is delivered at most once"
     if fire.attempt >= schedule.policy.attempts:
-        return f"{fire.worker} went away with its last attempt"
+        return f"{fire.worker} lost its lease in the last attempt"
     return None

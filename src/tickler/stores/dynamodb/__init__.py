@@ -73,7 +73,7 @@ class DynamodbStore:
             settings = await read_settings(self._table.client, self._table.name)
             if settings is None and create:
                 await schema.make(self._table.client, self._table.name, self._table.label, self._new_settings)
-                log.info("%s had no Tickler tables: they were made", self._table.label)
+                log.info("created the Tickler tables in %s", self._table.label)
                 settings = await read_settings(self._table.client, self._table.name)
             if settings is None:
                 raise SchemaMissing(self._table.label)

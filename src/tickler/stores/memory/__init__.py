@@ -1,4 +1,4 @@
-"""The reference: the smallest reading of the contracts, in dictionaries. For tests, and for reading first."""
+"""The reference implementation, in dictionaries: for tests, and the one to read first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tickler.stores.store import Capabilities
 
 
 class MemoryStore:
-    """Forgets everything when it is closed. One process, one event loop: what does not await is atomic."""
+    """Forgets everything when it is closed. It runs in one event loop, so code without `await` is atomic."""
 
     capabilities = Capabilities(
         shared=False,
@@ -32,7 +32,7 @@ class MemoryStore:
         self.contents = contents(tables)
 
     async def open(self, *, create: bool) -> None:
-        """Nothing to make."""
+        """There are no tables to create."""
 
     async def close(self) -> None:
         self._tables.clear()

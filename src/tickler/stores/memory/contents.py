@@ -1,4 +1,4 @@
-"""All that the memory store holds, as it lies there."""
+"""Everything that the memory store holds, for `tickler copy`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Kind(NamedTuple, Generic[T]):
-    """How one kind of thing is read and written. Each has a place, by which they are walked through."""
+    """How things of one kind are read and written. A walk is in the order of their places."""
 
     place: type[tuple[Any, ...]]
     all: Callable[[Tables], Iterable[tuple[tuple[Any, ...], T]]]

@@ -39,7 +39,7 @@ class MemoryIndex:
         return result.claimed
 
     def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True, until_ms: int | None = None) -> list[Id]:
-        """Rows that are due, or soon, and read, earliest first; the others are set aside, or reported."""
+        """Return readable rows that are due by `until_ms`, earliest first; set unreadable ones aside, and report newer ones."""
         index = self._tables.index
         due = [id for id, entry in index.items() if entry.next_fire_at <= (until_ms or now_ms) and wanted(id)]
         due.sort(key=lambda id: (index[id].next_fire_at, id))

@@ -91,4 +91,4 @@ class MemorySchedules:
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using: the memory store has no transactions to join: use sqlite:// or postgresql://")
+        raise InvalidInput("using= has no transaction to join in memory://: use sqlite:/// or postgresql://")

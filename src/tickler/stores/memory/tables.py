@@ -1,4 +1,4 @@
-"""What the memory store holds. Rows are kept as the other stores keep them, so that a bad one can exist."""
+"""The tables of the memory store. Rows are kept as text, as in the other stores, so that unreadable ones can exist."""
 
 from __future__ import annotations
 

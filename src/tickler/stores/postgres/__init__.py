@@ -1,4 +1,4 @@
-"""PostgreSQL: many workers on one database, behind a transaction-pooling PgBouncer too."""
+"""PostgreSQL, for many workers on one database, also behind PgBouncer in transaction mode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PostgresStore:
             found = await schema.version(self._database)
             if found is None and create:
                 if await schema.migrate(self._database):
-                    log.info("%s had no Tickler tables: they were made", self._database.name)
+                    log.info("created the Tickler tables in %s", self._database.name)
                 found = await schema.version(self._database)
             check_version(self._database.name, found, schema.NEWEST)
         except BaseException:
@@ -75,7 +75,7 @@ class PostgresStore:
 
 
 def open_store(url: StoreUrl) -> PostgresStore:
-    """`postgresql://user@host/database?schema=…`; the other parameters are the driver's, such as `sslmode`."""
+    """Parse `postgresql://user@host/database?schema=…`. Other parameters go to the driver, such as `sslmode`."""
     others = {name: value for name, value in url.parameters.items() if name != "schema"}
     dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
     return PostgresStore(Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn))
@@ -83,5 +83,5 @@ def open_store(url: StoreUrl) -> PostgresStore:
 
 def store_for_pool(pool: object, schema_name: str) -> PostgresStore:
     if not isinstance(pool, asyncpg.Pool):
-        raise InvalidInput(f"pool: is a {type(pool).__name__}: pass an asyncpg pool, made with asyncpg.create_pool")
+        raise InvalidInput(f"pool= got a {type(pool).__name__}; pass an asyncpg pool, made with asyncpg.create_pool")
     return PostgresStore(Pool(f"pool, schema {schema_name}", schema_name, pool=pool))

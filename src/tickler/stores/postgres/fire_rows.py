@@ -1,4 +1,4 @@
-"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+"""Statements on fires and their history that schedules use too, when they cancel fires."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def remember(connection: Connection, database: Pool, entries: Sequence[Ent
 
 
 async def cancel(connection: Connection, database: Pool, removals: Sequence[ScheduleRemoval]) -> None:
-    """Cancel what schedules owe that go."""
+    """Cancel the fires of schedules that are deleted."""
     found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
     if found:
         at, expires_at = removals[0].at, removals[0].expires_at

@@ -1,4 +1,4 @@
-"""Fires and their history in PostgreSQL: FOR UPDATE SKIP LOCKED lets workers pass each other."""
+"""Fires and their history in PostgreSQL. FOR UPDATE SKIP LOCKED keeps workers from waiting for each other."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
 
-# As for claims from the index; each row with its schedule, in the same statement. Rows whose bodies are too many bytes for one
-# claim are locked for its duration, and neither sent nor changed.
+# As for claims from the index, with each row's schedule. Rows whose bodies exceed the bytes of a claim are locked meanwhile, but
+# neither sent nor changed.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
@@ -57,7 +57,7 @@ SELECT_DUE = """
 """
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
 
-# Answers with those that were open already: as a rule none.
+# Returns fires that were open already, usually none.
 OPEN = """
     WITH new AS (
         SELECT * FROM unnest(
@@ -70,7 +70,7 @@ OPEN = """
     )
     SELECT id FROM new WHERE id NOT IN (SELECT id FROM opened)
 """
-# Locked, so that whoever settles one of them comes before, and it is gone, or after, and sees what was made to wait for it.
+# Locks them, so that a settlement comes either before, and the fire is gone, or after, and sees the fire that waits for it.
 _BUSY = """
     SELECT f.owner, f.key FROM {schema}.tickler_fires f
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON f.owner = wanted.owner AND f.key = wanted.key
@@ -117,15 +117,15 @@ _OF_LEASE = f"""
     )
     SELECT id, worker, attempt FROM lease WHERE {_UNCHANGED}
 """
-# Each answers with those whose lease is not the caller's any more: as a rule none.
+# Each returns the leases that are no longer the caller's, usually none.
 _SETTLE = {
     then: f"{_LEASES} UPDATE {{schema}}.tickler_fires f SET {changed} FROM lease {_OF_LEASE}".format(
         schema="{schema}", deliver_after="lease.deliver_after", reason="lease.reason"
     )
     for then, changed in SETTLED.items()
 } | {"done": f"{_LEASES} DELETE FROM {{schema}}.tickler_fires f USING lease {_OF_LEASE}"}
-# Fires that somebody has locked are passed over: they are being settled, taken over, or looked at. Answers with those that were
-# not extended, and whether they were still the caller's when the statement began.
+# Skips locked fires, which are being settled, taken over or read. Returns those that were not extended, and whether they were
+# still the caller's when the statement began.
 _EXTEND = f"""
     {_LEASES}
         UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease
@@ -155,7 +155,7 @@ _WAKE = """
     ) AS first
     WHERE f.owner = first.owner AND f.key = first.key AND f.id = first.id
 """
-# Schedules first, as those lock who delete them.
+# Locks schedules first, in the same order as deletions do.
 _LOCK_SCHEDULES = """
     SELECT FROM {schema}.tickler_schedules s
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
@@ -272,7 +272,7 @@ class PostgresFires:
         return await self._database.claim(work)
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
-        """What is locked is asked for a few times: most locks last for milliseconds."""
+        """Repeat for locked fires a few times: most locks last for milliseconds."""
         lost: list[Fire] = []
         left: Sequence[Fire] = fires
         for attempt in range(EXTEND_TRIES):
@@ -371,7 +371,7 @@ class PostgresFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [limit, state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets PostgreSQL use the partial index
         query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2 {sparse}"
         if id is not None:
             parameters += id
@@ -386,7 +386,7 @@ class PostgresFires:
         return [read_fire(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
     async def _open(self, connection: Connection, opened: OpenedFire) -> Sequence[Claim]:
-        """Open fires; the claims, but for those whose fire was open already."""
+        """Open fires, and return the claims except those whose fire was open already."""
         if not opened.fires:
             return opened.claims
         found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
@@ -394,7 +394,7 @@ class PostgresFires:
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
     async def _extend(self, fires: Sequence[Fire], until_ms: int) -> tuple[Sequence[Fire], Sequence[Fire]]:
-        """Those that are not the caller's any more, and those that were locked."""
+        """Return fires whose lease is no longer the caller's, and fires that were locked."""
         leases = transposed([lease_of(fire, until_ms) for fire, _ in _in_order([(fire, None) for fire in fires])])
         sql = self._database.sql(_EXTEND)
         found = await self._database.claim(lambda connection: connection.fetch(sql, *leases))
@@ -403,7 +403,7 @@ class PostgresFires:
         return [fire for fire, is_held in named if is_held is False], [fire for fire, is_held in named if is_held]
 
     async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, str, int]]:
-        """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""
+        """Settle leases; return id, holder and attempt of those that are no longer the caller's."""
         return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: LeasePlan, now_ms: int) -> None:
@@ -421,18 +421,18 @@ class PostgresFires:
             await self._wake(connection, (fire.schedule_id for fire in result.dead), now_ms)
 
     async def _wake(self, connection: Connection, ids: Iterable[Id], now_ms: int) -> None:
-        """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+        """Open the earliest waiting fire of each schedule, unless another is open. Usually nothing waits."""
         if await connection.fetchval(self._database.sql(_ANY_WAITS)) and (wanted := sorted(set(ids))):
             await connection.execute(self._database.sql(_WAKE), *transposed(wanted), now_ms)
 
     async def _busy(self, connection: Connection, ids: Sequence[Id]) -> set[Id]:
-        """Those of `ids` that have a fire open or waiting."""
+        """Return those of `ids` that have an open or waiting fire."""
         if not ids:
             return set()
         return {Id(*row) for row in await connection.fetch(self._database.sql(_BUSY), *transposed(ids))}
 
     async def _get(self, connection: Connection, fire_id: str, lock: str = "") -> Fire | None:
-        """By its id alone: reads what is open; for people, not for workers."""
+        """Find a fire by its id alone, which scans all fires: for people, not for workers."""
         sql = self._database.sql(f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.id = $1 {lock}")
         row = await connection.fetchrow(sql, fire_id)
         return None if row is None else read_fire(row)
@@ -449,5 +449,5 @@ def _body_bytes(row: DueSchedule) -> int:
 
 
 def _in_order(fires: Sequence[tuple[Fire, T]]) -> list[tuple[Fire, T]]:
-    """So that two that change the same ones do not wait for each other."""
+    """Sort fires, so that two transactions that change the same ones cannot deadlock."""
     return sorted(fires, key=lambda each: (each[0].owner, each[0].key, each[0].id))

@@ -1,4 +1,4 @@
-"""The schedule index in PostgreSQL: FOR UPDATE SKIP LOCKED lets claimers pass each other."""
+"""The schedule index in PostgreSQL. FOR UPDATE SKIP LOCKED keeps claimers from waiting for each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tickler.model.schedule_json import body_reads
 from tickler.records.kinds import OUTDATED
 from tickler.stores.postgres import records, rows
 
-# The handle is the row's place on disk, which cannot change while this transaction has the row locked.
+# The handle is the row's ctid, which cannot change while this transaction has the row locked.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
@@ -48,7 +48,7 @@ _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
 """
-# Schedules first, as writers lock them; whatever is being changed right now is left to the next restore.
+# Locks schedules first, as writers do; those that are being changed are left to the next restore.
 _LOCK_SCHEDULES = """
     SELECT s.owner, s.key FROM {schema}.tickler_aside a
     JOIN {schema}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
@@ -66,7 +66,7 @@ _ORPHANS = f"""
     UNION SELECT owner, key FROM {{schema}}.tickler_aside i WHERE {_ORPHANED}
     ORDER BY owner, key LIMIT $1
 """
-# Locked in a statement of its own: the next one sees schedules that were put before the lock was had.
+# Locks in a separate statement, so that the next one sees schedules that were put before the lock was taken.
 _LOCK_ORPHANS = f"""
     SELECT owner, key FROM {{schema}}.{{table}} i WHERE {_ORPHANED}
     ORDER BY owner, key LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -103,7 +103,7 @@ class PostgresIndex:
             ids = [Id(row.owner, row.key) for row in in_order]
             await self._refuse_managed(connection, ids)
             await rows.enter(connection, self._database, [(row, False) for row in in_order])
-            await self._refuse_managed(connection, ids)  # one may have been put while this waited for its row
+            await self._refuse_managed(connection, ids)  # a schedule may have been put while this waited for its row
 
         await self._database.write(work, using)
 

@@ -24,7 +24,7 @@ _LIST = f"""
     WHERE kind = $1 AND name > $2 AND {_ALIVE}
     ORDER BY name LIMIT $4
 """
-# An expired record counts as none: its next version is 1 again. $6 is the version expected, 0 for none, null for any.
+# An expired record counts as absent: its next version is 1 again. $6 is the expected version, 0 for none, null for any.
 _PUT = f"""
     INSERT INTO {{schema}}.tickler_records AS r (kind, name, value, version, expires_at) VALUES ($1, $2, $4, 1, $5)
     ON CONFLICT (kind, name) DO UPDATE SET
@@ -34,7 +34,7 @@ _PUT = f"""
     WHERE $6::bigint IS NULL OR NOT {_ALIVE}
     RETURNING version
 """
-# Many at once, whatever is there. $1 to $4 are arrays, $5 is the time.
+# Puts many records unconditionally. $1 to $4 are arrays, $5 is the time.
 _PUT_ALL = """
     INSERT INTO {schema}.tickler_records AS r (kind, name, value, version, expires_at)
     SELECT kind, name, value, 1, expires_at
@@ -82,7 +82,7 @@ class PostgresRecords:
         )
 
     async def _put_together(self, asked: Sequence[_Put]) -> list[int]:
-        """In the order of their names, so that two who do so cannot wait for each other."""
+        """Put records in the order of their names, so that two such transactions cannot deadlock."""
         *columns, _ = transposed(sorted(asked, key=itemgetter(0, 1)))
         sql, now_ms = self._database.sql(_PUT_ALL), max(now_ms for *_, now_ms in asked)
         put = await self._database.once(lambda connection: connection.fetch(sql, *columns, now_ms))
@@ -125,7 +125,7 @@ async def write(
 
 
 async def known_zones(connection: Connection, database: Pool, zones: set[str]) -> set[str]:
-    """Those of `zones` that some machine could read when it wrote a row with them."""
+    """Return those of `zones` that some machine has written a row with."""
     sql = database.sql("SELECT name FROM {schema}.tickler_records WHERE kind = 'zone' AND name = ANY($1::text[])")
     return {name for (name,) in await connection.fetch(sql, list(zones))} if zones else set()
 

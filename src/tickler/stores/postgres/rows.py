@@ -1,4 +1,4 @@
-"""Moving rows in and out of the index: shared by schedules, which mirror into it, and the index itself."""
+"""Moves rows in and out of the index, for the index itself and for schedules, which have rows in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
-COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
+COPY_FROM_ROWS = 500  # from this many on, COPY is worth a savepoint
 
 COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format", "has_target")
 
@@ -50,13 +50,13 @@ _PUT_ASIDE = """
 """
 
 
-Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
+Entering = Sequence[tuple[IndexRow, bool]]  # each with whether workers deliver it
 
 
 async def enter(connection: Connection, database: Pool, rows: Entering, *, new: bool = False) -> None:
-    """Put rows into the index, wherever they were before, and remember their zones as readable.
+    """Put rows into the index, wherever they were before, and record their zones as readable.
 
-    `new` ones are likely not to be there. `LostRace` when a schedule took an unmanaged row over in between.
+    `new` rows are likely absent. `LostRace` if a schedule took an unmanaged row over meanwhile.
     """
     if not rows:
         return
@@ -65,7 +65,7 @@ async def enter(connection: Connection, database: Pool, rows: Entering, *, new: 
         if status != f"INSERT 0 {len(rows)}":
             raise LostRace
     await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row, _ in rows}))
-    # A statement of its own, after the rows are held: it has to see what a claim that was waited for has just set aside.
+    # A separate statement, once the rows are locked: it has to see rows that a claim it waited for has set aside.
     if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
         database.sql("SELECT EXISTS (SELECT FROM {schema}.tickler_aside)")
     ):
@@ -73,9 +73,9 @@ async def enter(connection: Connection, database: Pool, rows: Entering, *, new: 
 
 
 async def leave(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
-    """Take rows out of the index and out of what was set aside.
+    """Remove rows from the index and from the set-aside rows.
 
-    Before and after: a restore that is waited for puts a row into the index, a claim that is waited for takes one out.
+    The latter twice: a restore that this waits for moves a row into the index, and a claim moves one out.
     """
     if ids:
         await take_back(connection, database, ids)
@@ -84,7 +84,7 @@ async def leave(connection: Connection, database: Pool, ids: Sequence[Id]) -> No
 
 
 async def take_back(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
-    """Forget that rows were set aside."""
+    """Remove rows from the set-aside rows."""
     if ids:
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
 
@@ -103,7 +103,7 @@ async def copied(
     records: Iterable[tuple[object, ...]],
     number: int,
 ) -> bool:
-    """COPY many new rows, the fastest way in, made while they are sent. False, and nothing written, if few or one exists."""
+    """COPY new rows, the fastest way to insert many. Return False, with nothing written, if they are few or one exists."""
     if number < COPY_FROM_ROWS:
         return False
     try:
@@ -117,7 +117,7 @@ async def copied(
 
 
 def transposed(records: Sequence[Sequence[object]]) -> list[list[object]]:
-    """Rows to columns, as `unnest` takes them."""
+    """Turn rows into columns, as `unnest` takes them."""
     return [list(column) for column in zip(*records, strict=True)]
 
 

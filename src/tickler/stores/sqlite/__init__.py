@@ -1,4 +1,4 @@
-"""SQLite: the embedded default. Several processes may use one file."""
+"""SQLite, the embedded default. Several processes may use one file."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class SqliteStore:
             found = await connection.read(schema.version)
             if found is None and create:
                 made = await connection.write(lambda raw: schema.migrate(raw, connection.name))
-                if made and self.capabilities.shared:  # nobody mistypes one in memory
-                    log.info("%s had no Tickler tables: they were made", connection.name)
+                if made and self.capabilities.shared:  # the path of a file may be mistyped
+                    log.info("created the Tickler tables in %s", connection.name)
                 found = await connection.read(schema.version)
             check_version(connection.name, found, schema.NEWEST)
         except BaseException:
@@ -84,9 +84,9 @@ class SqliteStore:
 
 
 def open_store(url: StoreUrl) -> SqliteStore:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for one in memory.
+    """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
 
-    `?timeout=` seconds for locks; `cache_mb=` of memory for pages, `wal_mb=` of disk for the write-ahead log.
+    `?timeout=` is in seconds, for locks; `cache_mb=` limits the page cache, `wal_mb=` the write-ahead log.
     """
     url.refuse_unknown("timeout", "cache_mb", "wal_mb")
     if url.location and not url.location.startswith("/"):

@@ -1,4 +1,4 @@
-"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+"""Statements on fires and their history that schedules use too, when they cancel fires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tickler.model.schedule import Id
 from tickler.stores.sql.fires import FIRE, read_fire
 from tickler.stores.sqlite import rows
 
-# Says also what follows from it, by which the sparse index of what is not open is found.
+# The second condition is redundant; it lets SQLite use the partial index of fires that are not open.
 FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
 _REMEMBER = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
@@ -27,7 +27,7 @@ def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_a
 
 
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
-    """Cancel what a schedule owes that goes."""
+    """Cancel the fires of a schedule that is deleted."""
     query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.owner = ? AND f.key = ?"
     owed = [read_fire(row) for row in connection.execute(query, id).fetchall()]
     if owed:

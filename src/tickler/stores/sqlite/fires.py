@@ -86,7 +86,7 @@ _WAKE = """
 """
 _DELETE_FINISHED = f"DELETE FROM tickler_schedules AS s WHERE s.owner = ? AND s.key = ? AND {IS_OVER}".replace("{schema}.", "")
 _HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
-# By the place in the list that was given.
+# In the order of the given list.
 _HEALTH = """
     SELECT
         (
@@ -252,7 +252,7 @@ class SqliteFires:
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
         if not await self._connection.read(lambda connection: connection.execute(due, (now_ms,)).fetchone()):
-            return 0  # without asking for the write lock
+            return 0  # without taking the write lock
         return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
 
     async def count_expired(self, now_ms: int, most: int) -> int:
@@ -264,7 +264,7 @@ class SqliteFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets SQLite use the partial index
         query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ? {sparse}"
         if id is not None:
             query, parameters = f"{query} AND f.owner = ? AND f.key = ?", [*parameters, *id]
@@ -278,22 +278,22 @@ class SqliteFires:
 
 
 def as_parameter(fires: Sequence[Fire]) -> str:
-    """Of `OPEN`."""
+    """Return the parameter of `OPEN`."""
     return rows.as_json([fire_columns(fire) for fire in fires])
 
 
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
-    """Open fires; the ids of those that were not open already."""
+    """Open fires, and return the ids of those that were not open already."""
     if not fires or connection.execute(OPEN, (as_parameter(fires),)).rowcount == len(fires):
         return {fire.id for fire in fires}
     return {fire.id for fire in fires if _get(connection, fire.id) == fire}
 
 
 def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement, Fire]], now_ms: int) -> list[Fire]:
-    """Change fires that are still leased as they were; those that are not come back."""
+    """Settle fires, and return those whose lease is no longer the caller's."""
     if not owed:
         return []
-    if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
+    if all(each.then == "done" for each, _ in owed):  # the usual case, faster in one statement
         connection.execute("SAVEPOINT settling")
         leases = [(fire.owner, fire.key, fire.id, fire.holder, fire.attempt) for _, fire in owed]
         if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
@@ -324,17 +324,17 @@ def _apply_leases(connection: sqlite3.Connection, result: LeasePlan, now_ms: int
 
 
 def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:
-    """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+    """Open the earliest waiting fire of each schedule, unless another is open. Usually nothing waits."""
     if connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
         connection.executemany(_WAKE, [(now_ms, *id) for id in ids])
 
 
 def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:
-    """Those of `ids` that have a fire open or waiting."""
+    """Return those of `ids` that have an open or waiting fire."""
     return {Id(*row) for row in connection.execute(_BUSY, (rows.as_json(ids),))} if ids else set()
 
 
 def _get(connection: sqlite3.Connection, fire_id: str) -> Fire | None:
-    """By its id alone: reads what is open; for people, not for workers."""
+    """Find a fire by its id alone, which scans all fires: for people, not for workers."""
     row = connection.execute(f"SELECT {FIRE} FROM tickler_fires f WHERE f.id = ?", (fire_id,)).fetchone()
     return None if row is None else read_fire(row)

@@ -1,4 +1,4 @@
-"""The schedule index in SQLite: BEGIN IMMEDIATE lets one claimer in at a time."""
+"""The schedule index in SQLite. BEGIN IMMEDIATE admits one claimer at a time."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class SqliteIndex:
         return int(found[0])
 
     async def restore(self) -> int:
-        if not await self.set_aside(limit=1):  # so that an ordinary start does not ask for the write lock
+        if not await self.set_aside(limit=1):  # so that an ordinary start does not take the write lock
             return 0
 
         def work(connection: sqlite3.Connection) -> int:
@@ -165,7 +165,7 @@ class SqliteIndex:
 
 
 def apply(connection: sqlite3.Connection, result: AdvancePlan) -> None:
-    # In the order of their new places, so that neighbours are written together.
+    # In the order of the new instants, so that neighbouring index entries are written together.
     connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
     if result.finished or result.problems:
         _take_out(connection, result)

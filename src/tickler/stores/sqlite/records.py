@@ -80,7 +80,7 @@ def write(connection: sqlite3.Connection, kind: str, name: str, value: bytes, ex
 
 
 def known_zones(connection: sqlite3.Connection, zones: set[str]) -> set[str]:
-    """Those of `zones` that some machine could read when it wrote a row with them."""
+    """Return those of `zones` that some machine has written a row with."""
     return {
         zone
         for zone in zones

@@ -1,4 +1,4 @@
-"""Schedules in SQLite, mirrored into the index in the same transaction."""
+"""Schedules in SQLite. A schedule and its index row change in the same transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INDEX_AND_ASIDE = """
 """
 _JOINED = f"{_COLUMNS} FROM tickler_schedules s {_INDEX_AND_ASIDE}"
 _OF_IDS = f"FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} {_INDEX_AND_ASIDE}"
-# Each state is listed from the sparse index it is in, so that a page costs what is on it.
+# Each state is listed from a table or index that has only that state, so that a page costs what it shows.
 _LISTED_FROM = {
     None: f"{_JOINED} WHERE true",
     "paused": f"{_JOINED} WHERE s.enabled = 0",
@@ -45,7 +45,7 @@ _LISTED_FROM = {
 _LISTED_FROM["unreadable"] = _LISTED_FROM["finished"].replace("'finished'", "'unreadable'")
 _ORDERED_BY = {"active": "i", "finished": "a", "unreadable": "a"}
 
-# New ones are known to be absent, since the transaction has had the write lock from its start.
+# New schedules are known to be absent, since the transaction has the write lock from its start.
 _INSERT = """
     INSERT INTO tickler_schedules (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -96,7 +96,7 @@ def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
 
 
 def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequence[Id]) -> tuple[Stored, Collection[Id]]:
-    """Schedules in the order of their ids, until their bodies do not fit; and the ids that were not looked for after that."""
+    """Return schedules in the order of their ids until their bodies do not fit, and the ids that were not read."""
     with closing(connection.execute(f"{_SIZED} {_OF_IDS}", (rows.as_json(ids),))) as cursor:
         found = [read_schedule(row) for *row, _ in budget.fitting(cursor, lambda row: int(row[-1]))]
     left = ids[ids.index(found[-1].id) + 1 :] if budget.is_spent else ()

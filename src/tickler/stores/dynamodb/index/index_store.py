@@ -200,4 +200,4 @@ class DynamodbIndex:
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using: DynamoDB has no transaction of yours to join: leave it out, or use sqlite:// or postgresql://")
+        raise InvalidInput("using= has no transaction to join on DynamoDB: leave it out, or use sqlite:/// or postgresql://")
