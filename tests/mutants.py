@@ -135,7 +135,8 @@ MUTANTS = [
                f"return when, when.next_after({WALL_CLOCK})", GIVEN_NOW.format(store=store))
         for store in ("memory", "sqlite", "postgres", "dynamodb")
     ),
-    of_store("memory", "leave the bad row in place", "for problem in problems:", "for problem in problems[:0]:", BAD_ROWS),
+    of_store("memory", "leave the bad row in place", "problems, result.finished = result.problems, []",
+             "problems, result.finished, result.problems = result.problems, [], []", BAD_ROWS),
     *(
         of_store(store, "leave the bad row in place", "result = advance([DueRow(*row) for row in due], now_ms)",
                  "result = advance([DueRow(*row) for row in due], now_ms); result.problems.clear()", BAD_ROWS)

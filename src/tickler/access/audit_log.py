@@ -18,7 +18,7 @@ from tickler.model.limits import check_limit
 from tickler.model.record import value_of
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
-from tickler.records.kinds import AUDIT, audit_of_owner
+from tickler.records.kinds import AUDIT
 
 MAX_DETAIL_CHARACTERS = 500
 
@@ -91,7 +91,7 @@ class AuditLog:
 
 def _kind_of(owner: str) -> str:
     """Short, however long the owner's name is."""
-    return audit_of_owner(hashlib.blake2b(owner.encode(), digest_size=16).hexdigest())
+    return f"{AUDIT}-{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"
 
 
 def _shortened(detail: str | None) -> str | None:

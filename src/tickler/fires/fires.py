@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -101,27 +101,12 @@ class Fires:
 
         A claim returns fewer when they are large, about 4 MB in total. Claim again until nothing is returned.
         """
-        at = to_ms(now_ms, "now_ms")
-        _check_lease(worker, lease_ms)
-        return await self._store.claim(
-            ClaimRequest(
-                now_ms=at,
-                limit=check_limit(limit),
-                worker=worker,
-                lease_ms=lease_ms,
-                expires_at=at + self._kept_ms,
-                except_owners=except_owners,
-            )
-        )
+        request = ClaimRequest(**self._request(now_ms, limit, worker, lease_ms), except_owners=except_owners)
+        return await self._store.claim(request)
 
     async def lease(self, now_ms: int | datetime, limit: int = 100, *, worker: str, lease_ms: int = 60_000) -> list[Claim]:
         """Lease up to `limit` open fires, or about 4 MB, for their next attempt; see `FireStore.lease`."""
-        at = to_ms(now_ms, "now_ms")
-        _check_lease(worker, lease_ms)
-        expires_at = at + self._kept_ms
-        return await self._store.lease(
-            LeaseRequest(now_ms=at, limit=check_limit(limit), worker=worker, lease_ms=lease_ms, expires_at=expires_at)
-        )
+        return await self._store.lease(LeaseRequest(**self._request(now_ms, limit, worker, lease_ms)))
 
     async def extend(self, fires: Sequence[Fire], until: int | datetime) -> list[Fire]:
         """Extend leases until then, and return the fires whose lease is no longer the caller's.
@@ -216,6 +201,14 @@ class Fires:
         items = found[:limit]
         return FirePage(items, _place(items[-1].nominal_at, items[-1].id) if len(found) > limit else None)
 
+    def _request(self, now_ms: int | datetime, limit: int, worker: str, lease_ms: int) -> dict[str, Any]:
+        at = to_ms(now_ms, "now_ms")
+        check_name("worker", worker)
+        if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= MAX_LEASE_MS:
+            raise InvalidInput(f"lease_ms: {lease_ms!r} is not a number of milliseconds up to a day: pass 60000 for a minute")
+        expires_at = at + self._kept_ms
+        return {"now_ms": at, "limit": check_limit(limit), "worker": worker, "lease_ms": lease_ms, "expires_at": expires_at}
+
     async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, by: str | None, refused: str) -> Fire:
         """Change a fire, and return it as it was."""
         if by is not None:
@@ -227,12 +220,6 @@ class Fires:
             raise FireNotFound(fire_id, refused)
         self._wake()
         return fire
-
-
-def _check_lease(worker: object, lease_ms: object) -> None:
-    check_name("worker", worker)
-    if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= MAX_LEASE_MS:
-        raise InvalidInput(f"lease_ms: {lease_ms!r} is not a number of milliseconds up to a day: pass 60000 for a minute")
 
 
 def _checked_fire_id(fire_id: object) -> str:

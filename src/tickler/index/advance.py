@@ -6,13 +6,13 @@ A store selects and locks due rows, calls `advance`, and applies the plan in the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tickler.errors import InvalidWhen, UnknownTimezone
 from tickler.model.index_row import IndexRow
-from tickler.model.schedule import Id
+from tickler.model.schedule import Id, State
 from tickler.when import When, read_when
 
 # Raised when rows are written in a way that earlier workers would misread; they leave such rows alone.
@@ -46,11 +46,11 @@ class RowProblem(NamedTuple):
 
 
 class AsideRow(NamedTuple):
-    """A row that is kept outside the index, because its schedule is finished or because it is unreadable."""
+    """A row that is kept outside the index, because its schedule is finished or it is unreadable."""
 
     owner: str
     key: str
-    state: Literal["finished", "unreadable"]
+    state: State
     reason: str | None
     when_text: str
     tz: str
@@ -78,15 +78,12 @@ class AdvancePlan:
 
     def aside(self) -> list[AsideRow]:
         """Return the rows to keep outside the index: those of finished schedules, and unreadable ones."""
-        finished = [_aside(row, "finished", None) for row in self.finished if row.managed]
-        return [*finished, *map(unreadable, self.problems)]
+        finished = [_aside(row, None) for row in self.finished if row.managed]
+        return finished + [_aside(problem.row, problem.reason) for problem in self.problems]
 
 
-def unreadable(problem: RowProblem) -> AsideRow:
-    return _aside(problem.row, "unreadable", problem.reason)
-
-
-def _aside(row: DueRow, state: Literal["finished", "unreadable"], reason: str | None) -> AsideRow:
+def _aside(row: DueRow, reason: str | None) -> AsideRow:
+    state: State = "finished" if reason is None else "unreadable"
     due_at, ends_at = row.next_fire_at, row.ends_at
     return AsideRow(row.owner, row.key, state, reason, row.when_text, row.tz, due_at, ends_at, row.offset_ms, row.managed)
 

@@ -15,7 +15,7 @@ from tickler.model.limits import check_limit
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
-from tickler.records.kinds import is_own
+from tickler.records.kinds import AUDIT, OWN_KINDS
 
 MAX_VALUE_BYTES = 64 * 1024
 
@@ -64,7 +64,7 @@ def _check(kind: str, name: str) -> None:
 
 def _check_writable(kind: str, name: str) -> None:
     _check(kind, name)
-    if is_own(kind):
+    if kind in OWN_KINDS or kind.startswith(f"{AUDIT}-"):
         raise InvalidInput(f"kind: {kind!r} is reserved by Tickler: use another")
 
 

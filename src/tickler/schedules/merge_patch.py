@@ -126,6 +126,6 @@ def _check_named_again(before: HttpTarget, patch: Mapping[str, Any]) -> None:
         names = " and ".join(unsaid)
         raise InvalidSchedule(
             "target.url",
-            f"has another host, and {names} were stored only for {origin_of(before.url)}: send them again with the new URL, "
-            "or null to remove them",
+            f"has another scheme, host or port, and {names} were stored only for {origin_of(before.url)}: send them again "
+            "with the new URL, or null to remove them",
         )

@@ -83,16 +83,11 @@ def no_such_form(name: str, form: str, known: str) -> InvalidInput:
 
 
 @runtime_checkable
-class Reshards(Protocol):
-    """Store: its index is split into shards whose number can grow while workers run."""
+class Distributed(Protocol):
+    """Store: its index is split into shards, and replicated between regions, each schedule being claimed in one of them."""
 
     async def reshard(self, shards: int, on_message: OnMessage = no_message) -> None:
-        """Spread rows over that many shards. The store must not be open."""
-
-
-@runtime_checkable
-class MovesHome(Protocol):
-    """Store: it is replicated between regions, and each schedule is claimed in one of them."""
+        """Spread rows over more shards while workers run. The store must not be open."""
 
     async def move_home(self, region: str, from_region: str | None = None, on_message: OnMessage = no_message) -> None:
         """Let `region` claim everything, or what `from_region` claimed. The store must not be open."""

@@ -14,7 +14,7 @@ from tickler.cli.progress import doing
 from tickler.connect import parse_url, store_for_url
 from tickler.database.progress import OnMessage
 from tickler.errors import InvalidInput
-from tickler.stores.optional import MovesHome, PrintsDefinition, Reshards
+from tickler.stores.optional import Distributed, PrintsDefinition
 from tickler.stores.store import Store
 
 PrintSql = Annotated[
@@ -73,13 +73,14 @@ def command(
 async def _migrate(
     store: Store, name: str, shards: int | None, home: str | None, come_from: str | None, tell: OnMessage
 ) -> list[str]:
-    if (shards is not None and not isinstance(store, Reshards)) or (home is not None and not isinstance(store, MovesHome)):
+    distributed = store if isinstance(store, Distributed) else None
+    if distributed is None and (shards, home, come_from) != (None, None, None):
         raise InvalidInput(f"{name} has no shards and no regions: leave --shards and --home out")
     names = await store.migrate()
-    if shards is not None and isinstance(store, Reshards):
-        await store.reshard(shards, tell)
-    if home is not None and isinstance(store, MovesHome):
-        await store.move_home(home, come_from, tell)
+    if distributed is not None and shards is not None:
+        await distributed.reshard(shards, tell)
+    if distributed is not None and home is not None:
+        await distributed.move_home(home, come_from, tell)
     return names
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, DueSchedule
@@ -204,22 +204,9 @@ class MemoryFires:
         return 0 if entry is None else len(entry.body.encode())
 
     def _due(self, id: Id) -> DueSchedule:
-        row, entry = self._tables.index[id], self._tables.schedules[id]
-        return DueSchedule(
-            handle=id,
-            owner=id.owner,
-            key=id.key,
-            when_text=row.when_text,
-            tz=row.tz,
-            next_fire_at=row.next_fire_at,
-            ends_at=row.ends_at,
-            offset_ms=row.offset_ms,
-            managed=row.managed,
-            version=entry.version,
-            created_at=entry.created_at,
-            updated_at=entry.updated_at,
-            body=entry.body,
-        )
+        row, entry = asdict(self._index.row(id)), self._tables.schedules[id]
+        times: dict[str, Any] = {"version": entry.version, "created_at": entry.created_at, "updated_at": entry.updated_at}
+        return DueSchedule(**row, **times, body=entry.body)
 
 
 def _id(of: Fire | Entry) -> Id:

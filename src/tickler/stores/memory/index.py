@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads, unreadable
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
@@ -34,7 +34,7 @@ class MemoryIndex:
         self._tables.leave(Id(owner, key))
 
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
-        result = advance(map(self._row, self.due(now_ms)[:limit]), now_ms)
+        result = advance(map(self.row, self.due(now_ms)[:limit]), now_ms)
         self.apply(result)
         return result.claimed
 
@@ -44,13 +44,14 @@ class MemoryIndex:
         due = [id for id, entry in index.items() if entry.next_fire_at <= (until_ms or now_ms) and wanted(id)]
         due.sort(key=lambda id: (index[id].next_fire_at, id))
         known = [id for id in due if index[id].format <= ROW_FORMAT]
-        problems = advance(map(self._row, known), now_ms).problems
+        result = advance(map(self.row, known), now_ms)
+        problems, result.finished = result.problems, []
         lacking = {zone for zone in lacking_zones(problems) if (ZONE, zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
         say_set_aside(problems)
-        for problem in problems:
-            self._tables.put_aside(unreadable(problem))
+        for aside in result.aside():
+            self._tables.put_aside(aside)
         if len(known) < len(due):
             self._report_outdated(now_ms)
         return [id for id in known if id in index]
@@ -97,7 +98,7 @@ class MemoryIndex:
         index = self._tables.index
         after = None if cursor is None else walk_id(cursor)
         page = heapq.nsmallest(limit, (id for id in index if after is None or id > after))
-        rows = readable(self._row(id) for id in page if index[id].format <= ROW_FORMAT)
+        rows = readable(self.row(id) for id in page if index[id].format <= ROW_FORMAT)
         return rows, walk_cursor(page[-1]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -115,7 +116,7 @@ class MemoryIndex:
         managed |= {id for id, aside in tables.aside.items() if aside.entry.managed}
         return managed - tables.schedules.keys()
 
-    def _row(self, id: Id) -> DueRow:
+    def row(self, id: Id) -> DueRow:
         row = self._tables.index[id]
         return DueRow(id, *id, row.when_text, row.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
 

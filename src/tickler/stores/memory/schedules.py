@@ -63,15 +63,9 @@ class MemorySchedules:
                 self._remove(change)
                 continue
             id = change.schedule.id
-            tables.schedules[id] = ScheduleEntry(
-                when_text=str(change.schedule.when),
-                tz=change.schedule.tz,
-                enabled=change.schedule.enabled,
-                version=change.version,
-                created_at=change.created_at,
-                updated_at=change.updated_at,
-                body=change.body.decode(),
-            )
+            when, enabled, body = change.schedule.when, change.schedule.enabled, change.body.decode()
+            times = (change.version, change.created_at, change.updated_at)
+            tables.schedules[id] = ScheduleEntry(str(when), when.tz, enabled, *times, body)
             if change.move != "keep":
                 tables.leave(id)
             if change.row is not None:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from tickler.database.postgres.pool import Connection, Pool
-from tickler.errors import ManagedRow
 from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule
@@ -33,10 +32,6 @@ _PUT_SCHEDULES = """
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
         created_at = excluded.created_at, updated_at = excluded.updated_at, body = excluded.body
-"""
-_MANAGED = """
-    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
-    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
 """
 _INDEX = """
     INSERT INTO {schema}.tickler_index
@@ -107,9 +102,7 @@ async def _put_schedules(connection: Connection, database: Pool, schedules: Sequ
 async def _put_rows(connection: Connection, database: Pool, index_rows: Sequence[RawSchedule]) -> None:
     in_order = sorted(index_rows, key=lambda raw: raw.id)
     await _put_places(connection, database, in_order)
-    managed = await connection.fetchrow(database.sql(_MANAGED), *transposed([raw.id for raw in in_order]))
-    if managed is not None:
-        raise ManagedRow(*managed)
+    await rows.refuse_managed(connection, database, [raw.id for raw in in_order])
 
 
 async def _put_places(connection: Connection, database: Pool, schedules: Sequence[RawSchedule]) -> None:

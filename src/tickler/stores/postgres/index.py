@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickler.database.postgres.pool import Connection, Pool
-from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
@@ -34,10 +34,6 @@ ADVANCE = """
 """
 _TAKE_OUT = "DELETE FROM {schema}.tickler_index WHERE ctid = ANY($1::tid[])"
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE next_fire_at <= $1 AND format > $2)"
-_MANAGED = """
-    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
-    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
-"""
 _COUNT = """
     SELECT count(*) FROM (
         SELECT FROM {schema}.tickler_index WHERE next_fire_at <= coalesce($1::bigint, 9223372036854775807) LIMIT $2::bigint
@@ -101,15 +97,15 @@ class PostgresIndex:
 
         async def work(connection: Connection) -> None:
             ids = [Id(row.owner, row.key) for row in in_order]
-            await self._refuse_managed(connection, ids)
+            await rows.refuse_managed(connection, self._database, ids)
             await rows.enter(connection, self._database, [(row, False) for row in in_order])
-            await self._refuse_managed(connection, ids)  # a schedule may have been put while this waited for its row
+            await rows.refuse_managed(connection, self._database, ids)  # one may have been put while this waited
 
         await self._database.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         async def work(connection: Connection) -> None:
-            await self._refuse_managed(connection, [Id(owner, key)])
+            await rows.refuse_managed(connection, self._database, [Id(owner, key)])
             await rows.leave(connection, self._database, [Id(owner, key)])
 
         await self._database.write(work, using)
@@ -210,11 +206,6 @@ class PostgresIndex:
         say_set_aside(result.problems)
         await connection.execute(self._database.sql(_TAKE_OUT), result.left())
         await rows.put_aside(connection, self._database, result.aside())
-
-    async def _refuse_managed(self, connection: Connection, ids: Sequence[Id]) -> None:
-        managed = await connection.fetchrow(self._database.sql(_MANAGED), *rows.transposed(ids))
-        if managed is not None:
-            raise ManagedRow(*managed)
 
     async def report_outdated(self, connection: Connection, now_ms: int) -> None:
         report = self._outdated.make(now_ms)

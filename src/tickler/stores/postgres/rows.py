@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import asyncpg
 
 from tickler.database.postgres.pool import Connection, LostRace, Pool
+from tickler.errors import ManagedRow
 from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
@@ -36,6 +37,10 @@ _LEAVE = """
     WHERE i.owner = gone.owner AND i.key = gone.key
 """
 _TAKE_BACK = _LEAVE.replace("tickler_index", "tickler_aside")
+_MANAGED = """
+    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
+    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
+"""
 _PUT_ASIDE = """
     INSERT INTO {schema}.tickler_aside AS a
         (owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
@@ -87,6 +92,12 @@ async def take_back(connection: Connection, database: Pool, ids: Sequence[Id]) -
     """Remove rows from the set-aside rows."""
     if ids:
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
+
+
+async def refuse_managed(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
+    managed = await connection.fetchrow(database.sql(_MANAGED), *transposed(ids))
+    if managed is not None:
+        raise ManagedRow(*managed)
 
 
 async def put_aside(connection: Connection, database: Pool, rows: Sequence[AsideRow]) -> None:

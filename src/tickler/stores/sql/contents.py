@@ -12,6 +12,7 @@ from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule, without_place
 from tickler.stores.sql.fires import FIRE, read_fire
+from tickler.stores.sql.records import read_record
 
 T = TypeVar("T")
 Place = tuple[Any, ...]
@@ -126,8 +127,8 @@ def history_columns(item: HistoryItem) -> Place:
 
 
 def _read_record(row: Iterable[Any]) -> tuple[Place, Record]:
-    kind, name, value, version, expires_at = row
-    return (kind, name), Record(kind, name, msgspec.json.decode(value), version, expires_at)
+    record = read_record(row)
+    return (record.kind, record.name), record
 
 
 def _read_schedule(row: Iterable[Any]) -> tuple[Place, RawSchedule]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tickler.database.sqlite.connection import Connection
-from tickler.errors import ManagedRow
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule
@@ -25,7 +24,6 @@ _PUT_SCHEDULE = """
         when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
         created_at = excluded.created_at, updated_at = excluded.updated_at, body = excluded.body
 """
-_MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
 _INDEX = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -76,9 +74,7 @@ def _put_schedules(connection: sqlite3.Connection, schedules: Sequence[RawSchedu
 
 
 def _put_rows(connection: sqlite3.Connection, index_rows: Sequence[RawSchedule]) -> None:
-    managed = connection.execute(_MANAGED, (rows.as_json([raw.id for raw in index_rows]),)).fetchone()
-    if managed:
-        raise ManagedRow(*managed)
+    rows.refuse_managed(connection, [raw.id for raw in index_rows])
     _put_places(connection, index_rows)
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from tickler.database.sqlite.connection import Connection
-from tickler.errors import ManagedRow, WorkerUnfit
+from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import OutdatedReport, say_set_aside
 from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
@@ -26,7 +26,6 @@ SELECT_DUE = """
 ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
-_MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM tickler_index {due} LIMIT :most)"
 _NEXT_FIRES = "SELECT next_fire_at FROM tickler_index WHERE owner = ? LIMIT ?"
 _SET_ASIDE = """
@@ -68,14 +67,14 @@ class SqliteIndex:
 
     async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
+            rows.refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
             rows.enter(connection, [(row, False) for row in index_rows])
 
         await self._connection.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _refuse_managed(connection, [Id(owner, key)])
+            rows.refuse_managed(connection, [Id(owner, key)])
             rows.leave(connection, [Id(owner, key)])
 
         await self._connection.write(work, using)
@@ -186,9 +185,3 @@ def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int,
 
 def _orphans(connection: sqlite3.Connection, limit: int) -> list[Id]:
     return [Id(*row) for row in connection.execute(_ORPHANS, (limit,)).fetchall()]
-
-
-def _refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
-    managed = connection.execute(_MANAGED, (rows.as_json(ids),)).fetchone()
-    if managed:
-        raise ManagedRow(*managed)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from tickler.errors import ManagedRow
 from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
@@ -29,6 +30,7 @@ _PUT_ASIDE = f"""
 # Many ids in one statement, since a call from Python costs more than a look-up.
 WANTED = "json_each(?) AS wanted"
 WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
+_MANAGED = f"SELECT s.owner, s.key FROM {WANTED} CROSS JOIN tickler_schedules s ON {WANTED_ID} LIMIT 1"
 _REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
 
 
@@ -71,6 +73,12 @@ def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
     """Remove rows from the set-aside rows."""
     if connection.execute("SELECT 1 FROM tickler_aside LIMIT 1").fetchone():
         connection.executemany("DELETE FROM tickler_aside WHERE owner = ? AND key = ?", ids)
+
+
+def refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
+    managed = connection.execute(_MANAGED, (as_json(ids),)).fetchone()
+    if managed:
+        raise ManagedRow(*managed)
 
 
 def put_aside(connection: sqlite3.Connection, rows: Iterable[AsideRow]) -> None:
