@@ -14,14 +14,14 @@ SOMEBODY = "a worker"
 _NAMED = re.compile(r"^.+?(?= lost its lease| was not heard of before its lease ended)", re.DOTALL)
 
 
-def nameless_fire(fire: Fire, worker: str | None = None) -> Fire:
+def redacted_fire(fire: Fire, worker: str | None = None) -> Fire:
     """Return the fire with `worker` in place of its worker's name, if it has one."""
-    return replace(fire, worker=None if fire.worker is None else worker, reason=_nameless(fire.reason))
+    return replace(fire, worker=None if fire.worker is None else worker, reason=_redacted(fire.reason))
 
 
-def nameless_entry(entry: Entry, worker: str | None = None) -> Entry:
-    return replace(entry, worker=None if entry.worker is None else worker, detail=_nameless(entry.detail))
+def redacted_entry(entry: Entry, worker: str | None = None) -> Entry:
+    return replace(entry, worker=None if entry.worker is None else worker, detail=_redacted(entry.detail))
 
 
-def _nameless(text: str | None) -> str | None:
+def _redacted(text: str | None) -> str | None:
     return None if text is None else _NAMED.sub(SOMEBODY, text)

@@ -17,7 +17,7 @@ REPORT_RETENTION_MS = 10 * 60_000
 log = logging.getLogger("tickler.index")
 
 
-def say_set_aside(problems: Sequence[RowProblem]) -> None:
+def log_set_aside(problems: Sequence[RowProblem]) -> None:
     """Log one line per claim, with the first row; `index.set_aside()` returns all."""
     if problems:
         first = problems[0]

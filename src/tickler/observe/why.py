@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.fires.contract import FireStore
-from tickler.fires.redaction import SOMEBODY, nameless_entry, nameless_fire
+from tickler.fires.redaction import SOMEBODY, redacted_entry, redacted_fire
 from tickler.model.fire import GIVEN_BACK, Entry, Fire, FireState, fire_id
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import label_of
@@ -100,8 +100,8 @@ async def why(
 def _nameless(known: KnownFacts) -> KnownFacts:
     return replace(
         known,
-        fires=[nameless_fire(fire, SOMEBODY) for fire in known.fires],
-        past=[nameless_entry(entry, SOMEBODY) for entry in known.past],
+        fires=[redacted_fire(fire, SOMEBODY) for fire in known.fires],
+        past=[redacted_entry(entry, SOMEBODY) for entry in known.past],
         workers=[replace(worker, name=SOMEBODY, short_of=None) for worker in known.workers],
     )
 

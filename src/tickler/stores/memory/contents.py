@@ -145,7 +145,7 @@ def _put_history(tables: Tables, history: Sequence[HistoryItem]) -> None:
     known = {each.entry for each in tables.history}
     for entry, expires_at in history:
         if entry not in known:
-            tables.remember([entry], expires_at)
+            tables.record([entry], expires_at)
 
 
 _RECORDS = _Kind(tuple[str, str], _records, _put_records)

@@ -12,7 +12,7 @@ from tickler.fires.claim import ClaimBatch, DueSchedule
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import lease
 from tickler.fires.settle import change, ends_fire, holds, next_to_wake, settled, woken
-from tickler.index.row_reports import say_set_aside
+from tickler.index.row_reports import log_set_aside
 from tickler.model.cursor import entry_number
 from tickler.model.fire import (
     MANUALLY,
@@ -51,13 +51,13 @@ class MemoryFires:
             taken = budget.fitting(due[:left], self._size)
             batch = ClaimBatch([self._due(id) for id in taken], request, left)
             due = due[len(taken) :] if batch.advance.problems else []
-            say_set_aside(batch.advance.problems)
+            log_set_aside(batch.advance.problems)
             self._index.apply(batch.advance)
             busy = {Id(fire.owner, fire.key) for fire in tables.fires.values() if fire.state in _NOT_DEAD}
             opened = batch.open(busy)
             new = {fire.id: fire for fire in opened.fires if fire.id not in tables.fires}
             tables.fires |= new
-            tables.remember(opened.entries, request.expires_at)
+            tables.record(opened.entries, request.expires_at)
             claimed += opened.claimed(new)
             left -= batch.size
             budget = budget if claimed else ByteBudget(request.max_bytes)
@@ -81,7 +81,7 @@ class MemoryFires:
             tables.fires[fire.id] = fire
         for fire in result.cancelled:
             del tables.fires[fire.id]
-        tables.remember(result.entries, request.expires_at)
+        tables.record(result.entries, request.expires_at)
         for fire in result.dead:
             self._wake(Id(fire.owner, fire.key), request.now_ms)
         return result.claims
@@ -94,7 +94,7 @@ class MemoryFires:
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         tables = self._tables
-        tables.remember([each.entry for each in settlements if each.entry is not None], expires_at)
+        tables.record([each.entry for each in settlements if each.entry is not None], expires_at)
         owed = [(each, each.fire) for each in settlements if each.fire is not None]
         lost = [fire for _, fire in owed if not holds(tables.fires.get(fire.id), fire)]
         for each, fire in owed:
@@ -121,7 +121,7 @@ class MemoryFires:
         if fire is None or decided is None:
             return None
         self._put(fire, decided.after)
-        self._tables.remember([decided.entry], expires_at)
+        self._tables.record([decided.entry], expires_at)
         if decided.after is None:
             self._wake(Id(fire.owner, fire.key), now_ms)
         return fire

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tickler.errors import ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
@@ -49,7 +49,7 @@ class MemoryIndex:
         lacking = {zone for zone in lacking_zones(problems) if (ZONE, zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
-        say_set_aside(problems)
+        log_set_aside(problems)
         for aside in result.aside():
             self._tables.put_aside(aside)
         if len(known) < len(due):

@@ -78,7 +78,7 @@ class MemorySchedules:
         del tables.schedules[removal.id]
         tables.leave(removal.id)
         owed = [fire for fire in tables.fires.values() if (fire.owner, fire.key) == removal.id]
-        tables.remember([cancelled(fire, removal.at, SCHEDULE_GONE) for fire in owed], removal.expires_at)
+        tables.record([cancelled(fire, removal.at, SCHEDULE_GONE) for fire in owed], removal.expires_at)
         for fire in owed:
             del tables.fires[fire.id]
 

@@ -79,7 +79,7 @@ class Tables:
         entry = IndexEntry(row.when_text, row.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
         self.aside[id] = AsideEntry(entry, row.state, row.reason)
 
-    def remember(self, entries: Iterable[Entry], expires_at: int) -> None:
+    def record(self, entries: Iterable[Entry], expires_at: int) -> None:
         first = self.history[-1].number + 1 if self.history else 1
         self.history += [HistoryEntry(number, entry, expires_at) for number, entry in enumerate(entries, first)]
 

@@ -14,7 +14,7 @@ from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.fires import FIRE, read_fire
 
 FAILING = "SELECT owner, key FROM {schema}.tickler_fires WHERE state = 'dead'"
-_REMEMBER = """
+_RECORD = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT owner, key, at, happened, $6::bigint, entry
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) AS new (owner, key, at, happened, entry)
@@ -28,10 +28,10 @@ _CANCEL_ALL = f"""
 _encode = msgspec.json.Encoder().encode
 
 
-async def remember(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
+async def record(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
         columns = transposed([(each.owner, each.key, each.at, each.happened, _encode(each).decode()) for each in entries])
-        await connection.execute(database.sql(_REMEMBER), *columns, expires_at)
+        await connection.execute(database.sql(_RECORD), *columns, expires_at)
 
 
 async def cancel(connection: Connection, database: Pool, removals: Sequence[ScheduleRemoval]) -> None:
@@ -39,4 +39,4 @@ async def cancel(connection: Connection, database: Pool, removals: Sequence[Sche
     found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
     if found:
         at, expires_at = removals[0].at, removals[0].expires_at
-        await remember(connection, database, [cancelled(read_fire(row), at, SCHEDULE_GONE) for row in found], expires_at)
+        await record(connection, database, [cancelled(read_fire(row), at, SCHEDULE_GONE) for row in found], expires_at)

@@ -31,7 +31,7 @@ from tickler.model.fire import (
 )
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
-from tickler.stores.postgres.fire_rows import remember
+from tickler.stores.postgres.fire_rows import record
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
@@ -242,7 +242,7 @@ class PostgresFires:
                 await self._index.apply(connection, batch.advance)
                 opened = batch.open(await self._busy(connection, batch.exclusive))
                 claimed += await self._open(connection, opened)
-                await remember(connection, self._database, opened.entries, request.expires_at)
+                await record(connection, self._database, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
@@ -266,7 +266,7 @@ class PostgresFires:
             stored = await schedules.read(connection, self._database, sorted({fire.schedule_id for fire in due}))
             result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), request)
             await self._apply(connection, result, request.now_ms)
-            await remember(connection, self._database, result.entries, request.expires_at)
+            await record(connection, self._database, result.entries, request.expires_at)
             return result.claims
 
         return await self._database.claim(work)
@@ -293,7 +293,7 @@ class PostgresFires:
         async def work(connection: Connection) -> list[Fire]:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
-            await remember(connection, self._database, entries, expires_at)
+            await record(connection, self._database, entries, expires_at)
             lost: set[tuple[str, str, int]] = set()
             for then in {each.then for _, each in owed}:
                 leases = [_settled(each, fire, now_ms) for fire, each in owed if each.then == then]
@@ -328,7 +328,7 @@ class PostgresFires:
                 await self._wake(connection, [fire.schedule_id], now_ms)
             else:
                 await connection.execute(self._database.sql(_REOPEN), *fire.schedule_id, fire.id, now_ms)
-            await remember(connection, self._database, [decided.entry], expires_at)
+            await record(connection, self._database, [decided.entry], expires_at)
             return fire
 
         return await self._database.write(work)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import walk_cursor, walk_id
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
@@ -203,7 +203,7 @@ class PostgresIndex:
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)
-        say_set_aside(result.problems)
+        log_set_aside(result.problems)
         await connection.execute(self._database.sql(_TAKE_OUT), result.left())
         await rows.put_aside(connection, self._database, result.aside())
 

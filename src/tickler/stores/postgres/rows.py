@@ -28,7 +28,7 @@ _ENTER = """
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format, has_target = excluded.has_target
     WHERE excluded.managed OR NOT i.managed
 """
-_REMEMBER_ZONES = """
+_RECORD_ZONES = """
     INSERT INTO {schema}.tickler_records (kind, name, value, version) SELECT 'zone', zone, '{}', 1 FROM unnest($1::text[]) AS zone
     ON CONFLICT DO NOTHING
 """
@@ -69,7 +69,7 @@ async def enter(connection: Connection, database: Pool, rows: Entering, *, new: 
         status = await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
         if status != f"INSERT 0 {len(rows)}":
             raise LostRace
-    await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row, _ in rows}))
+    await connection.execute(database.sql(_RECORD_ZONES), sorted({row.when.tz for row, _ in rows}))
     # A separate statement, once the rows are locked: it has to see rows that a claim it waited for has set aside.
     if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
         database.sql("SELECT EXISTS (SELECT FROM {schema}.tickler_aside)")

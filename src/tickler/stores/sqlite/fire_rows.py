@@ -13,7 +13,7 @@ from tickler.stores.sqlite import rows
 
 # The second condition is redundant; it lets SQLite use the partial index of fires that are not open.
 FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
-_REMEMBER = """
+_RECORD = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
            json_extract(value, '$.happened'), ?, value
@@ -21,9 +21,9 @@ _REMEMBER = """
 """
 
 
-def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
+def record(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
-        connection.execute(_REMEMBER, (expires_at, rows.as_json(entries)))
+        connection.execute(_RECORD, (expires_at, rows.as_json(entries)))
 
 
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
@@ -32,4 +32,4 @@ def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> 
     owed = [read_fire(row) for row in connection.execute(query, id).fetchall()]
     if owed:
         connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
-        remember(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)
+        record(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)

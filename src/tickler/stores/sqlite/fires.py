@@ -34,7 +34,7 @@ from tickler.model.fire import (
 from tickler.model.schedule import Id
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules
-from tickler.stores.sqlite.fire_rows import remember
+from tickler.stores.sqlite.fire_rows import record
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
@@ -144,7 +144,7 @@ class SqliteFires:
                 apply(connection, batch.advance)
                 opened = batch.open(_busy(connection, batch.exclusive))
                 claimed += opened.claimed(_opened(connection, opened.fires))
-                remember(connection, opened.entries, request.expires_at)
+                record(connection, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
@@ -173,7 +173,7 @@ class SqliteFires:
             taken = takewhile(lambda fire: fire.schedule_id not in left, due)
             result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), request)
             _apply_leases(connection, result, now_ms)
-            remember(connection, result.entries, request.expires_at)
+            record(connection, result.entries, request.expires_at)
             return result.claims
 
         return await self._connection.write(work)
@@ -187,7 +187,7 @@ class SqliteFires:
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            remember(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
+            record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
             _wake(connection, (each.id for each in settlements if ends_fire(each)), now_ms)
             for each in settlements:
@@ -217,7 +217,7 @@ class SqliteFires:
                 _wake(connection, [fire.schedule_id], now_ms)
             else:
                 connection.execute(_REOPEN, (now_ms, now_ms, *fire.schedule_id, fire.id))
-            remember(connection, [decided.entry], expires_at)
+            record(connection, [decided.entry], expires_at)
             return fire
 
         return await self._connection.write(work)

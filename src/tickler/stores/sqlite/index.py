@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import not_a_cursor, walk_cursor, walk_place
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
@@ -174,7 +174,7 @@ def _take_out(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     lacking = records.known_zones(connection, lacking_zones(result.problems))
     if lacking:
         raise WorkerUnfit(lacking)
-    say_set_aside(result.problems)
+    log_set_aside(result.problems)
     connection.executemany("DELETE FROM tickler_index WHERE id = ?", [(id,) for id in result.left()])
     rows.put_aside(connection, result.aside())
 

@@ -31,7 +31,7 @@ _PUT_ASIDE = f"""
 WANTED = "json_each(?) AS wanted"
 WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
 _MANAGED = f"SELECT s.owner, s.key FROM {WANTED} CROSS JOIN tickler_schedules s ON {WANTED_ID} LIMIT 1"
-_REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
+_RECORD_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
 
 
 def as_json(values: Sequence[object]) -> str:
@@ -59,7 +59,7 @@ def enter(connection: sqlite3.Connection, rows: Entering, *, new: bool = False) 
     if not new or not _inserted(connection, rows):
         connection.executemany(f"{_INSERT} {_OR_REPLACE}", map(_columns, rows))
     take_back(connection, [Id(row.owner, row.key) for row, _ in rows])
-    connection.executemany(_REMEMBER_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
+    connection.executemany(_RECORD_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
 
 
 def leave(connection: sqlite3.Connection, ids: Iterable[Id]) -> None:

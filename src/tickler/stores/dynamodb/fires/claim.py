@@ -17,7 +17,7 @@ from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
 from tickler.fires.contract import ClaimRequest
 from tickler.index.advance import DueRow, RowProblem
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import active_schedule, read_body
@@ -139,7 +139,7 @@ class FireClaimer:
             self._result(each, outcome, steps) for each, outcome in zip(simple, outcomes, strict=True)
         ]
         aside = {each.due.id for each, outcome in zip(simple, outcomes, strict=True) if won(outcome, steps.token)}
-        say_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
+        log_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
         harder = [each for each in tries if not _is_simple(each.share)] + [each for each in results if isinstance(each, ClaimTry)]
         results += await in_turns(harder, lambda each: self._open(each, order, steps))
         unread = [each for each in results if isinstance(each, UnreadableRow)]
@@ -218,7 +218,7 @@ class FireClaimer:
         statements = [steps.aside(each.problem, each.condition, each.gone) for each in unread]
         outcomes = await execute_many(self._table.client, statements)
         done = [each.problem for each, outcome in zip(unread, outcomes, strict=True) if won(outcome, steps.token)]
-        say_set_aside(done)
+        log_set_aside(done)
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 log.warning("a schedule that does not read could not be set aside, and is claimed again: %s", outcome)

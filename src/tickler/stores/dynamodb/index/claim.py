@@ -12,7 +12,7 @@ from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.dynamo.codec import Attribute
 from tickler.errors import StoreUnavailable, TicklerError
 from tickler.index.advance import AdvancePlan, DueRow, RowProblem, advance
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.index_row import IndexRow
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen, won
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
@@ -106,7 +106,7 @@ class Claimer:
                 self.races_lost += 1
             else:
                 failure = StoreUnavailable(f"{self._table.label}: {row.owner}/{row.key} could not be claimed: {outcome.code}")
-        say_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if won(outcome, token)])
+        log_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if won(outcome, token)])
         if failure is not None:
             raise failure
 
