@@ -632,7 +632,7 @@ async def test_several_processes_may_make_the_same_table_at_once(tables: Tables)
         ("dynamodb://a/b", "name a table"),
         ("dynamodb://tab?shards=0", "whole number"),
         ("dynamodb://tab?shards=many", "whole number"),
-        ("dynamodb://tab?regoin=x", "nobody reads the parameter 'regoin'"),
+        ("dynamodb://tab?regoin=x", "unknown parameter 'regoin'"),
         ("dynamodb://tab?region=eu-west-1&timeout=-1", "seconds"),
     ],
 )

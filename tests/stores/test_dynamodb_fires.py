@@ -120,7 +120,7 @@ class Bill:
 
     def __init__(self, store: DynamodbStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self._store = store
-        for module in ("fire_claim", "fire_change", "together", "history"):
+        for module in ("fires.claim", "fires.change", "transactions", "fires.history"):
             monkeypatch.setattr(f"tickler.stores.dynamodb.{module}.execute_many", execute_one_by_one)
 
     async def of(self, work: Any) -> tuple[Any, float]:
