@@ -142,9 +142,9 @@ async def test_a_store_in_memory_is_its_own_and_leaves_no_file(url: str, tmp_pat
     [
         ("sqlite://tickler.db", r"write three slashes before a relative path, as in sqlite:///tickler\.db"),
         ("sqlite://data/tickler.db", "three slashes"),
-        ("sqlite:///t.db?colour=blue", "nobody reads the parameter 'colour': use timeout"),
-        ("sqlite:///t.db?Timeout=5", "nobody reads the parameter 'Timeout'"),
-        ("sqlite:///t.db?colour=", "nobody reads the parameter 'colour'"),
+        ("sqlite:///t.db?colour=blue", "unknown parameter 'colour': use timeout"),
+        ("sqlite:///t.db?Timeout=5", "unknown parameter 'Timeout'"),
+        ("sqlite:///t.db?colour=", "unknown parameter 'colour'"),
         *(
             (f"sqlite:///t.db?timeout={bad}", "is not a number of seconds")
             for bad in ("", "soon", "-1", "3601", "nan", "inf", "5s")
