@@ -205,7 +205,7 @@ async def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_does_not_answer_is_unavailable() -> None:
-    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/.*try again"):
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/.*cannot connect; nothing changed"):
         await connect("postgresql://user:hunter2@127.0.0.1:1/database").open()
 
 

@@ -582,7 +582,7 @@ async def test_progress_is_told_of_each_part(connected: Connected, clock: Manual
 
 # Killed.
 
-SLOWLY = "import sys, tickler.copying as c; c.PAGE = 20; from tickler.cli import main; main()"
+SLOWLY = "import sys, tickler.transfer.copy as c; c.PAGE = 20; from tickler.cli import main; main()"
 SCHEDULES, ENTRIES = 400, 3000
 
 
