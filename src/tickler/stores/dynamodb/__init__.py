@@ -1,4 +1,4 @@
-"""DynamoDB: one table, one item a schedule, a sparse index that is sharded. See `layout.py` for how things lie in it."""
+"""DynamoDB: one table, one item per schedule, and a sharded sparse index. `layout.py` documents the items."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DynamodbStore:
 
     @property
     def client(self) -> Client:
-        """What it asks DynamoDB with; its `usage` says how much that was."""
+        """The client of this store; its `usage` counts requests and units."""
         return self._table.client
 
     @property
@@ -144,7 +144,7 @@ class DynamodbStore:
 
 
 def open_store(url: StoreUrl) -> DynamodbStore:
-    """`dynamodb://TABLE?region=…&endpoint=…`; `shards=` counts when the table is made, `timeout=` seconds for one answer."""
+    """Parse `dynamodb://TABLE?region=…&endpoint=…`. `shards=` applies when the table is created; `timeout=` is in seconds."""
     url.refuse_unknown("region", "endpoint", "shards", "timeout")
     if not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", url.location):
         raise InvalidInput(

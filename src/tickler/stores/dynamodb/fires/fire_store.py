@@ -1,4 +1,4 @@
-"""Fires and their history in DynamoDB. See `fire_layout.py` for how they lie in the table."""
+"""Fires and their history in DynamoDB. `layout.py` documents the items."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DynamodbFires:
         try:
             taken = await asyncio.shield(work)
         except asyncio.CancelledError:
-            with suppress(TicklerError):  # whoever asked has gone
+            with suppress(TicklerError):  # the caller was cancelled
                 taken = await work
                 await self.claimer.give_back(taken)
                 await self._release([claim for each in taken for claim in each.claims], request)
@@ -116,7 +116,7 @@ class DynamodbFires:
         return await peek(self._table, due_by, limit)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
-        """Nothing: DynamoDB does so by itself, within days of the time to live."""
+        """Do nothing: DynamoDB prunes by the time to live, within days."""
         return 0
 
     async def list(
@@ -128,7 +128,7 @@ class DynamodbFires:
         """Write a manual change. Return False if the fire was changed meanwhile."""
         owing = await read_owing(self._table, Id(fire.owner, fire.key))
         entries = [decided.entry]
-        if owing is None:  # only its fire is left
+        if owing is None:  # the schedule was deleted, and only its fire is left
             return not await write_together(self._table, [Delete(fire_key(fire), unchanged(fire)), *inserts(entries, expires_at)])
         owing.close(fire, unchanged(fire))
         owing.remember(entries, expires_at)
@@ -139,7 +139,7 @@ class DynamodbFires:
         return not await owing.write()
 
     async def _release(self, claims: Sequence[Claim], request: TakeRequest) -> None:
-        """Those that were claimed ahead of their time come at their time."""
+        """Release fires of a cancelled call. Those claimed ahead of time become due at their time."""
         released = [
             Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(request.now_ms, claim.due_at))
             for claim in claims

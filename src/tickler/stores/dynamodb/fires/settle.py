@@ -1,4 +1,4 @@
-"""Settling: what is remembered of attempts, and what becomes of their fires and of schedules that are finished."""
+"""Settles fires: records attempts, changes their fires, and deletes schedules that are finished."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Settler:
         self._table = table
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, expires_at: int) -> list[Fire]:
-        """Entries first: a crash in between leads to an attempt too many, which is told of, and never to one that is not."""
+        """Record entries first: a crash in between may cause an extra attempt, but never an unrecorded one."""
         await remember(self._table, [each.entry for each in settlements if each.entry is not None], expires_at)
         latest = _latest(each.fire for each in settlements if each.fire is not None)
         lost = [each.fire for each in settlements if each.fire is not None and each.fire is not latest[each.fire.id]]
@@ -54,14 +54,14 @@ class Settler:
         changes = [FireChange(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
         lost = [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
-        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # it was changed meanwhile
+        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # changed meanwhile
 
     async def _in_turn(self, settlements: Sequence[Settlement], now_ms: int) -> list[Fire]:
-        """Settlements of one schedule; those fires that are not the caller's any more."""
+        """Settle fires of one schedule in turn, and return those whose lease is no longer the caller's."""
         return [each.fire for each in settlements if each.fire is not None and not await self._close(each, each.fire, now_ms)]
 
     async def _close(self, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
-        """Close a fire together with what follows from that: it is dead, or another one is woken."""
+        """Close a fire, and in the same transaction add it as dead or wake the next. Return False if the lease is lost."""
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, settlement.id)
             found = None if owing is None else await owing.find(fire)
@@ -77,7 +77,7 @@ class Settler:
         raise self._table.contended(settlement.id)
 
     async def _delete_finished(self, id: Id) -> None:
-        """Delete a schedule if it is finished and owes nothing."""
+        """Delete a schedule if it is finished and has no fires."""
         for attempt in range(1, TRIES + 1):
             heads = await get_many(self._table.client, self._table.name, [layout.head_key(id)])
             if not heads or not _is_finished(heads[0]):
@@ -93,9 +93,9 @@ class Settler:
 
 
 def _latest(fires: Iterable[Fire]) -> dict[str, Fire]:
-    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain.
+    """Return the latest lease of each fire by id. A worker that leased a fire again may also settle its earlier, lost lease.
 
-    The attempt alone does not tell: it starts again when a person retries a dead fire.
+    The attempt alone does not tell them apart: it restarts when a person retries a dead fire.
     """
     latest: dict[str, Fire] = {}
     for fire in fires:
