@@ -12,7 +12,7 @@ from cronsim import CronSim
 
 from measure import Result, Stopwatch, pairs
 from tickler import Cron
-from tickler.index.advance import advance
+from tickler.index.advance import DueRow, advance
 from workload import NOW_MS, due_rows, expressions
 
 CALLS = 3000
@@ -45,7 +45,7 @@ async def run(say: Callable[[str], None]) -> list[Result]:
         return watch.seconds
 
     rows = [
-        (n, row.owner, row.key, str(row.when), row.when.tz, row.next_fire_at, None, 0, False)
+        DueRow(n, row.owner, row.key, str(row.when), row.when.tz, row.next_fire_at, None, 0, False)
         for n, row in enumerate(due_rows(CALLS, 300))
     ]
 

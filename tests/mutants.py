@@ -135,10 +135,11 @@ MUTANTS = [
                f"return when, when.next_after({WALL_CLOCK})", GIVEN_NOW.format(store=store))
         for store in ("memory", "sqlite", "postgres", "dynamodb")
     ),
-    of_store("memory", "leave the bad row in place", "for problem in problems:", "for problem in problems[:0]:", BAD_ROWS),
+    of_store("memory", "leave the bad row in place", "problems, result.finished = result.problems, []",
+             "problems, result.finished, result.problems = result.problems, [], []", BAD_ROWS),
     *(
-        of_store(store, "leave the bad row in place", "result = advance(due, now_ms)",
-                 "result = advance(due, now_ms); result.problems.clear()", BAD_ROWS)
+        of_store(store, "leave the bad row in place", "result = advance([DueRow(*row) for row in due], now_ms)",
+                 "result = advance([DueRow(*row) for row in due], now_ms); result.problems.clear()", BAD_ROWS)
         for store in ("sqlite", "postgres")
     ),
     of_store(
@@ -193,11 +194,17 @@ MUTANTS = [
            'return Occurrences([nominal_at], _skipped("missed"', "tests/conformance/test_memory.py::TestFires"),
     Mutant("skip silently", "fires/claim.py", "for skip in occurrences.skips:", "for skip in occurrences.skips[:0]:",
            "tests/conformance/test_memory.py::TestFires"),
-    of_store("sqlite", "settle what is another's", "AND worker = ? AND attempt = ?", "AND (worker = ? OR attempt = ? OR true)",
-             "tests/conformance/test_sqlite.py::TestFires", "fires"),
-    of_store("postgres", "settle what is another's",
-             "            AND f.worker = lease.worker AND f.attempt = lease.attempt\n", "",
-             "tests/conformance/test_postgres.py::TestFires", "fires"),
+    *(
+        Mutant(f"{store}: settle what is another's", "stores/sql/fires.py",
+               " AND f.worker = {worker} AND f.attempt = {attempt}", "", f"tests/conformance/test_{store}.py::TestFires")
+        for store in ("sqlite", "postgres")
+    ),
+    Mutant("memory: settle what is another's", "fires/settle.py",
+           "return stored is not None and (stored.holder, stored.attempt) == (fire.holder, fire.attempt)",
+           "return stored is not None", "tests/conformance/test_memory.py::TestFires"),
+    Mutant("memory: wake the next while another is open", "fires/settle.py",
+           '        if fire.state == "open":\n            return None\n',
+           "", "tests/conformance/test_memory.py::TestFires"),
     of_store("postgres", "let wait for what is being settled", "ORDER BY f.owner, f.key, f.id FOR SHARE OF f", "",
              "tests/conformance/test_postgres.py::TestFires::test_a_wake_beside_a_claim_leaves_nobody_waiting_for_nothing",
              "fires"),
@@ -318,24 +325,24 @@ MUTANTS = [
     Mutant("decode payloads for an envelope", "webhooks/envelope.py", "payload = encodable_payload(delivery)",
            "payload = delivery.payload",
            "tests/deliver/test_http.py::test_a_payload_is_sent_as_it_is_stored_without_being_decoded"),
-    of_store("memory", "claim any number of bytes", "left, budget = limit, ByteBudget(max_bytes)",
-             "left, budget = limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
-    of_store("sqlite", "claim any number of bytes", "left, budget = limit, ByteBudget(max_bytes)",
-             "left, budget = limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
+    of_store("memory", "claim any number of bytes", "left, budget = request.limit, ByteBudget(request.max_bytes)",
+             "left, budget = request.limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
+    of_store("sqlite", "claim any number of bytes", "left, budget = request.limit, ByteBudget(request.max_bytes)",
+             "left, budget = request.limit, ByteBudget(1 << 60)", CLAIM_BYTES, "fires"),
     of_store("postgres", "claim any number of bytes", "WHERE bytes <= $5 OR ($6 AND bytes = octet_length(body))",
              "WHERE bytes <= $5 OR $6", CLAIM_BYTES, "fires"),
     of_store("postgres", "forget the bytes that a claim has taken",
-             "budget.fitting(due, lambda row: len(row[\"body\"].encode()))",
+             "budget.fitting(due, _body_bytes)",
              "pass", "tests/conformance/test_postgres.py::TestFires::"
              "test_behind_rows_that_do_not_read_a_claim_goes_on_with_the_bytes_that_are_left", "fires"),
     of_store("dynamodb", "claim any number of bytes", "due = _within(found, request.max_bytes, taken)", "due = found",
              CLAIM_BYTES, "fires/claim"),
-    of_store("memory", "lease any number of bytes", "        budget = ByteBudget(max_bytes)\n        fitting",
+    of_store("memory", "lease any number of bytes", "        budget = ByteBudget(request.max_bytes)\n        fitting",
              "        budget = ByteBudget(1 << 60)\n        fitting", LEASE_BYTES, "fires"),
-    of_store("sqlite", "lease any number of bytes", "schedules.read_within(ByteBudget(max_bytes)",
+    of_store("sqlite", "lease any number of bytes", "schedules.read_within(ByteBudget(request.max_bytes)",
              "schedules.read_within(ByteBudget(1 << 60)", LEASE_BYTES, "fires"),
-    of_store("postgres", "lease any number of bytes", "            budget = ByteBudget(max_bytes)\n",
-             "            budget = ByteBudget(1 << 60)\n", LEASE_BYTES, "fires"),
+    of_store("postgres", "lease any number of bytes", "budget, others = ByteBudget(request.max_bytes), list",
+             "budget, others = ByteBudget(1 << 60), list", LEASE_BYTES, "fires"),
     of_store("dynamodb", "lease any number of bytes", "ByteBudget(request.max_bytes), False", "ByteBudget(1 << 60), False",
              LEASE_BYTES, "fires/lease"),
     Mutant("hold any number of bytes", "deliver/payload_memory.py", "        self.bytes += by", "        pass",
@@ -396,8 +403,9 @@ MUTANTS = [
            "tests/deliver/test_dispatcher.py::test_a_handler_that_will_not_be_cancelled_holds_neither_its_place_nor_its_fire"),
     Mutant("find no handler missing", "observe/checks/abilities.py", "    if not missing:\n", "    if missing or not missing:\n",
            "tests/observe/test_doctor.py::test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_worth_knowing"),
-    of_store("sqlite", "count what is given back", "worker = NULL, attempt = attempt - 1, reason", "worker = NULL, reason",
-             "tests/conformance/test_sqlite.py::TestFires::test_what_is_given_back_can_be_given_back_again", "fires"),
+    Mutant("sqlite: count what is given back", "stores/sql/fires.py", "worker = NULL, attempt = f.attempt - 1, reason",
+           "worker = NULL, reason",
+           "tests/conformance/test_sqlite.py::TestFires::test_what_is_given_back_can_be_given_back_again"),
     Mutant("let a repeated release undo a later lease", "fires/lease.py", "lease_token=now_ms", "lease_token=None",
            "tests/conformance/test_sqlite.py::TestFires::"
            "test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone"),
@@ -433,8 +441,8 @@ MUTANTS = [
            "tests/deliver/test_give_back.py::"
            "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
     Mutant("leave everything to workers that have the handler", "deliver/claimer.py",
-           "            now_ms,\n            min(room, CLAIM_BATCH),",
-           "            now_ms - head_start_ms,\n            min(room, CLAIM_BATCH),",
+           "            now_ms=now_ms,\n            limit=min(room, CLAIM_BATCH),",
+           "            now_ms=now_ms - head_start_ms,\n            limit=min(room, CLAIM_BATCH),",
            "tests/deliver/test_give_back.py::"
            "test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself"),
     Mutant("leave fires to workers that do not say what they have", "deliver/capable_workers.py",
@@ -447,7 +455,7 @@ MUTANTS = [
                  f"tests/conformance/test_{store}.py::TestFires::"
                  "test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is", module)
         for store, old, new, module in (
-            ("memory", "(head_start_ms if fire.is_given_back else 0)", "0", "fires"),
+            ("memory", "(request.head_start_ms if fire.is_given_back else 0)", "0", "fires"),
             ("sqlite", "f.reason NOT LIKE", "f.reason LIKE", "fires"),
             ("postgres", "AND ($5 = 0 OR f.reason", "AND ($5 >= 0 OR f.reason", "fires"),
             ("dynamodb", "(request.head_start_ms if fire.is_given_back else 0)", "0", "fires/lease"),

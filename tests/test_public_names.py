@@ -67,8 +67,12 @@ OF_PACKAGES = {
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {
+    "ContentsContract",
+    "ExpiredCountContract",
     "FireStoreContract",
     "ManualClock",
+    "OrphanContract",
+    "OwnerRowsContract",
     "RecordStoreContract",
     "ScheduleIndexContract",
     "ScheduleStoreContract",

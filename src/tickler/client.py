@@ -35,9 +35,11 @@ from tickler.observe.doctor import doctor
 from tickler.observe.forecast import Forecast
 from tickler.observe.forecast_cache import ForecastCache
 from tickler.observe.why import Why, why
+from tickler.records.kinds import STORE
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.schedules import Schedules
+from tickler.stores.optional import HasClock
 from tickler.stores.store import Capabilities, Store
 from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signing_secrets import SigningSecrets
@@ -271,7 +273,7 @@ class Tickler:
             worker.wake()
 
     async def _follow_clock(self) -> None:
-        if isinstance(self._clock, SystemClock):
+        if isinstance(self._clock, SystemClock) and isinstance(self._store, HasClock):
             asked_at = self._clock.now_ms()
             store_now_ms = await self._store.now_ms()
             if store_now_ms is not None:
@@ -279,9 +281,9 @@ class Tickler:
 
     async def _record_tzdata(self) -> None:
         """Record our version of the time zone database, if it is the newest that this store has been used with."""
-        recorded = await self.records.get("store", "tzdata")
+        recorded = await self.records.get(STORE, "tzdata")
         known = recorded.value.get("version", "") if recorded and isinstance(recorded.value, dict) else ""
         ours = tzdata_version()
         if re.fullmatch(r"\d{4}[a-z]+", ours) and (ours > known or not re.fullmatch(r"\d{4}[a-z]+", known)):
             value = msgspec.json.encode({"version": ours})
-            await self._store.records.put("store", "tzdata", value, now_ms=self._clock.now_ms())
+            await self._store.records.put(STORE, "tzdata", value, now_ms=self._clock.now_ms())

@@ -21,6 +21,7 @@ import tickler
 from tickler import Cron, IndexRow, InvalidInput, PythonTarget, Schedule, StoreUnavailable
 from tickler.connect import store_for_url
 from tickler.records.worker_status import WorkerReport, report
+from tickler.stores.optional import BacksUp, backed_up_to_files
 from tickler.stores.sqlite import backup as sqlite_backup
 
 from .preloaded import run_tickler
@@ -29,6 +30,10 @@ HANDLERS = """
 def register(tickler):
     tickler.handler("works")(lambda fire: "done")
 """
+
+
+def stored(url: str) -> BacksUp:
+    return backed_up_to_files(store_for_url(url), url)
 
 
 def integrity(file: Path) -> str:
@@ -132,7 +137,7 @@ async def test_a_file_that_is_there_is_replaced_on_demand_only(tmp_path: Path, s
 async def test_a_backup_is_readable_to_whom_the_store_is(tmp_path: Path, sqlite_url: str) -> None:
     await filled(sqlite_url)
     (tmp_path / "tickler.db").chmod(0o640)
-    await store_for_url(sqlite_url).backup(tmp_path / "b.db")
+    await stored(sqlite_url).backup(tmp_path / "b.db")
     assert stat.S_IMODE((tmp_path / "b.db").stat().st_mode) == 0o640
 
 
@@ -149,7 +154,7 @@ async def test_what_was_begun_leaves_nothing_behind_when_it_fails(
             raise StoreUnavailable("the disk is full")
 
     with pytest.raises(StoreUnavailable, match="the disk is full"):
-        await store_for_url(sqlite_url).backup(tmp_path / "b.db", stumble)
+        await stored(sqlite_url).backup(tmp_path / "b.db", stumble)
     assert names(tmp_path) == ["b.db", "tickler.db"]
     assert (tmp_path / "b.db").read_text() == "precious"
 
@@ -165,7 +170,7 @@ async def test_one_that_nobody_waits_for_any_more_is_given_up(
         loop.call_soon_threadsafe(begun.set)
         time.sleep(0.02)
 
-    task = asyncio.create_task(store_for_url(sqlite_url).backup(tmp_path / "b.db", slowly))
+    task = asyncio.create_task(stored(sqlite_url).backup(tmp_path / "b.db", slowly))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -190,7 +195,7 @@ async def test_writes_meanwhile_neither_hold_it_up_nor_get_into_it(
             connection.execute("DELETE FROM tickler_fires")
             connection.execute("UPDATE tickler_schedules SET version = version + 1")
 
-    counts = await store_for_url(sqlite_url).backup(tmp_path / "b.db", write)
+    counts = await stored(sqlite_url).backup(tmp_path / "b.db", write)
     assert len(steps) > 5
     assert steps == sorted(set(steps)), "it never began again"
     assert counts["fires"] == 1
@@ -205,7 +210,7 @@ async def test_writes_meanwhile_neither_hold_it_up_nor_get_into_it(
 async def test_a_file_that_cannot_be_is_refused(tmp_path: Path, sqlite_url: str, file: str, said: str) -> None:
     await filled(sqlite_url)
     with pytest.raises(InvalidInput, match=said):
-        await store_for_url(sqlite_url).backup(tmp_path / file)
+        await stored(sqlite_url).backup(tmp_path / file)
     assert integrity(tmp_path / "tickler.db") == "ok"
     async with tickler.connect(sqlite_url) as t:
         assert await t.index.count() == 50
@@ -228,9 +233,9 @@ def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
 )
 async def test_other_engines_are_backed_up_with_their_own_tools(tmp_path: Path, url: str, tool: str, way_back: str) -> None:
     with pytest.raises(InvalidInput, match=f"{tool}.*tickler copy"):
-        await store_for_url(url).backup(tmp_path / "b.db")
+        await stored(url).backup(tmp_path / "b.db")
     with pytest.raises(InvalidInput, match=f"{way_back}.*tickler copy"):
-        await store_for_url(url).restore(tmp_path / "b.db")
+        await stored(url).restore(tmp_path / "b.db")
 
 
 def test_the_tool_to_use_is_said_in_a_line(tmp_path: Path) -> None:
@@ -266,7 +271,7 @@ async def test_a_store_is_restored_from_a_backup(tmp_path: Path, sqlite_url: str
 
 async def test_a_backup_is_restored_where_there_is_no_store(tmp_path: Path, sqlite_url: str) -> None:
     await filled(sqlite_url)
-    await store_for_url(sqlite_url).backup(tmp_path / "b.db")
+    await stored(sqlite_url).backup(tmp_path / "b.db")
     done = run_tickler("backup", "--restore", "b.db", "--store", "sqlite:///new.db", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert msgspec.json.decode(done.stdout)["counts"]["schedules"] == 50
@@ -276,7 +281,7 @@ async def test_a_backup_is_restored_where_there_is_no_store(tmp_path: Path, sqli
 
 async def test_a_store_that_workers_use_is_not_restored(tmp_path: Path, sqlite_url: str) -> None:
     await filled(sqlite_url)
-    await store_for_url(sqlite_url).backup(tmp_path / "b.db")
+    await stored(sqlite_url).backup(tmp_path / "b.db")
     async with tickler.connect(sqlite_url) as t:
         await report(t.store.records, WorkerReport(name="host:7", doing="working", started_at=1, seen_at=t.now_ms()))
     done = run_tickler("backup", "--restore", "b.db", "--store", sqlite_url, "--force", folder=tmp_path)
@@ -293,12 +298,12 @@ async def test_a_file_that_is_no_backup_is_refused_and_nothing_is_changed(tmp_pa
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("CREATE TABLE other (a)")
     elif kind == "damaged":
-        await store_for_url(sqlite_url).backup(file)
+        await stored(sqlite_url).backup(file)
         whole = bytearray(file.read_bytes())
         whole[40_000:120_000] = b"\x7f" * 80_000
         file.write_bytes(whole)
     with pytest.raises((InvalidInput, StoreUnavailable), match=re.escape(str(file))):
-        await store_for_url(sqlite_url).restore(file)
+        await stored(sqlite_url).restore(file)
     assert integrity(tmp_path / "tickler.db") == "ok"
     async with tickler.connect(sqlite_url, create=False) as t:
         assert await t.index.count() == 50

@@ -236,7 +236,7 @@ def test_what_is_refused_is_one_line_with_the_reason(here: Here, file_url: str, 
     done = here("add", "u1", "k", *arguments)
     assert (done.code, done.out) == (1, "")
     assert said in done.err
-    assert [line for line in done.err.splitlines() if "had no Tickler tables" not in line] == [done.err.splitlines()[-1]]
+    assert [line for line in done.err.splitlines() if "created the Tickler tables in" not in line] == [done.err.splitlines()[-1]]
 
 
 def test_a_when_that_the_shell_took_apart_is_to_be_quoted(here: Here, file_url: str) -> None:

@@ -88,7 +88,7 @@ def test_a_store_that_is_not_there_is_refused_and_not_made(tmp_path: Path, comma
 def test_a_store_is_made_by_a_tick_where_its_url_says_so(tmp_path: Path) -> None:
     done = run_tickler("tick", "--store", "sqlite:///t.db?create=1", folder=tmp_path)
     assert (done.returncode, msgspec.json.decode(done.stdout)["claimed"]) == (0, 0)
-    assert "sqlite:///t.db?create=1 had no Tickler tables: they were made" in done.stderr
+    assert "created the Tickler tables in sqlite:///t.db?create=1" in done.stderr
 
 
 def test_a_variable_or_a_setup_that_cannot_be_is_named_and_nothing_is_touched(tmp_path: Path) -> None:

@@ -21,9 +21,11 @@ from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
 from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 from tickler.testing.contents_contract import all_of
 from tickler.testing.fire_fixtures import HOOK, LEASE_MS, hour
@@ -262,12 +264,28 @@ class SideBySide(RuleBasedStateMachine):
 
         def claims(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.claim(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=EXPIRES_AT, except_owners=turn.busy, ahead_ms=turn.ahead_ms
+                ClaimRequest(
+                    now_ms=now_ms,
+                    limit=turn.limit,
+                    worker=worker,
+                    lease_ms=LEASE_MS,
+                    expires_at=EXPIRES_AT,
+                    except_owners=turn.busy,
+                    ahead_ms=turn.ahead_ms,
+                )
             )
 
         def leases(t: Tickler) -> Awaitable[list[Claim]]:
             return t.store.fires.lease(
-                now_ms, turn.limit, worker, LEASE_MS, expires_at=EXPIRES_AT, expired=turn.takes_over, except_owners=turn.busy
+                LeaseRequest(
+                    now_ms=now_ms,
+                    limit=turn.limit,
+                    worker=worker,
+                    lease_ms=LEASE_MS,
+                    expires_at=EXPIRES_AT,
+                    expired=turn.takes_over,
+                    except_owners=turn.busy,
+                )
             )
 
         if turn.ahead_ms:  # only once: each call takes one instant more
@@ -374,7 +392,7 @@ async def _history(t: Tickler, owner: str, key: str) -> list[Entry]:
 
 
 async def _contents(t: Tickler) -> dict[str, list[object]]:
-    contents = t.store.contents
+    contents = contents_of(t.store)
     parts: dict[str, Part[Any]] = {
         "schedules": contents.schedules,
         "rows": contents.rows,

@@ -1,7 +1,14 @@
 """Every kit over the DynamoDB store."""
 
 from conformance.stores import OnDynamodb
-from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import (
+    ContentsContract,
+    FireStoreContract,
+    OwnerRowsContract,
+    RecordStoreContract,
+    ScheduleIndexContract,
+    ScheduleStoreContract,
+)
 
 
 class TestIndex(OnDynamodb, ScheduleIndexContract):
@@ -17,4 +24,12 @@ class TestFires(OnDynamodb, FireStoreContract):
 
 
 class TestRecords(OnDynamodb, RecordStoreContract):
+    pass
+
+
+class TestContents(OnDynamodb, ContentsContract):
+    pass
+
+
+class TestOwnerRows(OnDynamodb, OwnerRowsContract):
     pass

@@ -1,7 +1,16 @@
 """Every kit over the memory store."""
 
 from conformance.stores import OnMemory
-from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import (
+    ContentsContract,
+    ExpiredCountContract,
+    FireStoreContract,
+    OrphanContract,
+    OwnerRowsContract,
+    RecordStoreContract,
+    ScheduleIndexContract,
+    ScheduleStoreContract,
+)
 
 
 class TestIndex(OnMemory, ScheduleIndexContract):
@@ -17,4 +26,20 @@ class TestRecords(OnMemory, RecordStoreContract):
 
 
 class TestFires(OnMemory, FireStoreContract):
+    pass
+
+
+class TestContents(OnMemory, ContentsContract):
+    pass
+
+
+class TestOwnerRows(OnMemory, OwnerRowsContract):
+    pass
+
+
+class TestOrphan(OnMemory, OrphanContract):
+    pass
+
+
+class TestExpiredCount(OnMemory, ExpiredCountContract):
     pass

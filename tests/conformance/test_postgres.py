@@ -1,7 +1,16 @@
 """Every kit over the PostgreSQL store."""
 
 from conformance.stores import OnPostgres
-from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import (
+    ContentsContract,
+    ExpiredCountContract,
+    FireStoreContract,
+    OrphanContract,
+    OwnerRowsContract,
+    RecordStoreContract,
+    ScheduleIndexContract,
+    ScheduleStoreContract,
+)
 
 
 class TestIndex(OnPostgres, ScheduleIndexContract):
@@ -17,4 +26,20 @@ class TestRecords(OnPostgres, RecordStoreContract):
 
 
 class TestFires(OnPostgres, FireStoreContract):
+    pass
+
+
+class TestContents(OnPostgres, ContentsContract):
+    pass
+
+
+class TestOwnerRows(OnPostgres, OwnerRowsContract):
+    pass
+
+
+class TestOrphan(OnPostgres, OrphanContract):
+    pass
+
+
+class TestExpiredCount(OnPostgres, ExpiredCountContract):
     pass

@@ -1,7 +1,16 @@
 """Every kit over the SQLite store."""
 
 from conformance.stores import OnSqlite
-from tickler.testing import FireStoreContract, RecordStoreContract, ScheduleIndexContract, ScheduleStoreContract
+from tickler.testing import (
+    ContentsContract,
+    ExpiredCountContract,
+    FireStoreContract,
+    OrphanContract,
+    OwnerRowsContract,
+    RecordStoreContract,
+    ScheduleIndexContract,
+    ScheduleStoreContract,
+)
 
 
 class TestIndex(OnSqlite, ScheduleIndexContract):
@@ -17,4 +26,20 @@ class TestRecords(OnSqlite, RecordStoreContract):
 
 
 class TestFires(OnSqlite, FireStoreContract):
+    pass
+
+
+class TestContents(OnSqlite, ContentsContract):
+    pass
+
+
+class TestOwnerRows(OnSqlite, OwnerRowsContract):
+    pass
+
+
+class TestOrphan(OnSqlite, OrphanContract):
+    pass
+
+
+class TestExpiredCount(OnSqlite, ExpiredCountContract):
     pass

@@ -361,7 +361,7 @@ async def test_a_transaction_is_joined_where_an_event_loop_is_running_too(
 
 @pytest.mark.parametrize(
     ("using", "said"),
-    [(object(), "^using: is a object"), (sqlite3, "^using: is a module"), ("sqlite://", "^using: is a str")],
+    [(object(), "^using= got a object; pass"), (sqlite3, "^using= got a module; pass"), ("sqlite://", "^using= got a str; pass")],
     ids=["object", "module", "text"],
 )
 def test_what_is_no_connection_is_refused(t: Blocking, using: object, said: str) -> None:
@@ -374,7 +374,7 @@ def test_a_connection_without_a_transaction_is_refused(
     sqlite_url: str, own_connection: sqlite3.Connection, clock: ManualClock
 ) -> None:
     with connect_sync(sqlite_url, clock=clock) as t:
-        with pytest.raises(InvalidInput, match=r"^using: has no transaction open to join: execute 'BEGIN'"):
+        with pytest.raises(InvalidInput, match=r"^using= has no open transaction to join: execute 'BEGIN'"):
             t.schedules.put(schedule(), using=own_connection)
         assert t.index.count() == 0
 
@@ -384,7 +384,7 @@ def test_a_connection_to_another_file_is_refused(sqlite_url: str, tmp_path: Path
     other.execute("BEGIN")
     with (
         connect_sync(sqlite_url, clock=clock) as t,
-        pytest.raises(InvalidInput, match=r"^using: is a connection to another database"),
+        pytest.raises(InvalidInput, match=r"^using= is connected to another database"),
     ):
         t.schedules.put(schedule(), using=other)
     assert other.in_transaction

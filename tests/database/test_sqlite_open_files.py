@@ -17,6 +17,7 @@ from under_fire.processes import until
 from tickler import Cron, Delivery, ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
 from tickler.connect import store_for_url
 from tickler.database.sqlite import open_files
+from tickler.stores.optional import BacksUp
 
 NOW_MS = 1_921_406_400_000
 HOURLY = Cron("0 * * * *")
@@ -87,6 +88,7 @@ async def test_nothing_is_written_once_another_file_has_its_name(t: Tickler, pat
     clash(path)
     with pytest.raises(StoreUnavailable, match=r"replaced by another file .* remove the -wal"):
         await t.schedules.put(schedule("after"))
+    assert isinstance(t.store, BacksUp)
     with pytest.raises(StoreUnavailable, match="replaced by another file"):
         await t.store.backup(tmp_path / "backup.db")
 
@@ -159,6 +161,7 @@ async def test_a_backup_and_its_restore_beside_a_running_store_give_no_false_ala
     t: Tickler, path: Path, tmp_path: Path
 ) -> None:
     other = store_for_url(f"sqlite:///{path}")
+    assert isinstance(other, BacksUp)
     await other.backup(tmp_path / "backup.db")
     await t.schedules.put(schedule("later"))
     await other.restore(tmp_path / "backup.db")

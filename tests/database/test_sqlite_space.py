@@ -115,7 +115,7 @@ async def test_a_disk_that_stays_full_is_named_and_what_was_there_stays(small_di
         ballast = small_disk / "ballast"
         with pytest.raises(OSError, match="No space"):
             ballast.write_bytes(b"x" * 4 * MB)
-        with pytest.raises(StoreUnavailable, match="the disk is full; nothing was changed: make room"):
+        with pytest.raises(StoreUnavailable, match="the disk is full; nothing changed: make room"):
             await t.schedules.put_many([schedule(f"k{n}", "x" * 200_000) for n in range(8)])
         assert [stored.key for stored in (await t.schedules.list()).items] == ["a"]
         ballast.unlink()

@@ -12,6 +12,7 @@ import pytest
 from tickler import Cron, Delivery, GiveUp, Outcome, Policy, RunOptions
 from tickler.errors import StoreUnavailable
 from tickler.fires import Fire
+from tickler.fires.contract import LeaseRequest
 from tickler.model.fire import Extension
 from tickler.model.schedule import Id
 
@@ -498,7 +499,9 @@ async def test_a_claim_that_is_answered_after_its_lease_is_left_to_who_has_taken
         bench.faults.held["fires.claim"] = answered
         await asyncio.sleep(60)
         del bench.faults.held["fires.claim"]
-        taken = await bench.store.real.fires.lease(bench.clock.now_ms(), 1, "another", 60_000, expires_at=START_MS * 2)
+        taken = await bench.store.real.fires.lease(
+            LeaseRequest(now_ms=bench.clock.now_ms(), limit=1, worker="another", lease_ms=60_000, expires_at=START_MS * 2)
+        )
         answered.set()
         await bench.until_arrived(2)
         await asyncio.sleep(20)

@@ -14,7 +14,8 @@ from tickler import Cron, Delivery, HttpTarget, Policy, PythonTarget, RunOptions
 from tickler.clock import MAX_OFFSET_MS, SystemClock
 from tickler.deliver.worker import new_name
 from tickler.records import Record
-from tickler.records.worker_status import EVERY_S, KIND, STATUS_RETENTION_MS
+from tickler.records.kinds import WORKER
+from tickler.records.worker_status import EVERY_S, STATUS_RETENTION_MS
 
 from .at_work import Bench, after, many, schedule
 from .virtual_time import START_MS, in_virtual_time
@@ -59,7 +60,7 @@ class Machine(Bench):
 
 
 async def records(bench: Bench) -> list[Record]:
-    return await bench.tickler.records.list(KIND)
+    return await bench.tickler.records.list(WORKER)
 
 
 async def lives(bench: Bench) -> list[Life]:

@@ -44,7 +44,20 @@ SHAPES = {
 def claimed(payload: object, host: str | None = None, owner: str = "u1") -> StoredSchedule:
     """Return a schedule as a store does, for a handler or a host."""
     body = encode_body(replace(schedule(host=host), payload=payload))
-    return stored_schedule(owner, "k", "* * * * *", "UTC", True, 1, 0, 0, body, 0, None, None)
+    return stored_schedule(
+        owner=owner,
+        key="k",
+        when_text="* * * * *",
+        tz="UTC",
+        enabled=True,
+        version=1,
+        created_at=0,
+        updated_at=0,
+        body=body,
+        next_fire_at=0,
+        aside=None,
+        reason=None,
+    )
 
 
 def with_payload(payload: object, *schedules: Schedule) -> list[Schedule]:

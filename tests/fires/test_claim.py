@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tickler.fires import claim as module
-from tickler.fires.claim import ClaimBatch, OpenedFire
+from tickler.fires.claim import ClaimBatch, DueSchedule, OpenedFire
+from tickler.fires.contract import ClaimRequest
 from tickler.fires.missed import Occurrences, occurrences
 from tickler.model.fire import Entry, Fire, fire_id
 from tickler.model.policy import Policy
@@ -39,18 +40,20 @@ def schedule(key: str = "digest", when: When = HOURLY, policy: Policy = CATCH_UP
 
 def batch(schedules: Sequence[Schedule], now_ms: int, *, put_at: int = NOW_MS, texts: dict[str, str] | None = None) -> ClaimBatch:
     """What a store makes of schedules that were put at `put_at`, in the order in which they are due."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[DueSchedule] = []
     for number, each in enumerate(schedules):
         row = first_row(each, put_at)
         text = (texts or {}).get(each.key, str(each.when))
-        rows.append((number, *each.id, text, each.tz, row.next_fire_at, each.ends_at, row.offset_ms, True))
-    rows.sort(key=lambda row: row[5])  # type: ignore[arg-type, return-value]  # next_fire_at
-    bodies = {each.id: encode_body(each) for each in schedules}
-    return ClaimBatch(rows, [(3, put_at, put_at, bodies[Id(str(row[1]), str(row[2]))]) for row in rows], now_ms)
+        body, due_at = encode_body(each), row.next_fire_at
+        rows.append(
+            DueSchedule(number, *each.id, text, each.tz, due_at, each.ends_at, row.offset_ms, True, 3, put_at, put_at, body)
+        )
+    rows.sort(key=lambda row: row.next_fire_at)
+    return ClaimBatch(rows, ClaimRequest(now_ms=now_ms, limit=100, worker="w1", lease_ms=LEASE_MS, expires_at=0))
 
 
 def opened(schedules: Sequence[Schedule], hours: float, *, busy: Sequence[Id] = ()) -> OpenedFire:
-    return batch(schedules, NOW_MS + round(hours * HOUR_MS)).open(busy, "w1", LEASE_MS)
+    return batch(schedules, NOW_MS + round(hours * HOUR_MS)).open(busy)
 
 
 def hours(instants: Sequence[int]) -> list[float]:
@@ -59,7 +62,7 @@ def hours(instants: Sequence[int]) -> list[float]:
 
 def test_a_fire_is_opened_as_leased_with_its_first_attempt() -> None:
     now_ms = NOW_MS + HOUR_MS + 7
-    (claim,), (fire,), entries = batch([schedule()], now_ms).open((), "w1", LEASE_MS)
+    (claim,), (fire,), entries = batch([schedule()], now_ms).open(())
     assert fire == Fire(
         id=fire_id("u1", "digest", NOW_MS + HOUR_MS),
         owner="u1",
@@ -135,8 +138,8 @@ def test_a_row_that_does_not_read_takes_nothing_from_those_beside_it() -> None:
     three = [schedule("a"), schedule("bad"), schedule("c")]
     mixed = batch(three, NOW_MS + HOUR_MS, texts={"bad": "nonsense"})
     assert [owed.id.key for owed in mixed.owed] == ["a", "c"]
-    assert [problem.row[2] for problem in mixed.advance.problems] == ["bad"]
-    assert [claim.schedule.key for claim in mixed.open((), "w1", LEASE_MS).claims] == ["a", "c"]
+    assert [problem.row.key for problem in mixed.advance.problems] == ["bad"]
+    assert [claim.schedule.key for claim in mixed.open(()).claims] == ["a", "c"]
 
 
 def test_a_claim_whose_fire_was_open_already_is_not_handed_out() -> None:
@@ -159,7 +162,7 @@ def test_a_spread_moves_when_it_is_due_and_not_which_instant_it_is_of(when: When
     first_at = when.next_after(NOW_MS)
     assert first_at is not None
     now_ms = first_at + offset_ms + later_ms
-    claims = batch([one], now_ms).open((), "w1", LEASE_MS).claims
+    claims = batch([one], now_ms).open(()).claims
     plain = occurrences(when, CATCH_UP, first_at, now_ms - offset_ms, None)
     assert [claim.nominal_at for claim in claims] == plain.fires
     assert all(claim.due_at == claim.nominal_at + offset_ms <= now_ms for claim in claims)

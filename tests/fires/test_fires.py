@@ -215,7 +215,7 @@ async def test_a_state_that_no_fire_has_is_refused_with_those_there_are(t: Tickl
 
 
 async def test_a_key_without_an_owner_is_refused(t: Tickler) -> None:
-    with pytest.raises(InvalidInput, match=r"^key: says nothing without an owner"):
+    with pytest.raises(InvalidInput, match=r"^key: needs an owner"):
         await t.fires.list(key="digest")
 
 
@@ -359,7 +359,7 @@ async def test_a_fire_that_is_not_dead_cannot_be_sent_again_and_the_error_says_w
     await put(t, "digest")
     (fire,) = fires_of(await claimed(t, clock))
     for id in (fire.id, "fire_of_nobody"):
-        with pytest.raises(FireNotFound, match=r"there is no dead fire of that id: see fires.list\(state='dead'\)") as refused:
+        with pytest.raises(FireNotFound, match=r"no dead fire has this id: see fires.list\(state='dead'\)") as refused:
             await t.fires.retry(id)
         assert (refused.value.fire_id, str(refused.value).startswith(id)) == (id, True)
     assert await t.fires.get(fire.id) == fire
@@ -386,7 +386,7 @@ async def test_a_fire_that_a_worker_has_cannot_be_cancelled_and_one_that_waits_f
 @pytest.mark.parametrize("id", ["", None, 5, b"fire_1", ["fire_1"]], ids=repr)
 async def test_what_is_no_id_of_a_fire_is_refused(t: Tickler, id: str) -> None:
     for call in (t.fires.retry(id), t.fires.cancel(id)):
-        with pytest.raises(InvalidInput, match=r"^fire_id: .* is no id: pass that of a fire, as fires.list shows it"):
+        with pytest.raises(InvalidInput, match=r"^fire_id: .* is not a fire id: pass one from fires.list"):
             await call
 
 

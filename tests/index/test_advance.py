@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tickler.index import advance as module
-from tickler.index.advance import RowProblem, advance, lacking_zones, reads
+from tickler.index.advance import DueRow, RowProblem, advance, lacking_zones, reads
 from tickler.model.index_row import IndexRow
 from tickler.when import At, Cron, Every, Weekly, When, read_when
 
@@ -59,20 +58,6 @@ TEXTS_THAT_DO_NOT_READ = [
 ZONES_THAT_ARE_NONE = ["", "Mars/Olympus_Mons", "../../etc/passwd", "/etc/localtime", "localtime", "Europe", "a\x00b", "\ud800"]
 
 
-class Row(NamedTuple):
-    """What a store selects."""
-
-    handle: object
-    owner: str
-    key: str
-    when_text: str
-    tz: str
-    next_fire_at: int
-    ends_at: int | None
-    offset_ms: int
-    managed: object
-
-
 def row(
     key: str = "k",
     when: When = HOURLY,
@@ -80,13 +65,13 @@ def row(
     *,
     ends_at: int | None = None,
     offset_ms: int = 0,
-    managed: object = False,
-) -> Row:
-    return Row(f"place of {key}", "u1", key, str(when), when.tz, next_fire_at, ends_at, offset_ms, managed)
+    managed: bool | int = False,
+) -> DueRow:
+    return DueRow(f"place of {key}", "u1", key, str(when), when.tz, next_fire_at, ends_at, offset_ms, managed)  # type: ignore[arg-type]  # SQLite has numbers
 
 
-def bad_row(key: str, when_text: str, tz: str = "UTC") -> Row:
-    return Row(f"place of {key}", "u1", key, when_text, tz, NOW_MS, None, 0, False)
+def bad_row(key: str, when_text: str, tz: str = "UTC") -> DueRow:
+    return DueRow(f"place of {key}", "u1", key, when_text, tz, NOW_MS, None, 0, False)
 
 
 def test_nothing_due_is_nothing_to_do() -> None:
@@ -128,7 +113,7 @@ def test_rows_are_claimed_as_they_were_and_in_the_order_they_came() -> None:
         (row(next_fire_at=NOW_MS - HOUR_MS + 20, offset_ms=20, ends_at=NOW_MS), NOW_MS + 20),
     ],
 )
-def test_a_row_moves_to_its_first_instant_after_now(due: Row, moved_to: int) -> None:
+def test_a_row_moves_to_its_first_instant_after_now(due: DueRow, moved_to: int) -> None:
     result = advance([due], NOW_MS)
     assert (result.moved, result.moved_to) == ([due.handle], [moved_to])
     assert result.finished == []
@@ -148,7 +133,7 @@ def test_a_row_moves_to_its_first_instant_after_now(due: Row, moved_to: int) -> 
         row(when=ONCE, next_fire_at=NOW_MS - 1, offset_ms=0, managed=True),
     ],
 )
-def test_a_row_with_no_instant_left_is_claimed_and_finished(due: Row) -> None:
+def test_a_row_with_no_instant_left_is_claimed_and_finished(due: DueRow) -> None:
     result = advance([due], NOW_MS)
     assert [claimed.key for claimed in result.claimed] == ["k"]
     assert result.finished == [due]
@@ -233,7 +218,7 @@ nows = st.integers(NOW_MS - 3 * 365 * DAY_MS, NOW_MS + 3 * 365 * DAY_MS)
 
 
 @st.composite
-def due_rows(draw: st.DrawFn) -> tuple[list[Row], int]:
+def due_rows(draw: st.DrawFn) -> tuple[list[DueRow], int]:
     """Rows as schedules write them, and a now at which they are due."""
     now_ms = draw(nows)
     rows = []
@@ -250,7 +235,7 @@ def due_rows(draw: st.DrawFn) -> tuple[list[Row], int]:
 
 @examples
 @given(due_rows())
-def test_every_row_moves_to_the_first_of_its_instants_after_now_or_has_none_left(due: tuple[list[Row], int]) -> None:
+def test_every_row_moves_to_the_first_of_its_instants_after_now_or_has_none_left(due: tuple[list[DueRow], int]) -> None:
     rows, now_ms = due
     result = advance(rows, now_ms)
     assert result.problems == []
@@ -275,7 +260,7 @@ def test_every_row_moves_to_the_first_of_its_instants_after_now_or_has_none_left
 
 @examples
 @given(due_rows())
-def test_a_second_claim_at_the_same_now_finds_nothing_due(due: tuple[list[Row], int]) -> None:
+def test_a_second_claim_at_the_same_now_finds_nothing_due(due: tuple[list[DueRow], int]) -> None:
     rows, now_ms = due
     assert all(next_fire_at > now_ms for next_fire_at in advance(rows, now_ms).moved_to)
 

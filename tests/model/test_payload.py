@@ -39,7 +39,20 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 def stored(json: str, version: int = 1) -> StoredSchedule:
     body = f'{{"target":{{"type":"http","url":"https://example.org/"}},"payload":{json}}}'
-    return stored_schedule("u1", "k", "0 9 * * *", "UTC", True, version, 1, 1, body, None, None, None)
+    return stored_schedule(
+        owner="u1",
+        key="k",
+        when_text="0 9 * * *",
+        tz="UTC",
+        enabled=True,
+        version=version,
+        created_at=1,
+        updated_at=1,
+        body=body,
+        next_fire_at=None,
+        aside=None,
+        reason=None,
+    )
 
 
 def test_a_payload_is_decoded_when_it_is_first_looked_at_and_then_stays_the_same(decoded: list[bytes]) -> None:

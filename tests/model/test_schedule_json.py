@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -93,19 +94,33 @@ def kept(
 ) -> StoredSchedule:
     """The schedule as a store keeps it, read back."""
     return stored_schedule(
-        declared.owner,
-        declared.key,
-        str(declared.when),
-        declared.tz,
-        declared.enabled,
-        3,
-        NOW_MS - 1,
-        NOW_MS,
-        encode_body(declared),
-        next_fire_at,
-        aside,
-        reason,
+        owner=declared.owner,
+        key=declared.key,
+        when_text=str(declared.when),
+        tz=declared.tz,
+        enabled=declared.enabled,
+        version=3,
+        created_at=NOW_MS - 1,
+        updated_at=NOW_MS,
+        body=encode_body(declared),
+        next_fire_at=next_fire_at,
+        aside=aside,
+        reason=reason,
     )
+
+
+def read_back(body: str | bytes, **columns: Any) -> StoredSchedule:
+    """A schedule with that body, as a store reads it."""
+    given: dict[str, Any] = {
+        "owner": "u1",
+        "key": "digest",
+        "when_text": "0 9 * * tue",
+        "tz": "UTC",
+        "enabled": True,
+        "version": 1,
+    }
+    times = {"created_at": NOW_MS, "updated_at": NOW_MS, "next_fire_at": None, "aside": None, "reason": None}
+    return stored_schedule(**{**given, **times, **columns}, body=body)
 
 
 def nested(depth: int) -> object:
@@ -367,7 +382,7 @@ def test_a_schedules_state_follows_from_where_its_row_is(
 
 @pytest.mark.parametrize(("when_text", "tz"), [("never", "UTC"), ("0 9 * * tue", "Mars/Olympus_Mons"), ("", "")])
 def test_a_when_that_does_not_read_is_shown_as_unreadable(when_text: str, tz: str) -> None:
-    stored = stored_schedule("u1", "digest", when_text, tz, True, 1, NOW_MS, NOW_MS, '{"payload":1}', None, "unreadable", "why")
+    stored = read_back('{"payload":1}', when_text=when_text, tz=tz, aside="unreadable", reason="why")
     assert isinstance(stored.when, Unreadable)
     assert (str(stored.when), stored.tz, stored.payload, stored.reason) == (when_text, tz, 1, "why")
     assert stored.when.reason
@@ -375,8 +390,7 @@ def test_a_when_that_does_not_read_is_shown_as_unreadable(when_text: str, tz: st
 
 def test_a_body_may_be_text_or_bytes() -> None:
     body = encode_body(schedule(payload={"ä": "🐌"}, target="https://example.org/"))
-    columns = ("u1", "digest", "0 9 * * tue", "UTC", True, 1, NOW_MS, NOW_MS)
-    assert stored_schedule(*columns, body, None, None, None) == stored_schedule(*columns, body.decode(), None, None, None)
+    assert read_back(body) == read_back(body.decode())
 
 
 @pytest.mark.parametrize(
@@ -391,7 +405,7 @@ def test_a_body_may_be_text_or_bytes() -> None:
 )
 def test_a_body_that_this_worker_does_not_read_does_not_take_a_whole_list_with_it(body: bytes) -> None:
     """As a newer worker may write it. What cannot be shown can neither be listed, paused nor deleted."""
-    stored = stored_schedule("u1", "digest", "0 9 * * tue", "UTC", True, 1, NOW_MS, NOW_MS, body, NOW_MS, None, None)
+    stored = read_back(body, next_fire_at=NOW_MS)
     assert stored.id == ("u1", "digest")
 
 
@@ -533,9 +547,8 @@ def test_a_payload_that_was_taken_can_be_read_from_further_down_the_stack() -> N
         deepest = schedule(payload=nested(depth))
     assert deepest is not None
     body = encode_body(deepest)
-    columns = ("u1", "digest", "0 9 * * tue", "UTC", True, 1, NOW_MS, NOW_MS)
     try:
-        stored = at_depth(300, lambda: stored_schedule(*columns, body, None, None, None))
+        stored = at_depth(300, lambda: read_back(body))
     except RecursionError:
         pytest.fail("it was put, and cannot be got from 300 calls further down")
     assert isinstance(stored, StoredSchedule)
@@ -596,5 +609,5 @@ async def test_what_the_caller_does_to_a_payload_later_does_not_reach_the_store(
 
 def test_a_number_out_of_range_makes_one_body_unreadable_and_raises_nothing_else() -> None:
     for body in ('{"starts_at":1e999}', '{"unknown":1,"ends_at":1e999}', "[]"):
-        read = stored_schedule("u1", "digest", "0 9 * * *", "UTC", True, 1, 0, 0, body, None, None, None)
+        read = read_back(body)
         assert (read.state, read.reason is not None and "cannot be read" in read.reason) == ("unreadable", True)

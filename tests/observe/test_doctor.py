@@ -40,6 +40,7 @@ from tickler.observe.checks.snapshot import MAX_COUNTED
 from tickler.observe.doctor import DEEP, PASSED_MESSAGES, QUICK, name_of
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.dynamodb import DynamodbStore
+from tickler.stores.optional import FindsOrphans
 from tickler.when import tzdata_version
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -656,6 +657,7 @@ async def test_repairs_while_workers_run_lose_nothing_and_double_nothing(postgre
         assert repaired["stale-next-fire"] >= 5
         assert repaired["orphans"] >= 1
         assert max(delivered.values()) == 1, "something was delivered twice"
+        assert isinstance(t._store.index, FindsOrphans)
         assert await t._store.index.orphans(10) == []
         stored = (await t.schedules.list()).items
         assert [each.key for each in stored] == sorted([*kept, *at_fault])

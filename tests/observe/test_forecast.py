@@ -15,13 +15,14 @@ from when.strategies import changing_times, everys, instants, moments, plain_exp
 
 from tickler import At, Cron, Every, InvalidInput, ManualClock, Policy, Schedule, StoreUnavailable, Tickler, Weekly, connect
 from tickler.clock import to_datetime
-from tickler.index.advance import advance
+from tickler.index.advance import DueRow, advance
 from tickler.model.index_row import IndexRow
 from tickler.observe import forecast as module
 from tickler.observe.forecast import CountedFires, Forecast, forecast
-from tickler.observe.forecast_cache import KIND, NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, ForecastCache
+from tickler.observe.forecast_cache import NAME, OLD_MS, SMALL_OLD_MS, STALE_MS, TURN_MS, ForecastCache
 from tickler.observe.forecast_peaks import AtOnce, peaks
 from tickler.observe.instant_series import Expansion, Progression, Shifted
+from tickler.records.kinds import FORECAST
 from tickler.when import When
 
 NOW_MS = 1_921_408_275_500  # Wednesday 2030-11-20T12:31:15.500Z
@@ -66,7 +67,7 @@ def by_claims(rows: Iterable[IndexRow], now_ms: int) -> tuple[list[int], list[in
             hours[at // HOUR_MS - first_hour] += 1
             if at // MINUTE_MS - first_minute < 60:
                 minutes[at // MINUTE_MS - first_minute] += 1
-            stored = (0, each.owner, each.key, str(each.when), each.when.tz, due, each.ends_at, each.offset_ms, False)
+            stored = DueRow(0, each.owner, each.key, str(each.when), each.when.tz, due, each.ends_at, each.offset_ms, False)
             moved_to = advance([stored], at).moved_to
             at = due = moved_to[0] if moved_to else None  # type: ignore[assignment]  # the loop ends with it
     return hours, minutes
@@ -358,7 +359,7 @@ async def test_a_forecast_is_made_of_what_the_store_holds(
     assert (found.hours, found.minutes) == by_claims(rows, NOW_MS)
     clock.advance(61)
     assert await t.forecast() == found, "it is kept"
-    record = await t.records.get(KIND, NAME)
+    record = await t.records.get(FORECAST, NAME)
     assert record is not None
     assert isinstance(record.value, dict)
     assert record.value["forecast"]["at"] == NOW_MS
@@ -416,18 +417,18 @@ async def test_a_process_that_fails_or_dies_over_it_holds_nobody_up_for_long(t: 
 
 async def test_whoever_asks_first_while_another_works_gets_an_answer_all_the_same(clock: ManualClock) -> None:
     async with connect("memory://", clock=clock) as t:
-        await t._store.records.put(KIND, NAME, b'{"busy_until": %d}' % (NOW_MS + TURN_MS), now_ms=NOW_MS)
+        await t._store.records.put(FORECAST, NAME, b'{"busy_until": %d}' % (NOW_MS + TURN_MS), now_ms=NOW_MS)
         assert (await t.forecast()).rows == 0
         assert await t.forecasts.last() is None
 
 
 async def test_what_another_version_kept_is_replaced(clock: ManualClock) -> None:
     async with connect("memory://", clock=clock) as t:
-        await t._store.records.put(KIND, NAME, b'{"forecast": 7}', now_ms=NOW_MS)
+        await t._store.records.put(FORECAST, NAME, b'{"forecast": 7}', now_ms=NOW_MS)
         assert (await t.forecast()).at == NOW_MS
         assert (await t.forecasts.last()) is not None
         with pytest.raises(InvalidInput, match="Tickler's own"):
-            await t.records.put(KIND, NAME, {})
+            await t.records.put(FORECAST, NAME, {})
 
 
 async def test_it_is_kept_fresh_while_somebody_runs_it(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,8 @@ from tickler.errors import StoreUnavailable
 from tickler.model.fire import Claim, Settlement
 from tickler.observe import metrics as module
 from tickler.observe.metrics import OUTCOMES, Metrics
-from tickler.records.worker_status import KIND, WorkerReport
+from tickler.records.kinds import WORKER
+from tickler.records.worker_status import WorkerReport
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000
@@ -240,7 +241,7 @@ async def test_workers_elsewhere_are_seen_by_what_they_said_last(quiet: Tickler)
     metrics = Metrics(quiet)
     for name, seen_at, claimed_at in (("w1", NOW_MS, NOW_MS - 5_000), ("w2", NOW_MS - 10 * 60_000, NOW_MS - 4_000)):
         report = WorkerReport(name=name, doing="working", started_at=0, seen_at=seen_at, last_claim_at=claimed_at)
-        await quiet.store.records.put(KIND, name, msgspec.json.encode(report), now_ms=NOW_MS)
+        await quiet.store.records.put(WORKER, name, msgspec.json.encode(report), now_ms=NOW_MS)
     found = await values(metrics)
     assert found["tickler_workers_alive"] == 1
     assert found["tickler_last_claim_timestamp_seconds"] == (NOW_MS - 4_000) / 1000

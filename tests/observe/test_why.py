@@ -16,7 +16,8 @@ from tickler.observe import Why
 from tickler.observe.why import explain
 from tickler.observe.why_evidence import Evidence
 from tickler.observe.why_wording import Fact
-from tickler.records.worker_status import KIND, WorkerReport
+from tickler.records.kinds import WORKER
+from tickler.records.worker_status import WorkerReport
 from tickler.when import Unreadable
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -52,7 +53,7 @@ async def alive(t: Tickler, name: str = "w1", doing: str = "working", **fields: 
     now_ms = t.now_ms()
     said: dict[str, object] = {"started_at": now_ms, "seen_at": now_ms, "last_round_at": now_ms, **fields}
     worker = WorkerReport(name=name, doing=doing, **said)  # type: ignore[arg-type]  # any field of a report
-    await t._store.records.put(KIND, name, msgspec.json.encode(worker), now_ms=now_ms)
+    await t._store.records.put(WORKER, name, msgspec.json.encode(worker), now_ms=now_ms)
 
 
 def says(why: Why, about: str) -> list[str]:

@@ -86,7 +86,7 @@ async def test_a_value_that_would_not_come_back_as_it_was_is_refused_and_nothing
 async def test_a_value_has_up_to_64_kilobytes_as_json(t: Tickler) -> None:
     fits = "ä" * (MAX_VALUE_BYTES // 2 - 1)
     await t.records.put("setting", "a", fits)
-    with pytest.raises(InvalidInput, match=r"^value: has 65537 bytes: 65536 are allowed"):
+    with pytest.raises(InvalidInput, match=r"^value: has 65537 bytes: at most 65536 are allowed"):
         await t.records.put("setting", "a", fits + "x")
     got = await t.records.get("setting", "a")
     assert got is not None

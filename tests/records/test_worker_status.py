@@ -8,7 +8,8 @@ import pytest
 
 import tickler.records.worker_status as module
 from tickler import ManualClock, connect
-from tickler.records.worker_status import KIND, TICK, WorkerReport, report, report_tick, workers
+from tickler.records.kinds import WORKER
+from tickler.records.worker_status import TICK, WorkerReport, report, report_tick, workers
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 
@@ -27,7 +28,7 @@ async def test_one_that_works_is_seen_behind_a_thousand_that_do_not() -> None:
     async with connect("memory://", clock=ManualClock(NOW_MS)) as t:
         for name, doing in [*((f"a{n:04}", "stopped") for n in range(1_440)), ("worker", "working")]:
             await report(t.store.records, WorkerReport(name=name, doing=doing, started_at=NOW_MS, seen_at=NOW_MS))
-        assert len(await t.store.records.list(KIND, now_ms=NOW_MS, limit=2_000)) == 1_441
+        assert len(await t.store.records.list(WORKER, now_ms=NOW_MS, limit=2_000)) == 1_441
         assert [worker.name for worker in await t.workers() if worker.is_alive(NOW_MS)] == ["worker"]
 
 

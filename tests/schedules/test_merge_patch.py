@@ -243,7 +243,7 @@ async def test_on_the_same_host_what_is_not_named_is_kept(patch: object, headers
 )
 async def test_nothing_that_is_sealed_goes_to_another_host_unnamed(url: str, named: dict[str, object]) -> None:
     """Whoever may write a schedule could read its headers there, which are never shown."""
-    with pytest.raises(InvalidSchedule, match=r"https://hooks\.example\.org:443 alone: send them again") as refused:
+    with pytest.raises(InvalidSchedule, match=r"stored only for https://hooks\.example\.org:443: send them again") as refused:
         await target_after({"url": url, **named})
     assert refused.value.field == "target.url"
 

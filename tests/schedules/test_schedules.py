@@ -257,7 +257,7 @@ async def test_a_connection_that_is_none_is_refused_and_nothing_written(t: Tickl
         lambda: schedules.pause_all("u1", using=using),
     ]
     for call in calls:
-        with pytest.raises(InvalidInput, match=r"^using: "):
+        with pytest.raises(InvalidInput, match=r"^using= "):
             await call()
     assert await is_empty(t)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires
-from tickler.index.advance import advance
+from tickler.index.advance import DueRow, advance
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Schedule, State, StoredSchedule
@@ -622,8 +622,9 @@ class World(msgspec.Struct):
         current = self.current
         if current is None or current.next_fire_at is None or current.next_fire_at > self.now_ms:
             return
-        columns = (str(current.when), current.tz, current.next_fire_at, current.ends_at, current.offset_ms(), True)
-        result = advance([("place", "u1", "digest", *columns)], self.now_ms)
+        due_at, ends_at, offset_ms = current.next_fire_at, current.ends_at, current.offset_ms()
+        row = DueRow("place", "u1", "digest", str(current.when), current.tz, due_at, ends_at, offset_ms, True)
+        result = advance([row], self.now_ms)
         assert len(result.claimed) == 1
         if result.finished:
             self.current = replace(current, state="finished", next_fire_at=None)

@@ -451,7 +451,7 @@ async def test_bound_tokens_are_not_told_which_machine_it_was(t: Tickler, api: A
     assert stats["workers_alive"] > 0
     names = {b"vm:17733:8c2b6e", *(name.encode() for name in t.own_workers)}
     (dead,) = (await bound.get("/v1/fires?state=dead")).json["items"]
-    assert dead["reason"] == "a worker went away with its last attempt"
+    assert dead["reason"] == "a worker lost its lease in the last attempt"
     paths = ["/v1/fires", "/v1/fires?state=dead", f"/v1/fires/{dead['id']}", "/failed", "/"]
     for key in ("tried", "lost", "held"):
         at = f"/v1/schedules/u1/{key}"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tickler import Delivery, Policy, PythonTarget, Schedule, Tickler, connect
-from tickler.records.activity import KIND, Event
+from tickler.records.activity import Event
+from tickler.records.kinds import ACTIVITY
 from tickler.server.event_stream import EventStream, events_of
 
 ONE_ATTEMPT = Policy(attempts=1)
@@ -73,7 +74,7 @@ async def test_attempts_of_workers_elsewhere_are_heard_of_once_each_while_somebo
             )
         await t.trigger("u1", "good")
         await asyncio.sleep(0.5)
-        assert await t.store.records.list(KIND, now_ms=t.now_ms()) == [], "nobody watches, and nothing is written"
+        assert await t.store.records.list(ACTIVITY, now_ms=t.now_ms()) == [], "nobody watches, and nothing is written"
         watching = asyncio.create_task(watched(live, None, 12))
         await asyncio.sleep(0.5)
         for _ in range(6):
@@ -108,7 +109,7 @@ async def test_a_worker_that_tells_what_this_version_does_not_read_silences_no_o
         watching = asyncio.create_task(watched(live, None, 1))
         told = b'{"number": 1, "events": [{"owner": "u1", "key": "k", "nominal_at": 1, "at": 1, "attempt": 1, "happened": "%s"}]}'
         for name, happened in (("newer", b"postponed"), ("older", b"delivered")):
-            await records.put(KIND, name, told % happened, now_ms=t.now_ms(), expires_at=t.now_ms() + 60_000)
+            await records.put(ACTIVITY, name, told % happened, now_ms=t.now_ms(), expires_at=t.now_ms() + 60_000)
         assert [event.happened for event in await watching] == ["delivered"]
         assert not following.done()
         following.cancel()

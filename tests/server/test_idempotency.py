@@ -9,8 +9,9 @@ import pytest
 
 from server.served import Api, serving
 from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickler, connect
+from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, CALLER, LOCAL
-from tickler.server.middleware.idempotency import KIND, LOCK_MS, Idempotency
+from tickler.server.middleware.idempotency import LOCK_MS, Idempotency
 from tickler.server.problems import Refused
 
 PATH = "/v1/schedules/u1/digest"
@@ -196,7 +197,7 @@ async def test_a_key_is_held_as_long_as_its_request_runs(
     for _ in range(3):
         clock.advance(LOCK_MS / 1000 - 1)
         async with asyncio.timeout(20):
-            while (await t.store.records.list(KIND, now_ms=clock.now_ms()))[0].expires_at != clock.now_ms() + LOCK_MS:
+            while (await t.store.records.list(IDEMPOTENCY, now_ms=clock.now_ms()))[0].expires_at != clock.now_ms() + LOCK_MS:
                 await asyncio.sleep(0.001)
     with pytest.raises(Refused, match="is still running"):
         await ask(service)

@@ -362,7 +362,7 @@ async def test_stored_headers_are_not_sent_to_another_host_by_a_patch(monkeypatc
         await api.put(PATH, {"when": "@daily", "target": target})
         moved = await api.patch(PATH, {"target": {"url": "https://attacker.example.net/a"}})
         assert (moved.status, moved.field) == (422, "target.url")
-        assert "https://example.org:443 alone: send them again" in moved.json["detail"]
+        assert "stored only for https://example.org:443: send them again" in moved.json["detail"]
         same = await api.patch(PATH, {"target": {"url": "https://example.org/b", "headers": {"x-team": "blue"}}})
         assert same.json["target"]["headers"] == {"authorization": "•••", "x-team": "•••"}
         assert b"hunter2" not in same.body

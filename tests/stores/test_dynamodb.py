@@ -19,7 +19,6 @@ from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
 from tickler.stores.dynamodb import DynamodbStore, layout, schema
-from tickler.stores.store import MigrationOptions
 from tickler.testing.claimers import Claimers
 from tickler.when import At, Cron
 
@@ -429,7 +428,7 @@ async def test_shards_can_be_raised_while_workers_claim_and_nothing_is_lost_or_t
 
     async def migrate() -> None:
         other = DynamodbStore(name, store.client.address, label=f"dynamodb://{name}")
-        await other.migrate(MigrationOptions(shards=16))
+        await other.reshard(16)
         migrated.set()
 
     await asyncio.gather(work(0), work(1), migrate())
@@ -452,7 +451,7 @@ async def test_shards_cannot_be_lowered_or_raised_without_measure(tables: Tables
     store = await tables.open(shards=4)
     other = DynamodbStore(store.table_name, store.client.address, label="dynamodb://t")
     with pytest.raises(InvalidInput, match=reason):
-        await other.migrate(MigrationOptions(shards=shards))
+        await other.reshard(shards)
 
 
 async def test_workers_that_start_together_start_at_different_shards(tables: Tables, proxy: FaultProxy) -> None:
@@ -509,8 +508,7 @@ async def test_a_region_that_failed_is_moved_to_another_one(tables: Tables, cloc
     await oregon.index.upsert_many([IndexRow("stays", "here", HOURLY, NOW_MS)])
     said: list[str] = []
     mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
-    wanted = MigrationOptions(home="us-west-2", come_from="eu-west-3")
-    await mover.migrate(wanted, lambda activity, done, total: said.append(activity))
+    await mover.move_home("us-west-2", "eu-west-3", lambda activity, done, total: said.append(activity))
     assert "moved 35 items to us-west-2" in said
     assert await paris.index.claim_due(NOW_MS + HOUR_MS) == []
     assert len(await oregon.index.claim_due(NOW_MS + HOUR_MS)) == 35
@@ -530,7 +528,7 @@ async def test_a_claim_that_saw_a_row_in_its_old_home_does_not_bring_it_back(
     async def overtaken(client: Any, statements: list[Statement]) -> Any:
         monkeypatch.setattr("tickler.stores.dynamodb.index.claim.execute_many", execute_many)
         mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
-        await mover.migrate(MigrationOptions(home="us-west-2"))
+        await mover.move_home("us-west-2")
         return await execute_many(client, statements)
 
     monkeypatch.setattr("tickler.stores.dynamodb.index.claim.execute_many", overtaken)
@@ -634,7 +632,7 @@ async def test_several_processes_may_make_the_same_table_at_once(tables: Tables)
         ("dynamodb://a/b", "name a table"),
         ("dynamodb://tab?shards=0", "whole number"),
         ("dynamodb://tab?shards=many", "whole number"),
-        ("dynamodb://tab?regoin=x", "nobody reads the parameter 'regoin'"),
+        ("dynamodb://tab?regoin=x", "unknown parameter 'regoin'"),
         ("dynamodb://tab?region=eu-west-1&timeout=-1", "seconds"),
     ],
 )

@@ -17,6 +17,7 @@ from tickler import At, IndexRow, ManualClock, Schedule
 from tickler.dynamo import Item, get_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import Claim, Entry, Fire, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
@@ -26,8 +27,7 @@ from tickler.stores.dynamodb.fires.layout import OF_FIRE
 from tickler.stores.dynamodb.fires.transaction import read_owing
 from tickler.stores.dynamodb.layout import SETTINGS_KEY
 from tickler.stores.dynamodb.schedules.cancellation import cancellations
-from tickler.stores.dynamodb.transactions import Write, write_all, write_together
-from tickler.stores.store import MigrationOptions
+from tickler.stores.dynamodb.transactions import Write, write_all, write_transaction
 from tickler.when import Cron, Every, When
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
@@ -55,11 +55,15 @@ async def put(store: DynamodbStore, *schedules: Schedule) -> None:
 
 
 async def claim(store: DynamodbStore, now_ms: int, limit: int = 1000, worker: str = "worker") -> list[Claim]:
-    return await store.fires.claim(now_ms, limit, worker, LEASE_MS, expires_at=KEPT_UNTIL)
+    return await store.fires.claim(
+        ClaimRequest(now_ms=now_ms, limit=limit, worker=worker, lease_ms=LEASE_MS, expires_at=KEPT_UNTIL)
+    )
 
 
 async def lease(store: DynamodbStore, now_ms: int, limit: int = 1000, worker: str = "other") -> list[Claim]:
-    return await store.fires.lease(now_ms, limit, worker, LEASE_MS, expires_at=KEPT_UNTIL)
+    return await store.fires.lease(
+        LeaseRequest(now_ms=now_ms, limit=limit, worker=worker, lease_ms=LEASE_MS, expires_at=KEPT_UNTIL)
+    )
 
 
 async def settle(store: DynamodbStore, now_ms: int, *settlements: Settlement) -> list[Fire]:
@@ -233,7 +237,7 @@ async def test_only_what_will_be_delivered_is_in_the_index_of_open_fires(tables:
     found = await items(store)
     assert Counter("open_shard" in item for item in found if "fire_nominal" in item) == {True: 1, False: 2}
     assert sorted(item["listed"]["S"].partition("#")[0] for item in await own_items(store)) == ["dead", "waiting"]
-    assert [misfit async for misfit in store.misfits()] == []
+    assert [item async for item in store.malformed_items()] == []
 
 
 async def test_a_wait_that_is_over_leaves_the_schedule_as_cheap_as_before(tables: Tables) -> None:
@@ -349,9 +353,9 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         if left == 0:
             raise Crash
         left -= 1
-        return await write_together(table, writes)
+        return await write_transaction(table, writes)
 
-    monkeypatch.setattr("tickler.stores.dynamodb.fires.transaction.write_together", write)
+    monkeypatch.setattr("tickler.stores.dynamodb.fires.transaction.write_transaction", write)
 
 
 @pytest.mark.parametrize("crashes_after", [0, 1, 2] if SOAK else [1])
@@ -543,7 +547,9 @@ async def test_the_fires_of_excepted_owners_do_not_cost_a_request_for_each_few(t
     await put(store, schedule(when=Cron("1 * * * *")))
     assert len(await claim(store, hour(1) + MINUTE_MS)) == 1
     store.client.usage.requests.clear()
-    leased = await store.fires.lease(hour(2), 10, "other", LEASE_MS, expires_at=KEPT_UNTIL, except_owners={"flood"})
+    leased = await store.fires.lease(
+        LeaseRequest(now_ms=hour(2), limit=10, worker="other", lease_ms=LEASE_MS, expires_at=KEPT_UNTIL, except_owners={"flood"})
+    )
     assert [each.schedule.owner for each in leased] == ["u1"]
     assert store.client.usage.requests["Query"] <= 10
 
@@ -575,7 +581,13 @@ async def test_a_claim_ahead_of_time_that_is_cancelled_is_given_back_for_its_tim
     await put(store, schedule("least"), schedule("most", policy=AT_MOST_ONCE))
     proxy.only = {"BatchExecuteStatement"}
     proxy.delay_s = 0.3
-    work = asyncio.create_task(store.fires.claim(hour(0.9), 9, "worker", HOUR_MS, expires_at=KEPT_UNTIL, ahead_ms=HOUR_MS // 10))
+    work = asyncio.create_task(
+        store.fires.claim(
+            ClaimRequest(
+                now_ms=hour(0.9), limit=9, worker="worker", lease_ms=HOUR_MS, expires_at=KEPT_UNTIL, ahead_ms=HOUR_MS // 10
+            )
+        )
+    )
     while not proxy.served["delay_s"]:
         await asyncio.sleep(0.01)
     work.cancel()
@@ -828,7 +840,7 @@ async def test_fires_that_were_open_when_shards_were_raised_are_found_and_new_on
     before = await claim(store, hour(2))
     assert len(before) == 60
     mover = DynamodbStore(store.table_name, store.client.address, label="dynamodb://t")
-    await mover.migrate(MigrationOptions(shards=16))
+    await mover.reshard(16)
     await asyncio.sleep(0.06)  # a refresh period of the store's
     after = await claim(store, hour(3))
     assert len(after) == 30
@@ -851,7 +863,7 @@ async def test_open_fires_are_their_home_regions_and_move_with_it(dynamodb_serve
     assert len(await claim(oregon, hour(2))) == 1
     assert [each.schedule.key for each in await lease(oregon, hour(3))] == ["stays"]
     mover = DynamodbStore(paris.table_name, oregon.client.address, label="dynamodb://t")
-    await mover.migrate(MigrationOptions(home="us-west-2", come_from="eu-west-3"))
+    await mover.move_home("us-west-2", "eu-west-3")
     assert await lease(paris, hour(3)) == []
     leased = await lease(oregon, hour(3))
     assert sorted((each.schedule.key, each.nominal_at) for each in leased) == [
@@ -895,10 +907,20 @@ async def test_schedules_from_before_their_bytes_were_kept_count_as_the_largest_
         request = {"UpdateExpression": "SET has_target = :unknown", "ExpressionAttributeValues": values}
         await store.client.call("UpdateItem", {"TableName": store.table_name, "Key": key, **request})
     half = layout.MAX_BODY_BYTES * 5 // 2
-    claims = [await store.fires.claim(hour(1), 100, "w", LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half) for _ in range(4)]
+    claims = [
+        await store.fires.claim(
+            ClaimRequest(now_ms=hour(1), limit=100, worker="w", lease_ms=LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half)
+        )
+        for _ in range(4)
+    ]
     assert [len(some) for some in claims] == [2, 2, 2, 0]
     at = hour(1) + LEASE_MS
-    leases = [await store.fires.lease(at, 100, "w", LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half) for _ in range(3)]
+    leases = [
+        await store.fires.lease(
+            LeaseRequest(now_ms=at, limit=100, worker="w", lease_ms=LEASE_MS, expires_at=KEPT_UNTIL, max_bytes=half)
+        )
+        for _ in range(3)
+    ]
     assert [len(some) for some in leases] == [2, 1, 0]
 
 

@@ -43,6 +43,7 @@ from tickler.model.schedule import Id
 from tickler.records.kinds import OWN_KINDS
 from tickler.records.worker_status import WorkerReport, report
 from tickler.stores.contents import HistoryItem, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.sqlite import SqliteStore
 from tickler.transfer import copy as transfer_copy
 from tickler.transfer.copy import PART_LABELS, PARTS, Comparison, Copy, digest_of
@@ -110,8 +111,8 @@ async def fill(t: Tickler, clock: ManualClock) -> None:
 
 async def alter(t: Tickler, key: str, **fields: object) -> None:
     """As only a foreign hand can."""
-    (raw,) = [each for each in (await t.store.contents.schedules.walk(None, 1000))[0] if each.id == ("u1", key)]
-    await t.store.contents.schedules.restore([replace(raw, **fields)])
+    (raw,) = [each for each in (await contents_of(t.store).schedules.walk(None, 1000))[0] if each.id == ("u1", key)]
+    await contents_of(t.store).schedules.restore([replace(raw, **fields)])
 
 
 async def execute(t: Tickler, sql: str) -> None:
@@ -264,7 +265,7 @@ async def test_a_copy_is_value_by_value_what_it_was_copied_from(
     for field in Everything.__struct_fields__:
         assert getattr(after, field) == getattr(before, field), field
     assert await everything(source) == before
-    kinds = {record.kind for record in (await target.store.contents.records.walk(None, 1000))[0]}
+    kinds = {record.kind for record in (await contents_of(target.store).records.walk(None, 1000))[0]}
     assert kinds.isdisjoint({"worker", "copy"})
     await _work_alike(source, target, clock)
 
@@ -445,7 +446,7 @@ async def test_a_target_that_is_not_empty_is_refused_unless_it_is_wanted(connect
 @pytest.mark.parametrize("what", ["rows", "fires", "history"])
 async def test_a_target_with_anything_in_it_is_not_empty(connected: Connected, clock: ManualClock, what: str) -> None:
     source, target = await connected("memory"), await connected("sqlite")
-    contents = target.store.contents
+    contents = contents_of(target.store)
     if what == "rows":
         await target.index.upsert(IndexRow("u1", "row", Cron("0 9 * * *"), NOW_MS))
     elif what == "fires":
@@ -611,7 +612,7 @@ async def test_a_copy_that_is_killed_goes_on_and_nothing_is_doubled(tmp_path: Pa
             "fires": SCHEDULES,
             "history": ENTRIES,
         }
-        counts = [await getattr(target.store.contents, part).count() for part in ("schedules", "fires", "history")]
+        counts = [await getattr(contents_of(target.store), part).count() for part in ("schedules", "fires", "history")]
         assert counts == [SCHEDULES, SCHEDULES, ENTRIES]
         assert await target.store.records.list("copy", now_ms=target.now_ms()) == []
 
@@ -620,7 +621,7 @@ async def _fill_much(t: Tickler) -> None:
     await t.schedules.put_many(Schedule(owner=f"u{n % 7}", key=f"k{n}", when="0 0 1 1 *", target=WORKS) for n in range(SCHEDULES))
     now_ms = t.now_ms()
     ids = [Id(f"u{n % 7}", f"k{n}") for n in range(SCHEDULES)]
-    await t.store.contents.fires.restore(
+    await contents_of(t.store).fires.restore(
         [
             Fire(id=fire_id(*id, now_ms), owner=id.owner, key=id.key, nominal_at=now_ms, opened_at=now_ms, deliver_after=now_ms)
             for id in ids
@@ -630,7 +631,7 @@ async def _fill_much(t: Tickler) -> None:
         Entry(owner=f"u{n % 7}", key=f"k{n % SCHEDULES}", nominal_at=now_ms, at=now_ms + n, happened="delivered", attempt=1)
         for n in range(ENTRIES)
     ]
-    await t.store.contents.history.restore([HistoryItem(entry, now_ms + 90 * 24 * HOUR_MS) for entry in past])
+    await contents_of(t.store).history.restore([HistoryItem(entry, now_ms + 90 * 24 * HOUR_MS) for entry in past])
 
 
 async def _until_at(target: Tickler, part: str) -> None:

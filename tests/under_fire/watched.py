@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from tickler import Clock, Tickler
 from tickler.client import Settings
 from tickler.connect import store_for_url
 from tickler.fires import Claim, Fire
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.fire import Extension
 from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
@@ -29,15 +29,15 @@ class WatchedFires:
     def __getattr__(self, name: str) -> object:
         return getattr(self._fires, name)
 
-    async def claim(self, *asked: Any, **how: Any) -> list[Claim]:
-        claims = await self._fires.claim(*asked, **how)
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        claims = await self._fires.claim(request)
         self.looks += 1
         self.taken += claims
         return claims
 
-    async def lease(self, *asked: Any, expired: bool = True, **how: Any) -> list[Claim]:
-        claims = await self._fires.lease(*asked, expired=expired, **how)
-        self.takeovers += expired
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        claims = await self._fires.lease(request)
+        self.takeovers += request.expired
         self.taken += claims
         return claims
 

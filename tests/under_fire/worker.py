@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -21,7 +21,7 @@ from tickler.client import Settings
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
 from tickler.fires import Claim, Fire, Settlement
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.fire import Extension, fire_id
 from tickler.stores.store import Store
 from under_fire.processes import LOOPBACK
@@ -101,12 +101,12 @@ class TellingFires:
     def __getattr__(self, name: str) -> object:
         return getattr(self._fires, name)
 
-    async def claim(self, now_ms: int, limit: int, *asked: Any, **how: Any) -> list[Claim]:
-        say(Claiming(limit))
-        return _told(await self._fires.claim(now_ms, limit, *asked, **how))
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        say(Claiming(request.limit))
+        return _told(await self._fires.claim(request))
 
-    async def lease(self, *asked: Any, **how: Any) -> list[Claim]:
-        claims = await self._fires.lease(*asked, **how)
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        claims = await self._fires.lease(request)
         return _told(claims) if claims else claims
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:

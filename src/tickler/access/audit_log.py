@@ -18,8 +18,8 @@ from tickler.model.limits import check_limit
 from tickler.model.record import value_of
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import AUDIT
 
-KIND = "audit"
 MAX_DETAIL_CHARACTERS = 500
 
 _END = 10**15  # record names count down from here, so that the latest comes first
@@ -71,7 +71,7 @@ class AuditLog:
             AuditEntry(at=now_ms, by=by, action=action, token_id=token_id, owner=owner, key=key, detail=_shortened(detail))
         )
         name = f"{_END - now_ms:015d}-{secrets.token_hex(6)}"
-        kinds = [KIND] if owner is None else [KIND, _kind_of(owner)]
+        kinds = [AUDIT] if owner is None else [AUDIT, _kind_of(owner)]
         await asyncio.gather(
             *(self._records.put(kind, name, value, now_ms=now_ms, expires_at=now_ms + self._retention_ms) for kind in kinds)
         )
@@ -82,7 +82,7 @@ class AuditLog:
         if owner is not None:
             check_name("owner", owner)
         start = "" if after is None else decode_record_name(after)
-        kind = KIND if owner is None else _kind_of(owner)
+        kind = AUDIT if owner is None else _kind_of(owner)
         found = await self._records.list(kind, now_ms=self._clock.now_ms(), after=start, limit=limit + 1)
         items = found[:limit]
         following = items[-1].name if len(found) > limit else None
@@ -91,7 +91,7 @@ class AuditLog:
 
 def _kind_of(owner: str) -> str:
     """Hash the owner, so that the kind stays short however long the owner's name is."""
-    return f"{KIND}-{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"
+    return f"{AUDIT}-{hashlib.blake2b(owner.encode(), digest_size=16).hexdigest()}"
 
 
 def _shortened(detail: str | None) -> str | None:

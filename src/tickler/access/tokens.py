@@ -21,11 +21,11 @@ from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.model.record import Record, value_of
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import SERVER, TOKEN
 
 Scope = Literal["read", "write", "operate"]  # see; change schedules and fires; tick, repair, and act on all owners
 
-KIND = "token"
-CLOSED = ("server", "closed")  # the record of whether a token is required, which outlives all tokens
+CLOSED = (SERVER, "closed")  # the record of whether a token is required, which outlives all tokens
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 MAX_LISTED = 1_000
 MAX_TOKEN_NAME_LENGTH = 100
@@ -77,7 +77,9 @@ class Tokens:
         )
         secret = secrets.token_hex(32)
         kept = {**msgspec.to_builtins(token), "hash": _hash(secret).hex()}
-        await self._records.put(KIND, token.id, msgspec.json.encode(kept), now_ms=now_ms, expires_at=token.expires_at, expected=0)
+        await self._records.put(
+            TOKEN, token.id, msgspec.json.encode(kept), now_ms=now_ms, expires_at=token.expires_at, expected=0
+        )
         await self._close()  # after the token, so that a concurrent `open` sees one of the two
         self._exist_until = 0
         return token, f"tk_{token.id}_{secret}"
@@ -114,7 +116,7 @@ class Tokens:
         await self._is_closed()  # records that a token is required while there still is one
         self._known.pop(id, None)
         self._exist_until = 0
-        return bool(_TEXT.fullmatch(f"tk_{id}_{'0' * 64}")) and await self._records.delete(KIND, id)
+        return bool(_TEXT.fullmatch(f"tk_{id}_{'0' * 64}")) and await self._records.delete(TOKEN, id)
 
     async def check(self, text: str) -> Token | None:
         """Return the token with that text, if it is valid. A wrong secret takes as long as the right one."""
@@ -135,7 +137,7 @@ class Tokens:
         known = self._known.get(id)
         if known is not None and now_ms < known[0]:
             return known[1:] if known[2].expires_at is None or now_ms < known[2].expires_at else None
-        record = await self._records.get(KIND, id, now_ms=now_ms)
+        record = await self._records.get(TOKEN, id, now_ms=now_ms)
         read = None if record is None else _read(record)
         if read is None:
             self._known.pop(id, None)
@@ -160,7 +162,7 @@ class Tokens:
         await self._records.put(*CLOSED, msgspec.json.encode(closed), now_ms=self._clock.now_ms(), expected=expected)
 
     async def _page(self, limit: int) -> Sequence[Record]:
-        return await self._records.list(KIND, now_ms=self._clock.now_ms(), limit=limit)
+        return await self._records.list(TOKEN, now_ms=self._clock.now_ms(), limit=limit)
 
 
 class _StoredToken(Token, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The same Tickler without `await`: one generic wrapper, no second copy of any method."""
+"""A blocking Tickler: one generic wrapper instead of a second copy of every method."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tickler.database.callers_thread import hand_over
 from tickler.errors import InvalidInput
 
 FORKED = "this Tickler was opened in another process: call connect_sync after the fork, once in each"
-INTERRUPTED_S = 10  # how long an interrupted call may take to undo what it had begun
+INTERRUPTED_S = 10  # how long an interrupted call may take to roll back
 
 
 class Blocking:
-    """Wraps an object: its coroutine methods become blocking ones, run on an event loop in a thread of their own.
+    """Wraps an object so that its coroutine methods block. They run on an event loop in a separate thread.
 
-    Any thread may call. While it waits, the calling thread runs what must run on it, such as work on its own sqlite3
-    connection. Attributes that have such methods are wrapped likewise; everything else is passed through.
+    Any thread may call. A waiting caller runs work that is bound to its thread, such as that of its own sqlite3 connection.
+    Attributes with coroutine methods are wrapped too; all others are passed through.
     """
 
     def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
@@ -36,7 +36,7 @@ class Blocking:
 
             @functools.wraps(attribute)
             def call(*args: Any, **kwargs: Any) -> Any:
-                # A generator may itself call back here, or be bound to this thread: it is run through before.
+                # A generator may call back into this object or be bound to this thread, so it is consumed here.
                 args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
                 return self._loop.run(attribute(*args, **kwargs))
 
@@ -47,7 +47,7 @@ class Blocking:
         return Blocking(attribute, self._loop) if is_part else attribute
 
     def open(self) -> Self:
-        """Connect. `with` does this and `close` by itself."""
+        """Connect. `with` calls this, and `close` at its end."""
         self._loop.start()
         try:
             self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]  # it wraps any object that can be opened
@@ -85,7 +85,7 @@ class _Loop:
 
     @property
     def _forked(self) -> bool:
-        """Threads do not survive a fork: in the child there is nothing to wait for, and nothing to stop."""
+        """Tell whether this is a forked child, in which the thread does not exist."""
         return self._loop is not None and self._pid != os.getpid()
 
     def start(self) -> None:
@@ -107,13 +107,13 @@ class _Loop:
             loop.close()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What the coroutine returns. If the caller is interrupted, so is the coroutine, and nothing goes on behind its back."""
+        """Run a coroutine and return its result. An interrupted caller cancels the coroutine."""
         if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
             raise InvalidInput(
                 "this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`"
                 if self._loop is None
-                else "this is Tickler's own thread, which would wait for itself: call from another"
+                else "this is Tickler's own thread, which would wait for itself: call from another thread"
             )
         if self._forked:
             coroutine.close()

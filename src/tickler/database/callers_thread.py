@@ -1,4 +1,4 @@
-"""Running something on the thread that the caller is on, also when the caller waits in another one for an event loop."""
+"""Runs a function on the caller's thread, even while the caller waits for an event loop in another thread."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Set by the blocking wrapper while its caller waits: hands a function over to be run there.
+# Set by the blocking wrapper while its caller waits: passes a function to the caller's thread.
 hand_over: ContextVar[Callable[[Callable[[], None]], None] | None] = ContextVar("hand_over", default=None)
 
 
 async def on_callers_thread(function: Callable[[], T]) -> T:
-    """What `function` returns. An object that is bound to its thread, such as a sqlite3 connection, can be used in it."""
+    """Call `function` and return its result. It may use objects bound to that thread, such as a sqlite3 connection."""
     give = hand_over.get()
     if give is None:
         return function()
@@ -26,7 +26,7 @@ async def on_callers_thread(function: Callable[[], T]) -> T:
             result = function()
         except Exception as error:
             loop.call_soon_threadsafe(done.set_exception, error)
-        except BaseException:  # such as Ctrl-C: the caller's own, and no business of the loop's
+        except BaseException:  # such as Ctrl-C: it belongs to the caller and not to the loop
             loop.call_soon_threadsafe(done.cancel)
             raise
         else:

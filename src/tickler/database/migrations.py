@@ -1,4 +1,4 @@
-"""Numbered migrations, and which schema versions a worker can live with."""
+"""Numbered migrations, and the schema versions that a worker accepts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Migration(NamedTuple):
     sql: str
 
     def statements(self) -> list[str]:
-        """Without comments, so that a semicolon in one cuts nothing."""
+        """Split the script, without comments, since they may contain semicolons."""
         code = "\n".join(line.partition("--")[0].rstrip() for line in self.sql.splitlines())
         return [statement.strip() for statement in code.split(";") if statement.strip()]
 
 
 def read_migrations(folder: Traversable) -> list[Migration]:
-    """The `NNNN_name.sql` files of a folder, in order."""
+    """Read the `NNNN_name.sql` files of a folder, in order."""
     found = [
         Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
         for file in folder.iterdir()
@@ -30,7 +30,7 @@ def read_migrations(folder: Traversable) -> list[Migration]:
 
 
 def check_version(store: str, found: int | None, newest: int) -> None:
-    """Refuse a schema that this version cannot work with. Workers of version N run on schema N and N + 1."""
+    """Refuse a schema that this version cannot use. Workers of version N run on schemas N and N + 1."""
     if found is None:
         raise SchemaMissing(store)
     if found < newest:
@@ -40,7 +40,7 @@ def check_version(store: str, found: int | None, newest: int) -> None:
 
 
 def pending(store: str, done: int | None, migrations: list[Migration]) -> list[Migration]:
-    """What is still to run on a schema of version `done`. `SchemaTooNew` when it is ahead of them."""
+    """Return the migrations that a schema of version `done` still needs. `SchemaTooNew` if it is newer than all."""
     newest = migrations[-1].number
     if done is not None and done > newest:
         raise SchemaTooNew(store, done, newest)
@@ -48,7 +48,7 @@ def pending(store: str, done: int | None, migrations: list[Migration]) -> list[M
 
 
 def script(migrations: list[Migration], records_table: str = "tickler_records") -> str:
-    """All of them as one script in one transaction, which also records the version it leaves behind."""
+    """Return all migrations as one script in one transaction, which also records the resulting version."""
     parts = [f"-- {migration.name}\n{migration.sql.strip()}\n" for migration in migrations]
     fact = f"""\
 INSERT INTO {records_table} (kind, name, value, version) VALUES ('store', 'schema', '{{"version":{migrations[-1].number}}}', 1)

@@ -1,4 +1,4 @@
-"""Shares the event loop: long computations take turns, a few milliseconds each, and everything else runs in between."""
+"""Shares the event loop among long computations: each gets turns of a few milliseconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 TURN_S = 0.005
-LONG_BYTES = 32_768  # JSON that is longer may take longer to read than a turn lasts
-MAX_WRITERS = 2  # that work out what to write at once
+LONG_BYTES = 32_768  # parsing longer JSON may take longer than a turn
+MAX_WRITERS = 2  # how many writers may compute at once
 
 T = TypeVar("T")
 
 
 class RunInThread(Protocol):
-    """Runs what takes longer than a turn elsewhere, such as on a thread."""
+    """Runs work that takes longer than a turn elsewhere, such as on a thread."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -24,26 +24,26 @@ async def in_place(work: Callable[[], T], /) -> T:
 
 
 class Pace:
-    """What computations of one event loop share. One of them has its turn at a time, however many there are."""
+    """Shared by the computations of one event loop. Only one of them has its turn at a time."""
 
     def __init__(self) -> None:
         self._one_at_a_time = asyncio.Lock()
         self.writing = asyncio.Semaphore(MAX_WRITERS)
 
     def turns(self) -> FairTurns:
-        """For one computation."""
+        """Return the turns of one computation."""
         return FairTurns(self._one_at_a_time)
 
 
 class FairTurns:
-    """The turns of one computation: it waits for the next one between its steps."""
+    """The turns of one computation, which calls `next` between its steps."""
 
     def __init__(self, one_at_a_time: asyncio.Lock) -> None:
         self._one_at_a_time = one_at_a_time
         self._until = 0.0
 
     async def next(self) -> None:
-        """Return at once while the turn lasts, and wait for the next turn otherwise. Time that other tasks use counts too."""
+        """Return at once while the turn lasts; otherwise wait for the next. Time used by other tasks counts too."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._until:
             return

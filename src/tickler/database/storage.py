@@ -1,4 +1,4 @@
-"""What may be wrong with the disk that a store lies on."""
+"""Problems with the disk that a store is on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class StorageProblem(msgspec.Struct, frozen=True):
-    """What is wrong with the medium a store lies on, and what mends it."""
+    """A problem with the medium of a store, and its remedy."""
 
     says: str
     example: str

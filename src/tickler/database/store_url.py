@@ -1,4 +1,4 @@
-"""The URL of a store, taken apart."""
+"""Parsed store URLs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tickler.errors import InvalidInput
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
-    """A store's address, taken apart: `scheme://location?parameters`. `text` is what people may be shown: no password."""
+    """A parsed URL: `scheme://location?parameters`. `text` is the URL without its password, for messages."""
 
     text: str
     scheme: str
@@ -23,7 +23,7 @@ class StoreUrl(msgspec.Struct, frozen=True):
     def refuse_unknown(self, *known: str) -> None:
         for name in self.parameters:
             if name not in known:
-                raise InvalidInput(f"{self.text}: nobody reads the parameter {name!r}: use {', '.join(known) or 'none'}")
+                raise InvalidInput(f"{self.text}: unknown parameter {name!r}: use {', '.join(known) or 'none'}")
 
     def seconds(self, name: str, default: float) -> float:
         text = self.parameters.get(name)
@@ -36,7 +36,7 @@ class StoreUrl(msgspec.Struct, frozen=True):
         return seconds
 
     def whole(self, name: str, least: int, most: int) -> int | None:
-        """None where the URL does not say."""
+        """Return a whole number, or None where the URL has none."""
         text = self.parameters.get(name)
         if text is None:
             return None

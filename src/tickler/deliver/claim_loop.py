@@ -23,6 +23,7 @@ from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.model.fire import Claim, DueItem
 from tickler.schedules.schedules import Schedules
+from tickler.stores.optional import Watches
 from tickler.stores.store import Store
 
 CROWDED_PAUSE_S = 0.2
@@ -205,10 +206,10 @@ class ClaimLoop:
 
     async def _listen_to_store(self) -> None:
         """Be woken by a store that can notify; return if this one cannot."""
-        able = True
-        while able:
+        store, able = self._store, True
+        while able and isinstance(store, Watches):
             try:
-                able = await self._store.watch(self.wake)
+                able = await store.watch(self.wake)
             except StoreUnavailable as error:
                 log.debug("the store's notifications are interrupted: %s", error)
             await asyncio.sleep(MAX_PAUSE_S if able else 0)

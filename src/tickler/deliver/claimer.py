@@ -14,6 +14,7 @@ from tickler.deliver.listeners import Listeners
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
 from tickler.deliver.run_options import CLAIM_BATCH
 from tickler.deliver.worker_config import WorkerConfig
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, is_at_most_once
 from tickler.stores.store import Store
 
@@ -128,16 +129,17 @@ class Claimer:
 
     async def _claim(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
         asked = min(room, CLAIM_BATCH)
-        claims = await self._store.fires.claim(
-            now_ms,
-            asked,
-            self._config.name,
-            self._config.lease_ms + self._config.ahead_ms,
+        request = ClaimRequest(
+            now_ms=now_ms,
+            limit=asked,
+            worker=self._config.name,
+            lease_ms=self._config.lease_ms + self._config.ahead_ms,
             expires_at=now_ms + self._config.retention_ms,
             except_owners=except_owners,
             ahead_ms=self._config.ahead_ms,
             max_bytes=self._room_bytes(),
         )
+        claims = await self._store.fires.claim(request)
         self._size.claimed(asked, len(claims), [claim.fire for claim in claims].count(None))
         return claims
 
@@ -147,17 +149,18 @@ class Claimer:
         missing = self._dispatcher.missing_targets
         others_can = bool(missing) and await self._capable_workers.exist_for(missing.recent(now_ms), now_ms)
         head_start_ms = HEAD_START_MS if others_can else 0
-        claims = await self._store.fires.lease(
-            now_ms,
-            min(room, CLAIM_BATCH),
-            self._config.name,
-            self._config.lease_ms,
+        request = LeaseRequest(
+            now_ms=now_ms,
+            limit=min(room, CLAIM_BATCH),
+            worker=self._config.name,
+            lease_ms=self._config.lease_ms,
             expires_at=now_ms + self._config.retention_ms,
             expired=self._leases.may_take_over(),
             except_owners=except_owners,
             max_bytes=self._room_bytes(),
             head_start_ms=head_start_ms,
         )
+        claims = await self._store.fires.lease(request)
         self._size.leased(sum(map(is_at_most_once, claims)))
         return claims
 

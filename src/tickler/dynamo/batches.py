@@ -161,6 +161,3 @@ async def _write(client: Client, table: str, requests: Sequence[dict[str, Any]])
             return
     times = client.address.attempts
     raise StoreUnavailable(f"{client.endpoint}: DynamoDB left {len(left)} writes to {table} unprocessed {times} times: {_REMEDY}")
-
-
-in_turns = run_concurrently  # the name that `stores/dynamodb/fires/settle.py` imports

@@ -1,4 +1,4 @@
-"""OWE: fires, from their claim until they are delivered, dead or cancelled."""
+"""Fires, from their claim until they are delivered, dead or cancelled."""
 
 from tickler.fires.contract import FireStore
 from tickler.fires.fires import FirePage, Fires, HistoryPage

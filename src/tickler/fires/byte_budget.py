@@ -1,4 +1,4 @@
-"""How many bytes of schedules a claim hands out, however many rows it may take."""
+"""Limits how many bytes of schedules a claim returns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ T = TypeVar("T")
 
 
 class ByteBudget:
-    """Takes things until they come to `max_bytes`. The first always fits: a schedule that is larger has to fire, too."""
+    """Accepts things up to `max_bytes` in total. The first one always fits, because a larger schedule has to fire too."""
 
     def __init__(self, max_bytes: int) -> None:
         self.left = max_bytes
-        self.is_unused = True  # the next fits, however large it is
+        self.is_unused = True  # the next one fits, however large it is
         self.is_spent = False  # something did not fit
         self._names: set[Hashable] = set()
 
     def fitting(self, things: Iterable[T], size_of: Callable[[T], int]) -> list[T]:
-        """The first of them, until one does not fit: nothing behind it is asked for."""
+        """Return the first things, until one does not fit. Later things are not even read."""
         found: list[T] = []
         left = self.left
         for thing in things:
@@ -35,7 +35,7 @@ class ByteBudget:
         return found
 
     def fitting_by_name(self, things: Iterable[T], size_of: Callable[[T], int], name_of: Callable[[T], Hashable]) -> list[T]:
-        """The same, of things that share what is counted if they have one name."""
+        """Do the same, counting things of the same name once."""
 
         def size_once(thing: T) -> int:
             name = name_of(thing)

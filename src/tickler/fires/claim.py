@@ -1,19 +1,20 @@
-"""The pure middle of `fires.claim`: due rows with their schedules in; claims, fires to open and skips to remember out.
+"""The pure middle of `fires.claim`: turns due rows and their schedules into claims, fires to open and skips to record.
 
-A store selects and locks what is due, makes a `ClaimBatch` of it, looks up which of `exclusive` have a fire open, and applies
-what `ClaimBatch.open` answers, all in one transaction.
+A store selects and locks due rows, makes a `ClaimBatch` of them, looks up which of `exclusive` have an open fire, and applies
+what `ClaimBatch.open` returns, all in one transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tickler.errors import InvalidSchedule
+from tickler.fires.contract import ClaimRequest
 from tickler.fires.missed import Occurrences, Skip, occurrences
-from tickler.index.advance import AdvancePlan, RowProblem, advance
+from tickler.index.advance import AdvancePlan, DueRow, RowProblem, advance
 from tickler.model.fire import Claim, Entry, Fire, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
@@ -23,16 +24,16 @@ from tickler.when import When
 
 
 class OpenedFire(NamedTuple):
-    """What a claim hands out, the fires it opens (leased, or waiting), and the skips it remembers."""
+    """The claims to return, the fires to open (leased or waiting), and the skips to record."""
 
     claims: list[Claim]
     fires: list[Fire]
     entries: list[Entry]
 
     def claimed(self, opened: Collection[str]) -> list[Claim]:
-        """The claims, as far as their fires were `opened` now: one that was open already is in somebody's hands.
+        """Return the claims whose fires were `opened` now. A fire that was open already belongs to another worker.
 
-        That happens when an instant comes up again, as after a resume by somebody whose clock is a little behind.
+        That happens when an instant comes up twice, as after a resume by a caller whose clock is a little behind.
         """
         if len(opened) == len(self.fires):
             return self.claims
@@ -40,7 +41,7 @@ class OpenedFire(NamedTuple):
 
 
 class ClaimPlan(msgspec.Struct, frozen=True, gc=False):
-    """A due schedule, and what is owed of it."""
+    """A due schedule, and its occurrences that fire or are skipped."""
 
     row: IndexRow
     schedule: StoredSchedule
@@ -51,20 +52,26 @@ class ClaimPlan(msgspec.Struct, frozen=True, gc=False):
         return self.schedule.id
 
 
-Row = Sequence[Any]  # (handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed), as `advance` takes it
-Stored = tuple[int, int, int, str | bytes]  # (version, created_at, updated_at, body) of the row's schedule
+class DueSchedule(DueRow, gc=False):
+    """A due row with its schedule, both as a store keeps them."""
+
+    version: int
+    created_at: int
+    updated_at: int
+    body: str | bytes
 
 
 class ClaimBatch:
-    """Due rows, each with what is stored of its schedule, in the same order.
+    """The due schedules of one claim, and what it does with each.
 
-    Rows whose schedule does not read are among the problems of `advance`. Once what is owed comes to `most`, the rows that follow
-    are left as they are.
+    Rows whose schedule is unreadable are among the problems of `advance`. Rows after the one that reaches `most` occurrences
+    stay as they are.
     """
 
-    def __init__(self, rows: Sequence[Row], stored: Sequence[Stored], now_ms: int, most: int | None = None) -> None:
-        self._now_ms = now_ms
-        read = [_read(row, each) for row, each in zip(rows, stored, strict=True)]
+    def __init__(self, rows: Sequence[DueSchedule], request: ClaimRequest, most: int | None = None) -> None:
+        self._request = request
+        self._now_ms = now_ms = request.now_ms
+        read = [_read(row) for row in rows]
         unread = [each for each in read if isinstance(each, RowProblem)]
         if unread:
             rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, RowProblem)]
@@ -74,49 +81,49 @@ class ClaimBatch:
             self.owed = self.owed[:kept]
             ids = {owed.id for owed in self.owed}
             problems = self.advance.problems
-            self.advance = advance([row for row in rows if (row[1], row[2]) in ids], now_ms)
+            self.advance = advance([row for row in rows if row.id in ids], now_ms)
             self.advance.problems += problems
         self.advance.problems += unread
 
     @property
     def size(self) -> int:
-        """How much is owed: what a schedule fires, or that it does not."""
+        """Count occurrences; a schedule that fires none counts as one."""
         return sum(_weight(owed) for owed in self.owed)
 
     @property
     def exclusive(self) -> list[Id]:
-        """Schedules whose fires may not overlap: the store says which of them have one open."""
+        """Return schedules whose fires may not overlap. The store looks up which of them have one open."""
         return [owed.id for owed in self.owed if owed.schedule.policy.overlap != "allow"]
 
-    def open(self, busy: Collection[Id], worker: str, lease_ms: int) -> OpenedFire:
-        """`busy` are those of `exclusive` that have a fire open or waiting."""
+    def open(self, busy: Collection[Id]) -> OpenedFire:
+        """Return the fires to open. `busy` are those of `exclusive` that have a fire open or waiting."""
         opened = OpenedFire([], [], [])
         for owed in self.owed:
             occurrences = owed.occurrences
             if len(occurrences.fires) == 1 and owed.schedule.policy.overlap == "allow":
-                self._open_one(owed, occurrences.fires[0], worker, lease_ms, opened)
+                self._open_one(owed, occurrences.fires[0], opened)
             else:
-                self._open_several(owed, owed.id in busy, worker, lease_ms, opened)
+                self._open_several(owed, owed.id in busy, opened)
             for skip in occurrences.skips:
                 opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
         opened.claims.sort(key=_due_at)
         return opened
 
-    def _open_one(self, owed: ClaimPlan, nominal_at: int, worker: str, lease_ms: int, opened: OpenedFire) -> None:
+    def _open_one(self, owed: ClaimPlan, nominal_at: int, opened: OpenedFire) -> None:
         schedule, due_at = owed.schedule, nominal_at + owed.row.offset_ms
         if schedule.policy.delivery == "at-most-once":
             opened.claims.append(Claim(schedule, nominal_at, None, due_at))
             return
-        fire = leased_fire(owed.id, nominal_at, self._now_ms, worker, lease_ms)
+        fire = _leased(owed.id, nominal_at, self._request)
         opened.fires.append(fire)
         opened.claims.append(Claim(schedule, nominal_at, fire, due_at))
 
-    def _open_several(self, owed: ClaimPlan, busy: bool, worker: str, lease_ms: int, opened: OpenedFire) -> None:
+    def _open_several(self, owed: ClaimPlan, busy: bool, opened: OpenedFire) -> None:
         overlap = owed.schedule.policy.overlap
         overlapping: list[int] = []
         for nominal_at in owed.occurrences.fires:
             if overlap == "allow" or not busy:
-                self._open_one(owed, nominal_at, worker, lease_ms, opened)
+                self._open_one(owed, nominal_at, opened)
                 busy = True
             elif overlap == "wait":
                 opened.fires.append(_waiting(owed.id, nominal_at, self._now_ms))
@@ -127,16 +134,16 @@ class ClaimBatch:
             opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
 
 
-def leased_fire(id: Id, nominal_at: int, now_ms: int, worker: str, lease_ms: int) -> Fire:
+def _leased(id: Id, nominal_at: int, request: ClaimRequest) -> Fire:
     return Fire(
         id=fire_id(*id, nominal_at),
         owner=id.owner,
         key=id.key,
         nominal_at=nominal_at,
-        opened_at=now_ms,
+        opened_at=request.now_ms,
         attempt=1,
-        deliver_after=now_ms + lease_ms,
-        worker=worker,
+        deliver_after=request.now_ms + request.lease_ms,
+        worker=request.worker,
     )
 
 
@@ -157,15 +164,15 @@ def _waiting(id: Id, nominal_at: int, now_ms: int) -> Fire:
     return Fire(id=fire_id(*id, nominal_at), owner=id.owner, key=id.key, nominal_at=nominal_at, opened_at=now_ms, state="waiting")
 
 
-def _read(row: Row, stored: Stored) -> ReadBody | RowProblem:
+def _read(row: DueSchedule) -> ReadBody | RowProblem:
     try:
-        return read_body(stored)
+        return read_body(row.version, row.created_at, row.updated_at, row.body)
     except InvalidSchedule as error:
         return RowProblem(row, str(error), None)
 
 
 def _first(owed: Sequence[ClaimPlan], most: int) -> int:
-    """How many of them come to `most`, or to a little more."""
+    """Return how many schedules it takes to reach `most` occurrences."""
     size = 0
     for number, each in enumerate(owed, 1):
         size += _weight(each)
@@ -178,10 +185,10 @@ def _weight(owed: ClaimPlan) -> int:
     return len(owed.occurrences.fires) or 1
 
 
-def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
-    """For each claimed row what is owed, computed once for each (expression, zone, instant, policy)."""
+def _owed(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
+    """Return the plan of each claimed row, computed once for each (expression, zone, instant, policy)."""
     known: dict[tuple[object, ...], Occurrences] = {}
-    latest: dict[tuple[When, int], int] = {}  # the last instant that is due, by expression and offset
+    latest: dict[tuple[When, int], int] = {}  # the last due instant, by expression and offset
     owed: list[ClaimPlan] = []
     if result.problems:
         unread = {id(problem.row) for problem in result.problems}
@@ -194,7 +201,7 @@ def _owed(rows: Sequence[Row], read: Sequence[ReadBody], result: AdvancePlan, no
         if last_at is None:
             last_at = latest[row.when, offset_ms] = row.when.last_before(now_ms - offset_ms) or 0
         if row.next_fire_at > now_ms or (last_at <= nominal_at and schedule.policy.missed != "skip"):
-            found = Occurrences((nominal_at,), ())  # as nearly always: it is in time
+            found = Occurrences((nominal_at,), ())  # the usual case: it is on time
         else:
             found = _late(known, row, schedule.policy, now_ms - offset_ms)
         owed.append(ClaimPlan(row, schedule, found))

@@ -1,9 +1,11 @@
-"""The contract of what keeps fires, which every store implements."""
+"""The contract of a store of fires, and the requests it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import Literal, Protocol
+
+import msgspec
 
 from tickler.model.fire import (
     MANUALLY,
@@ -20,120 +22,118 @@ from tickler.model.fire import (
 from tickler.model.schedule import Id
 
 
-class FireStore(Protocol):
-    """Keeps fires and their history. `now_ms` is the caller's; a store never looks at a clock.
+class TakeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's request for fires to deliver."""
 
-    `expires_at` is until when entries are kept.
+    now_ms: int
+    limit: int
+    worker: str
+    lease_ms: int  # fires are leased to the worker until now_ms + lease_ms
+    expires_at: int  # when the history entries that result may be pruned
+    except_owners: Collection[str] = ()  # skip schedules and fires of these owners
+    max_bytes: int = MAX_CLAIM_BYTES  # of schedules as stored; one is taken even if it is larger
+
+
+class ClaimRequest(TakeRequest, frozen=True, kw_only=True):
+    """A request for due schedules."""
+
+    ahead_ms: int = 0  # also take what comes due within this time
+
+    @property
+    def until_ms(self) -> int:
+        return self.now_ms + self.ahead_ms
+
+
+class LeaseRequest(TakeRequest, frozen=True, kw_only=True):
+    """A request for open fires."""
+
+    expired: bool = True  # also take over leases that ran out
+    head_start_ms: int = 0  # leave fires that were given back to other workers for this long
+
+
+class FireStore(Protocol):
+    """Keeps fires and their history. The caller passes `now_ms`; a store never reads a clock.
+
+    History entries may be pruned from `expires_at` on.
     """
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
-        """Take due schedules that have a target, earliest first, until `limit` occurrences fire, and advance them, each as its
-        policy says.
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        """Claim due schedules that have a target, earliest first, until `limit` occurrences fire, and advance them.
 
-        One transaction (where the store is `atomic="call"`) finds them, applies `missed` and `overlap`, advances, opens the
-        fires of those that are delivered at least once and leases them to `worker` until now_ms + lease_ms. What a policy
-        skips is an entry of the history. A second claim at the same `now_ms` gets nothing that this one got. With
-        missed="all" one schedule may give several claims, oldest first; the answer is then longer than `limit` by those of
-        the last of them at most. An occurrence whose fire is open already is not claimed again.
-        With overlap="wait" only the first of them is returned, and only if none is open; the others wait.
+        One transaction (where the store is `atomic="call"`) finds them, applies `missed` and `overlap`, advances them, opens
+        the fires of schedules that are delivered at least once and leases those to the worker. Instants that a policy skips
+        become entries of the history. A second claim at the same `now_ms` must not return what this one returned. An occurrence
+        whose fire is open already is not claimed again.
 
-        A claim also ends before the schedule with which those that it took would come to more than `max_bytes`, as they are
-        stored, though it always takes one; those that follow stay due. No payload is decoded until somebody looks at it.
+        With missed="all" one schedule may yield several claims, oldest first, and the last schedule may exceed `limit`. With
+        overlap="wait" only its first occurrence is returned, and only if no fire of it is open; the others wait. With
+        `ahead_ms`, schedules that come due within that time are claimed too, each for its next instant only.
 
-        With `ahead_ms`, schedules that come due within that time are taken too, each for the one instant that is its next.
+        A claim ends before the schedule that would exceed `max_bytes`; later schedules stay due. No payload is decoded before
+        it is used.
 
-        Rows of `except_owners` are passed over. Rows that do not read, rows of a newer format and zones that this machine
-        lacks are treated as in `ScheduleIndex.claim_due`, and so are rows whose schedule does not read; rows without a
-        schedule or whose schedule has no target are left to those who claim from the index.
+        Unreadable rows, rows of a newer format and unknown zones are treated as in `ScheduleIndex.claim_due`, and so are rows
+        whose schedule is unreadable. Rows without a schedule or a target are left to callers of `claim_due`.
         """
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
-        """Take up to `limit` open fires with deliver_after <= now_ms, earliest first, for their next attempt.
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        """Lease up to `limit` open fires with deliver_after <= now_ms for their next attempt, earliest first.
 
-        A fire that is still leased to somebody has run out of its lease: that is an "expired" entry of the history, with the
-        worker and the attempt it had. Such a fire is not leased again if its schedule is delivered at most once or has no
-        attempts left: it is dead. Fires whose schedule is gone are cancelled. With `expired=False`, leases that ran out are
-        left alone; fires of `except_owners` are passed over. It ends at `max_bytes` of schedules, as `claim` does.
+        A fire that still has a worker is one whose lease ran out. That becomes an "expired" entry of the history, with the
+        worker and the attempt it had. If its schedule is delivered at most once or has no attempts left, the fire becomes dead
+        instead. Fires whose schedule was deleted are cancelled. `max_bytes` limits a lease as it limits a claim.
 
-        Fires whose reason says that they were given back are left to other workers until `head_start_ms` after their
-        deliver_after: for a worker that could not begin them either.
+        With `head_start_ms`, a fire that was given back is not leased until that long after its deliver_after: the caller could
+        not start it either, and another worker may.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
-        """Make leases last until then. All that the answer does not name were extended.
+        """Extend leases until then. Every fire that the answer does not name was extended.
 
-        A fire that somebody has locked must not hold up the others: it is skipped.
+        A locked fire must not delay the others: it is skipped.
         """
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
-        """Record attempts and change their fires, in one transaction where the store has them.
+        """Record attempts and change their fires, in one transaction where the store has transactions.
 
-        Entries are always kept: it did happen. A fire is changed only if its lease is still the caller's, by worker, attempt
-        and lease token; those whose lease is not come back. Where one is done or dead, the earliest waiting fire of its
-        schedule becomes open, if none other is, though not before its instant. It may be called again with what it was called
-        with, when nobody knows whether it succeeded.
+        Entries are always recorded, because the attempt did happen. A fire changes only if the caller still holds its lease, by
+        worker, attempt and lease token; the other fires are returned. When a fire is done or dead, the earliest waiting fire of
+        its schedule opens, if no other fire is open, and not before its instant. A caller that does not know whether a call
+        succeeded may repeat it.
         """
 
     async def open(self, fire: Fire) -> bool:
-        """Open a fire, from its deliver_after on, whose schedule exists; False when the fire or no such schedule is there."""
+        """Open a fire from its deliver_after on. Return False if the fire exists already or its schedule does not."""
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
-        """Send a dead fire again, as if it was opened now and with no attempts counted, or cancel one that is not leased now.
+        """Reopen a dead fire, as of now and with no attempts counted, or cancel one that is not leased.
 
-        The fire as it was; None, and nothing done, when there is none in such a state. Either leaves an entry that says why.
+        Return the fire as it was, or None if there is none in such a state. Records an entry with the reason.
         """
 
     async def get(self, fire_id: str) -> Fire | None: ...
 
     async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
-        """Entries of a schedule, the latest first, each with the name that, with its `at`, is the cursor for what lies before."""
+        """Return entries of a schedule, latest first. Each comes with a name that forms a cursor together with its `at`."""
 
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
-        """Of each of `ids` its newest entry, and whether a fire of its is dead. Costs a few look-ups an id, however long its
-        history is.
-        """
+        """Return the newest entry of each schedule and whether it has a dead fire. Costs a few look-ups an id."""
 
     async def next_at(self) -> int | None:
-        """The earliest instant at which `claim` or `lease` would find something, or None."""
+        """Return the earliest instant at which `claim` or `lease` would find something, or None."""
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
-        """Up to `limit` of what `claim` and `lease` would look at, at that instant, earliest first, without taking it.
+        """Return up to `limit` rows and fires that are due at an instant, earliest first, without taking them.
 
-        Rows that nobody gets, since they do not read, are of a newer format or have lost their schedule, may be among them.
+        Rows that no claim returns may be among them: unreadable ones, those of a newer format, orphans.
         """
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
-        """Remove up to `limit` entries whose time is over; how many. Never holds others up."""
-
-    async def count_expired(self, now_ms: int, most: int) -> int:
-        """How many entries `prune` would remove, no further than `most`; 0 where the store prunes by itself."""
+        """Remove up to `limit` expired entries and return how many. Must not block other writers."""
 
     async def list(
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
-        """Fires in a state, of a schedule, an owner or all, ordered by nominal instant and id; those after that place."""
+        """Return fires in a state, of a schedule, an owner or all, by nominal instant and id, after a place in that order."""

@@ -1,4 +1,4 @@
-"""The pure middle of `fires.lease`: open fires whose time has come in; which are leased, dead or cancelled out."""
+"""The pure middle of `fires.lease`: decides which open fires are leased, become dead or are cancelled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from tickler.fires.contract import LeaseRequest
 from tickler.model.fire import Claim, Entry, Fire, cancelled, expired
 from tickler.model.schedule import StoredSchedule
 
@@ -14,7 +15,7 @@ SCHEDULE_GONE = "its schedule is gone"
 
 
 class LeasePlan(NamedTuple):
-    """Claims have their fires as they are from now on, and so do `dead`; `cancelled` are as they were."""
+    """The fires of `claims` and `dead` are as the lease leaves them; those of `cancelled` are as they were."""
 
     claims: list[Claim]
     dead: list[Fire]
@@ -22,13 +23,14 @@ class LeasePlan(NamedTuple):
     entries: list[Entry]
 
 
-def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, worker: str, lease_ms: int) -> LeasePlan:
-    """Decide for fires as they were found, each with its schedule.
+def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseRequest) -> LeasePlan:
+    """Decide about fires, each with its schedule, as they were found.
 
-    The lease token is the time: a settlement that is repeated must not meet a later lease of the same worker and attempt, which
-    there is after a release, and after a person retried a dead fire.
+    The lease token is the time. A repeated settlement must not match a later lease of the same worker and attempt, which exists
+    after a release and after a manual retry of a dead fire.
     """
-    result = LeasePlan([], [], [], [])
+    result, now_ms = LeasePlan([], [], [], []), request.now_ms
+    until_ms = now_ms + request.lease_ms
     for fire, schedule in sorted(found, key=_in_order):
         reason = None if fire.worker is None or schedule is None else _why_not_again(fire, schedule)
         if fire.worker is not None:
@@ -40,8 +42,8 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], now_ms: int, work
         if reason is not None:
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
-        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=now_ms + lease_ms, worker=worker, lease_token=now_ms)
-        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # by hand: without the spread
+        leased = replace(fire, attempt=fire.attempt + 1, deliver_after=until_ms, worker=request.worker, lease_token=now_ms)
+        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # a manual retry has no spread
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result
 
@@ -52,9 +54,9 @@ def _in_order(found: tuple[Fire, StoredSchedule | None]) -> tuple[int, int, str]
 
 
 def _why_not_again(fire: Fire, schedule: StoredSchedule) -> str | None:
-    """Of a fire whose worker went away with it."""
+    """Return why a fire whose lease ran out becomes dead, or None."""
     if schedule.policy.delivery == "at-most-once":
-        return f"{fire.worker} went away with it, and it is delivered at most once"
+        return f"{fire.worker} lost its lease, and the schedule is delivered at most once"
     if fire.attempt >= schedule.policy.attempts:
-        return f"{fire.worker} went away with its last attempt"
+        return f"{fire.worker} lost its lease in the last attempt"
     return None

@@ -1,4 +1,4 @@
-"""Which instants of a due row fire, and which its policy skips: `missed`, `grace` and `max_catchup`, as pure functions."""
+"""Decides which instants of a due row fire and which its policy skips: `missed`, `grace` and `max_catchup`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MS = timedelta(milliseconds=1)
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Instants that do not fire: the first, the last, and how many (at least, from 1,000 on)."""
+    """Skipped instants: the first, the last, and how many; a count of 1,000 means at least that many."""
 
     rule: Rule
     from_at: int
@@ -27,16 +27,16 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class Occurrences(NamedTuple):
-    """Nominal instants that fire, oldest first, and those that do not."""
+    """Nominal instants that fire, oldest first, and those that are skipped."""
 
     fires: Sequence[int]
     skips: Sequence[Skip]
 
 
 def occurrences(when: When, policy: Policy, nominal_at: int, now_at: int, ends_at: int | None) -> Occurrences:
-    """What is owed of the instants from `nominal_at`, which is one of them, to `now_at`, or to the schedule's end.
+    """Decide about the instants from `nominal_at`, which is one of them, to `now_at` or the schedule's end.
 
-    `now_at` is now less the offset of the schedule's spread.
+    `now_at` is the current time minus the offset of the schedule's spread.
     """
     until_at = now_at if ends_at is None else min(now_at, ends_at)
     last_at = max(when.last_before(until_at) or nominal_at, nominal_at)
@@ -63,7 +63,7 @@ def _caught_up(when: When, most: int, nominal_at: int, last_at: int) -> Occurren
 
 
 def _within_grace(when: When, policy: Policy, nominal_at: int, last_at: int, in_time_from: int) -> Occurrences:
-    """Nothing that is later than the grace; what is not, is not missed, and fires."""
+    """Skip instants older than the grace period; later ones were not missed, and fire."""
     if nominal_at >= in_time_from:
         return _caught_up(when, policy.max_catchup, nominal_at, last_at)
     skips = _skipped("missed", when, nominal_at, min(last_at, in_time_from - 1))
@@ -75,13 +75,13 @@ def _within_grace(when: When, policy: Policy, nominal_at: int, last_at: int, in_
 
 
 def _skipped(rule: Rule, when: When, from_at: int, until_at: int) -> list[Skip]:
-    """The skip of the instants between, the first of which is `from_at`."""
+    """Return the skip of all instants from `from_at`, which is one of them, to `until_at`."""
     last_at = max(when.last_before(until_at) or from_at, from_at)
     return [Skip(rule, from_at, last_at, _count(when, from_at, last_at))]
 
 
 def _count(when: When, from_at: int, last_at: int) -> int:
-    """Instants from the one to the other; no further than is worth the walk, except where it is arithmetic."""
+    """Count instants from one to another: up to a limit, or exactly for intervals, where it is arithmetic."""
     if isinstance(when, Every):
         return (last_at - from_at) // when.interval_ms + 1
     count, at = 1, from_at

@@ -1,4 +1,4 @@
-"""DUE: the schedule index: which schedules are due right now?"""
+"""The schedule index, which finds due schedules."""
 
 from tickler.index.contract import ScheduleIndex
 from tickler.index.index import Index

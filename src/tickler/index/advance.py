@@ -1,6 +1,6 @@
-"""The pure middle of every claim: due rows in, what to do with each of them out.
+"""The pure middle of every claim: takes due rows and decides what to do with each.
 
-A store selects and locks what is due, asks `advance`, and applies the answer in the same transaction.
+A store selects and locks due rows, calls `advance`, and applies the plan in the same transaction.
 """
 
 from __future__ import annotations
@@ -8,69 +8,108 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tickler.errors import InvalidWhen, UnknownTimezone
 from tickler.model.index_row import IndexRow
+from tickler.model.schedule import Id, State
 from tickler.when import When, read_when
 
-# Bumped when rows are written in a way that earlier workers would misread. They leave such rows alone.
+# Raised when rows are written in a way that earlier workers would misread; they leave such rows alone.
 ROW_FORMAT = 1
 
 
-class RowProblem(NamedTuple):
-    """A due row that does not read. `lacking_zone` is set when only its zone is unknown here."""
+class DueRow(msgspec.Struct, gc=False):
+    """A row of the index as a store keeps it: the expression is still text. The order of fields is that of SQL columns."""
 
-    row: Any
+    handle: Any  # finds the row again: a key, or its place on disk
+    owner: str
+    key: str
+    when_text: str
+    tz: str
+    next_fire_at: int
+    ends_at: int | None
+    offset_ms: int
+    managed: bool
+
+    @property
+    def id(self) -> Id:
+        return Id(self.owner, self.key)
+
+
+class RowProblem(NamedTuple):
+    """A due row that is unreadable here. `lacking_zone` is set when only its zone is unknown to this machine."""
+
+    row: DueRow
     reason: str
     lacking_zone: str | None
 
 
-def unreadable(problem: RowProblem) -> tuple[Any, ...]:
-    """The row as `AdvancePlan.aside` has it."""
-    row = tuple(problem.row)
-    return (*row[1:3], "unreadable", problem.reason, *row[3:])
+class AsideRow(NamedTuple):
+    """A row that is kept outside the index, because its schedule is finished or it is unreadable."""
+
+    owner: str
+    key: str
+    state: State
+    reason: str | None
+    when_text: str
+    tz: str
+    next_fire_at: int
+    ends_at: int | None
+    offset_ms: int
+    managed: bool
 
 
 class AdvancePlan:
-    """What a claim does: `moved[i]` goes to `moved_to[i]`, `finished` and `problems` leave the index."""
+    """What a claim does: `moved[i]` advances to `moved_to[i]`; `finished` and `problems` leave the index."""
 
     __slots__ = ("claimed", "finished", "moved", "moved_to", "problems")
 
     def __init__(self) -> None:
-        self.claimed: list[IndexRow] = []  # as they were, in the order they came
+        self.claimed: list[IndexRow] = []  # as they were, in the order in which they came
         self.moved: list[Any] = []  # handles
         self.moved_to: list[int] = []
-        self.finished: list[Any] = []
+        self.finished: list[DueRow] = []
         self.problems: list[RowProblem] = []
 
-    def aside(self) -> list[tuple[Any, ...]]:
-        """What is kept outside the index: schedules that are finished, and rows that do not read.
+    def left(self) -> list[Any]:
+        """Return the handles of rows that leave the index."""
+        return [row.handle for row in self.finished] + [problem.row.handle for problem in self.problems]
 
-        Each is `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
-        """
-        finished = [(*row[1:3], "finished", None, *row[3:]) for row in map(tuple, self.finished) if row[-1]]
-        return [*finished, *map(unreadable, self.problems)]
+    def aside(self) -> list[AsideRow]:
+        """Return the rows to keep outside the index: those of finished schedules, and unreadable ones."""
+        finished = [_aside(row, None) for row in self.finished if row.managed]
+        return finished + [_aside(problem.row, problem.reason) for problem in self.problems]
 
 
-def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> AdvancePlan:
-    """Decide for rows of `(handle, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`.
+def _aside(row: DueRow, reason: str | None) -> AsideRow:
+    state: State = "finished" if reason is None else "unreadable"
+    due_at, ends_at = row.next_fire_at, row.ends_at
+    return AsideRow(row.owner, row.key, state, reason, row.when_text, row.tz, due_at, ends_at, row.offset_ms, row.managed)
 
-    The handle is whatever finds the row again. The next fire is the first instant that, moved by the row's offset, lies
-    after `now_ms`; of a row that is taken ahead of its time, the one after that. Each (expression, zone) is read and computed
-    once.
+
+def advance(rows: Iterable[DueRow], now_ms: int) -> AdvancePlan:
+    """Decide what a claim at `now_ms` does with each row.
+
+    A row's next fire is the first instant that, moved by the row's offset, lies after `now_ms`; a row that is claimed ahead of
+    its time gets the instant after that. Each (expression, zone) is parsed and computed once.
     """
     result = AdvancePlan()
     claimed, moved, moved_to = result.claimed.append, result.moved.append, result.moved_to.append
-    readings: dict[tuple[str, str], tuple[When, int | None] | RowProblem] = {}
+    readings: dict[tuple[str, str], tuple[When, int | None] | None] = {}
+    problems: dict[tuple[str, str], RowProblem] = {}
     last_instants: dict[When, int | None] = {}
     for row in rows:
-        handle, owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed = row
-        reading = readings.get((text, tz))
+        spelled = (row.when_text, row.tz)
+        reading = readings.get(spelled)
         if reading is None:
-            reading = readings[text, tz] = _read(text, tz, now_ms)
-        if isinstance(reading, RowProblem):
-            result.problems.append(reading._replace(row=row))
-            continue
+            if spelled not in problems:
+                reading = readings[spelled] = _read(row, now_ms, problems)
+            if reading is None:
+                result.problems.append(problems[spelled]._replace(row=row))
+                continue
         when, next_at = reading
+        next_fire_at, ends_at, offset_ms = row.next_fire_at, row.ends_at, row.offset_ms
         if next_fire_at > now_ms:
             next_at = when.next_after(next_fire_at - offset_ms)
         elif offset_ms:
@@ -79,44 +118,44 @@ def advance(rows: Iterable[Iterable[Any]], now_ms: int) -> AdvancePlan:
             last_at = last_instants[when]
             if last_at is not None and last_at + offset_ms > now_ms:
                 next_at = last_at  # its spread puts it after now
-        claimed(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
+        claimed(IndexRow(row.owner, row.key, when, next_fire_at, ends_at, offset_ms, bool(row.managed)))
         if next_at is None or (ends_at is not None and next_at > ends_at):
             result.finished.append(row)
         else:
-            moved(handle)
+            moved(row.handle)
             moved_to(next_at + offset_ms)
     return result
 
 
-def _read(text: str, tz: str, now_ms: int) -> tuple[When, int | None] | RowProblem:
+def _read(row: DueRow, now_ms: int, problems: dict[tuple[str, str], RowProblem]) -> tuple[When, int | None] | None:
     try:
-        when = read_when(text, tz)
-    except UnknownTimezone as error:
-        return RowProblem((), str(error), error.name)
+        when = read_when(row.when_text, row.tz)
     except InvalidWhen as error:
-        return RowProblem((), str(error), None)
+        zone = error.name if isinstance(error, UnknownTimezone) else None
+        problems[row.when_text, row.tz] = RowProblem(row, str(error), zone)
+        return None
     return when, when.next_after(now_ms)
 
 
 def lacking_zones(problems: Iterable[RowProblem]) -> set[str]:
-    """Zones that this machine lacks. Where another machine has written one, this worker is at fault, not the row."""
+    """Return zones that this machine lacks. Where another machine wrote one, this worker is at fault and not the row."""
     return {problem.lacking_zone for problem in problems if problem.lacking_zone is not None}
 
 
-def readable(rows: Iterable[Iterable[Any]]) -> list[IndexRow]:
-    """Of rows of `(owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed)`, those that this worker can read."""
+def readable(rows: Iterable[DueRow]) -> list[IndexRow]:
+    """Return the rows that this worker can read."""
     found: list[IndexRow] = []
-    for owner, key, text, tz, next_fire_at, ends_at, offset_ms, managed in rows:
+    for row in rows:
         try:
-            when = read_when(text, tz)
+            when = read_when(row.when_text, row.tz)
         except InvalidWhen:
             continue
-        found.append(IndexRow(owner, key, when, next_fire_at, ends_at, offset_ms, bool(managed)))
+        found.append(IndexRow(row.owner, row.key, when, row.next_fire_at, row.ends_at, row.offset_ms, bool(row.managed)))
     return found
 
 
 def reads(when_text: str, tz: str) -> bool:
-    """Whether this worker can read a row."""
+    """Tell whether this worker can read a row."""
     try:
         read_when(when_text, tz)
     except InvalidWhen:

@@ -1,4 +1,4 @@
-"""DUE: the contract of the schedule index, for callers who dispatch by themselves."""
+"""The schedule index as callers use it who dispatch by themselves."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_OFFSET_MS = 366 * 86_400_000
 
 
 class Index:
-    """What callers use: checks what it is given, then asks the store's index.
+    """Checks arguments, then calls the store's index.
 
-    Instants that look like another unit, such as 1_700_000_000, are refused; `any_instant=True` takes those of any year.
+    Instants that look like another unit, such as 1_700_000_000, are refused; `any_instant=True` accepts any year.
     """
 
     def __init__(self, store: ScheduleIndex) -> None:
@@ -50,14 +50,9 @@ class Index:
         return await self._store.next_due()
 
     async def count(self, *, due_by: int | datetime | None = None, most: int | None = None, any_instant: bool = False) -> int:
-        """How many rows there are, or are due by an instant; no further than `most`: it costs what it counts."""
+        """Count rows, or those due by an instant, up to `most`. The cost grows with the count."""
         until = None if due_by is None else _ms(due_by, "due_by", any_instant)
         return await self._store.count(due_by=until, most=None if most is None else check_limit(most))
-
-    async def next_fires(self, owner: str, limit: int = 1000) -> tuple[list[int], bool]:
-        """When the rows of an owner are due, of up to `limit` of them and in no order; and whether there may be more."""
-        check_name("owner", owner)
-        return await self._store.next_fires(owner, check_limit(limit))
 
     async def set_aside(self, limit: int = 100) -> list[SetAside]:
         return await self._store.set_aside(check_limit(limit))
@@ -69,9 +64,9 @@ class Index:
         return await self._store.restore()
 
     async def walk(self, cursor: str | None = None, limit: int = 1000) -> tuple[list[IndexRow], str | None]:
-        """Every row that reads, page by page, in no order; pass the cursor that came with a page for the next, until it is None.
+        """Return a page of readable rows, in no order, and the cursor of the next page, None at the end.
 
-        A row that moves while it is looked for may, on DynamoDB, be met twice.
+        On DynamoDB, a row that moves meanwhile may be returned twice.
         """
         if cursor is not None and not isinstance(cursor, str):
             raise invalid_walk_cursor(cursor)
@@ -83,7 +78,7 @@ def _ms(instant: int | datetime, name: str, any_instant: bool) -> int:
 
 
 def _checked(row: object, position: int, any_instant: bool) -> IndexRow:
-    """The row with its instants in milliseconds; refuses what no store could keep or advance."""
+    """Return the row with its instants in milliseconds. Refuses values that no store could keep or advance."""
     name = f"rows[{position}]"
     if not isinstance(row, IndexRow):
         raise InvalidInput(f"{name}: is a {type(row).__name__}: pass an IndexRow")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -61,31 +60,6 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     @property
     def schedule_id(self) -> Id:
         return Id(self.owner, self.key)
-
-
-# In the order of the columns of SQL stores.
-fire_columns = attrgetter(
-    "id", "owner", "key", "nominal_at", "opened_at", "attempt", "state", "deliver_after", "holder", "reason"
-)
-
-
-def fire_of(columns: Iterable[Any]) -> Fire:
-    """Return the fire with these `fire_columns`."""
-    id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, holder, reason = columns
-    worker, lease_token = (None, None) if holder is None else read_holder(holder)
-    return Fire(
-        id=id,
-        owner=owner,
-        key=key,
-        nominal_at=nominal_at,
-        opened_at=opened_at,
-        attempt=attempt,
-        state=state,
-        deliver_after=deliver_after,
-        worker=worker,
-        reason=reason,
-        lease_token=lease_token,
-    )
 
 
 def read_holder(holder: str) -> tuple[str, int | None]:

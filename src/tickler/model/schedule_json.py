@@ -130,6 +130,7 @@ def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
 
 
 def stored_schedule(
+    *,
     owner: str,
     key: str,
     when_text: str,
@@ -143,7 +144,7 @@ def stored_schedule(
     aside: State | None,
     reason: str | None,
 ) -> StoredSchedule:
-    """Return a schedule from the columns of a store. If its `when` cannot be read, it is an `Unreadable`."""
+    """Return a schedule from the columns that a store keeps. An unreadable expression becomes an `Unreadable` when."""
     state = _state(enabled, next_fire_at, aside)
     try:
         read, policy, newer = _read_body(body)
@@ -194,12 +195,8 @@ def active_schedule(row: IndexRow, stored: ReadBody) -> StoredSchedule:
     )
 
 
-def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
-    """Read `(version, created_at, updated_at, body)` of a schedule that is about to fire.
-
-    `InvalidSchedule` if the body or its policy cannot be read: without the policy it is unknown how to deliver.
-    """
-    version, created_at, updated_at, encoded = stored
+def read_body(version: int, created_at: int, updated_at: int, encoded: str | bytes) -> ReadBody:
+    """Parse the body of a schedule that is to fire. `InvalidSchedule` if the body or its policy is unreadable."""
     body, policy, newer = _read_body(encoded)
     if policy is None:
         raise InvalidSchedule("policy", "cannot be read by this version: upgrade this worker, or put the schedule again")
@@ -209,7 +206,7 @@ def read_body(stored: tuple[int, int, int, str | bytes]) -> ReadBody:
 def body_reads(body: str | bytes) -> bool:
     """Return whether this worker could fire a schedule with this body."""
     try:
-        read_body((0, 0, 0, body))
+        read_body(0, 0, 0, body)
     except InvalidSchedule:
         return False
     return True

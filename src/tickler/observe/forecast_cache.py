@@ -11,8 +11,8 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.observe.forecast import PAGE, Forecast, WalkableIndex, forecast
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import FORECAST
 
-KIND = "forecast"
 NAME = "all"
 OLD_MS = 10 * 60_000  # age at which `run` computes the next one
 STALE_MS = 15 * 60_000  # age at which it is no longer served: no process seems to refresh it
@@ -98,7 +98,7 @@ class ForecastCache:
             log.debug("the forecast took too long: another process has started one")
 
     async def _read(self) -> tuple[CachedForecast, int]:
-        record = await self._records.get(KIND, NAME, now_ms=self._clock.now_ms())
+        record = await self._records.get(FORECAST, NAME, now_ms=self._clock.now_ms())
         if record is None:
             return CachedForecast(), 0
         try:
@@ -108,4 +108,4 @@ class ForecastCache:
 
     async def _write(self, cached: CachedForecast, version: int) -> int:
         value = msgspec.json.encode(cached)
-        return await self._records.put(KIND, NAME, value, now_ms=self._clock.now_ms(), expected=version)
+        return await self._records.put(FORECAST, NAME, value, now_ms=self._clock.now_ms(), expected=version)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tickler.observe.diagnosis import Diagnosis, Finding, Severity, worst_first
 from tickler.observe.human_format import some
-from tickler.stores.store import Fault, MalformedItem
+from tickler.stores.optional import Fault, MalformedItem
 
 SEVERITIES: dict[Fault, Severity] = {"unfound": "critical", "set-aside": "warning", "not-sparse": "warning"}
 

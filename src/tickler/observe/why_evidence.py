@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.fires.contract import FireStore
-from tickler.fires.redaction import SOMEBODY, nameless_entry, nameless_fire
+from tickler.fires.redaction import SOMEBODY, redacted_entry, redacted_fire
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.records.contract import RecordStore
@@ -64,8 +64,8 @@ async def gather(
 def without_worker_names(evidence: Evidence) -> Evidence:
     return replace(
         evidence,
-        fires=[nameless_fire(fire, SOMEBODY) for fire in evidence.fires],
-        history=[nameless_entry(entry, SOMEBODY) for entry in evidence.history],
+        fires=[redacted_fire(fire, SOMEBODY) for fire in evidence.fires],
+        history=[redacted_entry(entry, SOMEBODY) for entry in evidence.history],
         workers=[replace(worker, name=SOMEBODY, short_of=None) for worker in evidence.workers],
     )
 

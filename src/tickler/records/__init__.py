@@ -1,4 +1,4 @@
-"""ASIDE: small named values with compare-and-set and expiry."""
+"""Small named values with compare-and-set and expiry."""
 
 from tickler.model.record import Record
 from tickler.records.contract import RecordStore

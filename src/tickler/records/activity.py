@@ -1,4 +1,4 @@
-"""What workers have just done, for those who watch: told through the store, and only while somebody watches."""
+"""Recent attempts of workers, published through the store while a dashboard is open."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 from tickler.model.fire import Entry, Happened
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import ACTIVITY
 
-KIND = "recent"
-WATCHED = "watched"  # the record that says that somebody watches; the others are named after workers
+WATCHED = "watched"  # the record that exists while a dashboard is open; the others are named after workers
 WATCHED_MS = 15_000
 ACTIVITY_RETENTION_MS = 60_000
 MAX_EVENTS = 50
@@ -20,7 +20,7 @@ MAX_DETAIL_LENGTH = 300
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An attempt, as it is told to those who watch: what the history will say of it, without the answer."""
+    """An attempt as dashboards show it: its entry in the history without the answer."""
 
     owner: str
     key: str
@@ -36,7 +36,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class WorkerActivity(msgspec.Struct, frozen=True):
-    """The last events of a worker; `number` is how many there were before and with them."""
+    """The last events of a worker; `number` counts all its events up to now."""
 
     number: int
     events: list[Event]
@@ -59,21 +59,21 @@ def event_of(entry: Entry) -> Event:
 
 
 async def mark_watched(records: RecordStore, now_ms: int) -> None:
-    """Say that somebody watches, for a quarter of a minute."""
-    await records.put(KIND, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
+    """Record that a dashboard is open, for 15 seconds."""
+    await records.put(ACTIVITY, WATCHED, b"true", now_ms=now_ms, expires_at=now_ms + WATCHED_MS)
 
 
 async def is_watched(records: RecordStore, now_ms: int) -> bool:
-    return await records.get(KIND, WATCHED, now_ms=now_ms) is not None
+    return await records.get(ACTIVITY, WATCHED, now_ms=now_ms) is not None
 
 
 async def publish(records: RecordStore, worker: str, number: int, events: Sequence[Event], now_ms: int) -> None:
     value = msgspec.json.encode(WorkerActivity(number, list(events)[-MAX_EVENTS:]))
-    await records.put(KIND, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
+    await records.put(ACTIVITY, worker, value, now_ms=now_ms, expires_at=now_ms + ACTIVITY_RETENTION_MS)
 
 
 async def read_activity(records: RecordStore, now_ms: int) -> dict[str, WorkerActivity]:
-    """By worker."""
-    found = await records.list(KIND, now_ms=now_ms, limit=MAX_WORKERS)
+    """Return the recent activity of each worker."""
+    found = await records.list(ACTIVITY, now_ms=now_ms, limit=MAX_WORKERS)
     values = {record.name: value_of(record, WorkerActivity) for record in found if record.name != WATCHED}
     return {worker: heard for worker, heard in values.items() if heard is not None}

@@ -1,6 +1,6 @@
-"""ASIDE: the contract of small named records with compare-and-set and expiry.
+"""Small named records with compare-and-set and expiry, as callers use them.
 
-Workers, tokens, idempotency keys, settings and facts about the store itself live here, each under its kind.
+Workers, tokens, idempotency keys, settings and facts about the store are records, each of its own kind.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tickler.model.limits import check_limit
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
-from tickler.records.kinds import OWN_KINDS
+from tickler.records.kinds import AUDIT, OWN_KINDS
 
 MAX_VALUE_BYTES = 64 * 1024
 
 
 class Records:
-    """What callers use: checks and encodes what it is given, and knows the time."""
+    """Checks and encodes arguments, and adds the time."""
 
     def __init__(self, store: RecordStore, clock: Clock) -> None:
         self._store = store
@@ -36,9 +36,7 @@ class Records:
     ) -> Record:
         _check_writable(kind, name)
         if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int) or not 0 <= expected < 1 << 63):
-            raise InvalidInput(
-                f"expected: {expected!r} is no version: pass that of the record as you have read it, or 0 for none"
-            )
+            raise InvalidInput(f"expected: {expected!r} is not a version: pass that of the record you read, or 0 for none")
         until = None if expires_at is None else to_ms(expires_at, "expires_at")
         version = await self._store.put(
             kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=until, expected=expected
@@ -66,8 +64,8 @@ def _check(kind: str, name: str) -> None:
 
 def _check_writable(kind: str, name: str) -> None:
     _check(kind, name)
-    if kind in OWN_KINDS or kind.startswith("audit-"):
-        raise InvalidInput(f"kind: {kind!r} is Tickler's own: use another")
+    if kind in OWN_KINDS or kind.startswith(f"{AUDIT}-"):
+        raise InvalidInput(f"kind: {kind!r} is reserved by Tickler: use another")
 
 
 def _encode(value: object) -> bytes:
@@ -75,11 +73,11 @@ def _encode(value: object) -> bytes:
         encoded = msgspec.json.encode(value)
         survives = msgspec.json.decode(encoded) == value
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidInput(f"value: does not fit into JSON: {error}") from None
+        raise InvalidInput(f"value: cannot be encoded as JSON: {error}") from None
     if not survives:
         raise InvalidInput(
             "value: is not plain JSON: use only dicts with text keys, lists, text, finite numbers, True, False and None"
         )
     if len(encoded) > MAX_VALUE_BYTES:
-        raise InvalidInput(f"value: has {len(encoded)} bytes: {MAX_VALUE_BYTES} are allowed")
+        raise InvalidInput(f"value: has {len(encoded)} bytes: at most {MAX_VALUE_BYTES} are allowed")
     return encoded

@@ -1,4 +1,4 @@
-"""The contract of what keeps schedules, which every store implements."""
+"""The contract of a store of schedules."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ Decide = Callable[[Stored], Sequence[ScheduleChange | ScheduleRemoval]]
 
 
 class ScheduleStore(Protocol):
-    """Keeps schedules and their index rows in step.
+    """Keeps schedules and their index rows consistent.
 
-    Every write is *read, decide, apply* in one transaction: what `decide` is shown cannot change before its answer is
-    applied, and schedule and index row change together or not at all. `decide` does no I/O but look at a clock, which is
-    why it is asked only when all locks are held, and may be asked again after a lost race. What it raises leaves
-    everything as it was. `using` is a connection of the caller's with a transaction open: the write joins it, and is
-    undone alone if it fails.
+    Every write is *read, decide, apply* in one transaction: what `decide` sees must not change before its answer is applied, and
+    a schedule and its index row change together or not at all. `decide` does no I/O but reads a clock, so it is called only when
+    all locks are held, and may be called again after a lost race. If it raises, nothing changes. `using` is a connection of the
+    caller with an open transaction: the write joins it, and is rolled back alone if it fails.
     """
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        """Let `decide` see those of `ids` that exist, and apply what it answers."""
+        """Call `decide` with those of `ids` that exist, and apply the changes that it returns."""
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        """The same, with all schedules of an owner."""
+        """Call `decide` with all schedules of an owner, and apply the changes that it returns."""
 
     async def get(self, id: Id) -> StoredSchedule | None: ...
 
     async def list(
         self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
     ) -> list[StoredSchedule]:
-        """Schedules after `after`, ordered by owner and key as UTF-8 bytes; with `failing`, those that have a dead fire.
+        """Return schedules after `after`, ordered by owner and key as UTF-8 bytes; with `failing`, those with a dead fire.
 
-        Those are found by way of the dead fires: what is sound costs nothing.
+        Failing schedules must be found by way of the dead fires, without reading the others.
         """

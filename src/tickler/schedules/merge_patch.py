@@ -1,8 +1,8 @@
-"""Changes part of a schedule and keeps the rest: JSON merge patch (RFC 7396) on the schedule's JSON.
+"""Changes part of a schedule: a JSON merge patch (RFC 7396) on the schedule's JSON.
 
-Two fields are more than their JSON shows. `when` is replaced as a whole: null in a weekly plan means "not on that day". Headers
-and secret of a target are stored encrypted: what a patch does not name of them is kept for the same scheme, host and port, and
-for no other. A patch that moves the target has to name them again, so that nobody gets stored secrets sent to their own host.
+Two fields are special. `when` is replaced as a whole, since null in a weekly plan means "not on that day". Headers and secret of
+a target are stored encrypted: those that a patch does not name are kept only for the same scheme, host and port. A patch that
+moves the target has to name them again, so that no caller can have stored secrets sent to another host.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEALED_FIELDS = ("headers", "secret")
 
 
 def merge_patch(value: object, patch: object) -> object:
-    """`value` as RFC 7396 changes it: objects are merged, null removes a name, anything else replaces what is there."""
+    """Apply a patch (RFC 7396): objects are merged, null removes a name, any other value replaces the old one."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(value) if isinstance(value, Mapping) else {}
@@ -40,7 +40,7 @@ def merge_patch(value: object, patch: object) -> object:
 def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPayload | None, encryption: Encryption) -> Schedule:
     """What is declared once `patch` is applied to what is stored, with the `payload` that follows from both.
 
-    `InvalidSchedule` or `InvalidWhen` name what does not fit.
+    `InvalidSchedule` or `InvalidWhen` name the field at fault.
     """
     for name in ("owner", "key"):
         if patch.get(name, getattr(current, name)) != getattr(current, name):
@@ -54,7 +54,7 @@ def patched(current: StoredSchedule, patch: Mapping[str, Any], payload: RawPaylo
 
 
 def _refuse_unknown(place: str, patch: object, kind: type[msgspec.Struct]) -> None:
-    """Also names that the patch would remove: nobody notices a misspelt one that is absent before and after."""
+    """Refuse unknown names, also those that the patch removes: a misspelt one would go unnoticed."""
     for name in patch if isinstance(patch, Mapping) else ():
         if name not in kind.__struct_fields__:
             raise InvalidSchedule(f"{place}{str(name)[:40]}", f"unknown field: use {', '.join(kind.__struct_fields__)}")
@@ -100,7 +100,7 @@ def _patched_http(
 
 
 def _normalised(before: HttpTarget, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what was only read back: `sealed`, and redacted values. Header names in lower case, as they are stored."""
+    """Return the patch without values that were only read back (`sealed`, redacted ones), and with lower-case header names."""
     read_back = {"sealed": before.sealed, "secret": REDACTED if before.secret else None}
     plain = {name: value for name, value in patch.items() if value is None or value != read_back.get(name)}
     if not isinstance(headers := plain.get("headers"), Mapping):
@@ -109,14 +109,14 @@ def _normalised(before: HttpTarget, patch: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in headers.items():
         lower = name.lower() if isinstance(name, str) else name
         if value != REDACTED or lower not in stored:
-            named[name if lower in named else lower] = value  # a name that comes twice is refused when it is read
+            named[name if lower in named else lower] = value  # a duplicate name is refused later
     if headers and not named:
         return {name: value for name, value in plain.items() if name != "headers"}
     return {**plain, "headers": named}
 
 
 def _moves(before: HttpTarget, url: object) -> bool:
-    """Whether the target goes to another scheme, host or port. `InvalidSchedule` when that is no URL."""
+    """Tell whether the target moves to another scheme, host or port. `InvalidSchedule` if the URL is invalid."""
     return url is not None and origin_of(HttpTarget(url).url) != origin_of(before.url)  # type: ignore[arg-type]  # it is checked there
 
 
@@ -128,6 +128,6 @@ def _check_named_again(before: HttpTarget, patch: Mapping[str, Any]) -> None:
         names = " and ".join(unsaid)
         raise InvalidSchedule(
             "target.url",
-            f"leads elsewhere, and {names} were stored for {origin_of(before.url)} alone: send them again with the new URL, "
-            "or null to do without",
+            f"has another scheme, host or port, and {names} were stored only for {origin_of(before.url)}: send them again "
+            "with the new URL, or null to remove them",
         )

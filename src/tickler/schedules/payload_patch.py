@@ -1,4 +1,4 @@
-"""What a patch makes of a payload. To merge long ones takes long, so that is done between two looks at the store, on a thread."""
+"""Merges a patch into a payload. Long payloads are merged on a thread, between two reads of the store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tickler.model.schedule import StoredSchedule
 from tickler.model.schedule_json import MAX_PAYLOAD_BYTES, encoded_payload
 from tickler.schedules.merge_patch import merge_patch
 
-MAX_PATCH_BYTES = 4 * MAX_PAYLOAD_BYTES  # to remove a name takes more bytes than to have it
+MAX_PATCH_BYTES = 4 * MAX_PAYLOAD_BYTES  # removing a name takes more bytes than having it
 
 
 def encoded_patch(patch: Mapping[str, object]) -> dict[str, object]:
-    """A patch with its payload as JSON, whose length is known. `InvalidSchedule` when that is not plain JSON."""
+    """Return the patch with its payload encoded, so that its length is known. `InvalidSchedule` if it is not plain JSON."""
     fields = dict(patch)
     if "payload" in fields:
         max_bytes = MAX_PATCH_BYTES if isinstance(fields["payload"], Mapping) else MAX_PAYLOAD_BYTES
@@ -23,7 +23,7 @@ def encoded_patch(patch: Mapping[str, object]) -> dict[str, object]:
 
 
 class PayloadMerge:
-    """The payload of a schedule that an `encoded_patch` is applied to."""
+    """The payload that results from applying an `encoded_patch` to a schedule."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self._is_named = "payload" in fields
@@ -33,7 +33,7 @@ class PayloadMerge:
         self.payload: RawPayload | None = None
 
     def is_ready(self, current: StoredSchedule) -> bool:
-        """Whether `payload` is what `current` gets. Where it is false, `merge` takes long: run it on a thread, and ask again."""
+        """Tell whether `payload` is merged for `current`. If not, `merge` takes long: run it on a thread and ask again."""
         stored = encoded_payload(held_payload(current))
         if not (self._is_merged and _same(stored, self._stored)):
             self._stored, self._is_merged = stored, False
@@ -43,7 +43,7 @@ class PayloadMerge:
         return True
 
     def merge(self) -> None:
-        """Into what was stored when `is_ready` was asked."""
+        """Merge the patch into the payload that `is_ready` last saw."""
         if not self._is_named:
             self.payload = self._stored
         elif self._is_object_patch:

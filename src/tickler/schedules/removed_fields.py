@@ -1,4 +1,4 @@
-"""What a put took away from the schedule whose place it took."""
+"""Fields that a put removed from the schedule it replaced."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from tickler.model.schedule import Schedule
 from tickler.model.schedule_json import undecoded_json
 from tickler.when import Every
 
-_UNSHOWN = frozenset({"sealed"})  # goes with the headers and the secret, which are named
+_UNSHOWN = frozenset({"sealed"})  # belongs to the headers and the secret, which are named
 
 
 def removed_fields(before: Schedule, after: Schedule) -> list[str]:
-    """Names of fields that had a value and are now at their default, such as "target", "policy.attempts" or "tz".
+    """Return fields that had a value and now have their default, such as "target", "policy.attempts" or "tz".
 
     "paused" stands for `enabled`, which was false: the schedule fires again.
     """
     old, new = undecoded_json(before), undecoded_json(after)
-    if after.tz == "UTC" != before.tz and not isinstance(after.when, Every):  # an interval has no use for a zone
+    if after.tz == "UTC" != before.tz and not isinstance(after.when, Every):  # an interval needs no zone
         del new["tz"]
     if "target" in new and _type_of(old.get("target")) != _type_of(new["target"]):
-        old.pop("target", None)  # another kind of target is a change of it
+        old.pop("target", None)  # another kind of target is a change, not a removal
     return [*_removed(old, new), *(["paused"] if after.enabled and not before.enabled else [])]
 
 

@@ -1,4 +1,4 @@
-"""KEEP: the collection of schedules, and the contract of what keeps them."""
+"""Schedules as callers use them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MAX_LISTED = 1_000
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Some schedules, and the cursor with which the following ones are asked for; None at the end."""
+    """A page of schedules, and the cursor of the next page; None at the end."""
 
     items: list[StoredSchedule]
     next: str | None
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """What `declare` did to an owner's schedules, by key."""
+    """The keys of an owner's schedules, by what `declare` did to them."""
 
     added: list[str]
     changed: list[str]
@@ -46,7 +46,7 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 class Written(NamedTuple):
-    """A schedule as it is stored now, and as it was before; None where there was none."""
+    """A schedule as it is stored now, and as it was before, None if there was none."""
 
     schedule: StoredSchedule
     before: StoredSchedule | None
@@ -57,23 +57,23 @@ class Written(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """False where what was declared is what was stored already: then nothing was written."""
+        """False if the same schedule was stored already, so that nothing was written."""
         return self.schedule is not self.before
 
     @property
     def removed(self) -> list[str]:
-        """The fields that it had before and has no longer, such as "target" or "policy.attempts"; "paused" if it was."""
+        """Return fields that the write removed, such as "target" or "policy.attempts"; "paused" if it resumed."""
         return [] if self.before is None else removed_fields(self.before, self.schedule)
 
 
 def _anything(schedule: Schedule) -> None:
-    """Every schedule may be put."""
+    """Allow every schedule."""
 
 
 class Schedules:
-    """What callers use: checks what it is given, knows the time, and decides; the store applies.
+    """Checks arguments and decides what to change; the store applies it.
 
-    Every write takes `using=`: a connection of your own with a transaction open, which the write joins.
+    Every write takes `using=`, a connection of yours with an open transaction, which the write joins.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Schedules:
         self._wake = wake  # called after each change: something may have become due
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
-        """Insert or replace by owner and key. `NeverFires` when it is enabled and no instant lies ahead."""
+        """Insert or replace a schedule by owner and key. `NeverFires` if it is enabled and has no future instant."""
         return (await self.write(schedule, using=using)).schedule
 
     async def write(self, schedule: Schedule, *, version: Expected | None = None, using: object = None) -> Written:
-        """Put, or with a `version` update; and say what was there before."""
+        """Put a schedule, or update it with a `version`, and return also what was stored before."""
         declared = _checked(schedule)
         if version is not None:
             check_version(version)
@@ -123,12 +123,11 @@ class Schedules:
         aside: RunInThread = asyncio.to_thread,
         using: object = None,
     ) -> Written:
-        """Change some fields and keep the rest, in one step: a JSON merge patch (RFC 7396), where None removes.
+        """Change some fields and keep the others, in one step: a JSON merge patch (RFC 7396), where None removes.
 
-        A patch that changes nothing writes nothing: the version stays, and the outcome is not `is_changed`.
-        `ScheduleNotFound` when there is no such schedule. A patch that moves the target to another host has to name the headers
-        and the secret that are stored with it again, or None for them. `check` sees the outcome, and raises what forbids it.
-        `aside` runs what takes long, such as merging long payloads.
+        A patch that changes nothing writes nothing: the version stays, and the result is not `is_changed`. `ScheduleNotFound` if
+        there is no such schedule. A patch that moves the target to another host has to name the stored headers and secret again,
+        or None for them. `check` gets the result and may raise. `aside` runs slow work, such as merging long payloads.
         """
         id = checked_id(owner, key)
         if not isinstance(fields, Mapping):
@@ -147,16 +146,16 @@ class Schedules:
             check(declared)
             return self._put(declared, current, now_ms, reason=current.reason if current.state == "paused" else None)
 
-        while True:  # again only if somebody else has changed the payload while it was merged
+        while True:  # repeats only if the payload was changed while it was merged
             stored = await self._change_one(id, _existing(id, decide, version), using)
             if is_ready:
                 return Written(stored, before)
             await aside(payload.merge)
 
     async def put_many(self, schedules: Iterable[Schedule], *, using: object = None) -> int:
-        """Put them all, or none: everything is checked before the first write, and an error names the position.
+        """Put all schedules or none. All are checked before the first write, and an error names the position.
 
-        How many were new or differed from what was stored.
+        Returns how many were new or differed from what was stored.
         """
         declared = _checked_all(schedules)
         ids = _distinct(declared)
@@ -173,10 +172,10 @@ class Schedules:
         return written
 
     async def update(self, schedule: Schedule, *, version: Expected, using: object = None) -> StoredSchedule:
-        """Put, if what is stored is still at `version`; 0 means: if there is none. `VersionConflict` otherwise.
+        """Put a schedule if the stored one still has this `version`, or with 0 if there is none. `VersionConflict` otherwise.
 
-        A version counts from 1 again when its schedule was deleted and put anew: the `revision` of what was read tells them
-        apart. Of several revisions, one has to be there.
+        Versions restart at 1 when a schedule is deleted and put again; a `revision` tells such schedules apart. Of several
+        revisions, one has to match.
         """
         check_version(version)
         return (await self.write(schedule, version=version, using=using)).schedule
@@ -184,25 +183,24 @@ class Schedules:
     async def pause(
         self, owner: str, key: str, *, reason: str | None = None, version: Expected | None = None, using: object = None
     ) -> StoredSchedule:
-        """Hold new fires; those that are open finish. `ScheduleNotFound` when there is no such schedule.
+        """Hold new fires; open ones finish. `ScheduleNotFound` if there is no such schedule.
 
-        The `reason` is kept with it until it is resumed or put again. With a `version`, only if that is what is stored:
-        `VersionConflict` otherwise.
+        The `reason` is kept until the schedule is resumed or put again. With a `version`, `VersionConflict` if another is stored.
         """
         pause = partial(changes.pause, reason=reason)
         id = checked_id(owner, key)
         return await self._change_one(id, _existing(id, pause, version), using)
 
     async def resume(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> StoredSchedule:
-        """Fire again, from now: what lay in between was not missed. Nothing happens when it is not paused.
+        """Fire again from now on; instants during the pause were not missed. No effect if the schedule is not paused.
 
-        `NeverFires` when nothing lies ahead any more. With a `version`, only if that is what is stored.
+        `NeverFires` if it has no future instant. With a `version`, `VersionConflict` if another is stored.
         """
         id = checked_id(owner, key)
         return await self._change_one(id, _existing(id, changes.resume, version), using)
 
     async def delete(self, owner: str, key: str, *, version: Expected | None = None, using: object = None) -> bool:
-        """Remove it; whether there was one. With a `version`, only if that is what is stored: `VersionConflict` otherwise."""
+        """Delete a schedule and return whether there was one. With a `version`, `VersionConflict` if another is stored."""
         found = False
         if version is not None:
             check_version(version)
@@ -219,7 +217,7 @@ class Schedules:
         return found
 
     async def pause_all(self, owner: str, *, using: object = None) -> int:
-        """Pause every schedule of the owner; how many were not paused before."""
+        """Pause every schedule of the owner and return how many were not paused before."""
 
         def decide(stored: Stored) -> list[ScheduleChange]:
             now_ms = self._clock.now_ms()
@@ -232,10 +230,10 @@ class Schedules:
         return await self._change_counted(owner, self._removals, using)
 
     async def declare(self, owner: str, schedules: Iterable[Schedule], *, using: object = None) -> Declared:
-        """Make the owner's schedules exactly these: for static schedules, declared in code and applied at every start.
+        """Make the owner's schedules exactly these: for static schedules that code declares at every start.
 
-        What has not changed is not touched. One whose last instant has passed is kept as finished, not refused: the code
-        that declares it stays the same.
+        Unchanged schedules are not written. One whose last instant has passed is kept as finished instead of refused, since the
+        code that declares it stays the same.
         """
         check_name("owner", owner)
         declared = _checked_all(schedules)
@@ -274,9 +272,9 @@ class Schedules:
         limit: int = 100,
         after: str | None = None,
     ) -> Page:
-        """A page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`.
+        """Return a page of schedules by owner and key, of one owner or all, in one state or any. `after` is a page's `next`.
 
-        With `key_prefix`, those of the owner whose keys begin so; with `failing`, those that have a dead fire.
+        With `key_prefix`, only keys of the owner that begin with it; with `failing`, only schedules with a dead fire.
         """
         if owner is not None:
             check_name("owner", owner)
@@ -287,7 +285,7 @@ class Schedules:
         start = None if after is None else decode_schedule(after)
         if key_prefix is not None:
             if owner is None:
-                raise InvalidInput("key_prefix: goes with owner: name whose keys they are")
+                raise InvalidInput("key_prefix: needs an owner: pass both")
             with_prefix = self._failing_with_prefix if failing else self._with_prefix
             found: Sequence[StoredSchedule] = await with_prefix(checked_id(owner, key_prefix), state, start, limit + 1)
         else:
@@ -296,7 +294,7 @@ class Schedules:
         return Page(items, encode_schedule(items[-1].id) if len(found) > limit else None)
 
     async def _with_prefix(self, prefix: Id, state: State | None, after: Id | None, limit: int) -> Sequence[StoredSchedule]:
-        """Keys are in order, so those that begin alike lie together: right behind the one that is the prefix itself."""
+        """List by prefix. Keys are sorted, so those with the prefix directly follow the prefix itself."""
         found = []
         if after is None and (exact := await self._store.get(prefix)) is not None and state in (None, exact.state):
             found.append(exact)
@@ -307,7 +305,7 @@ class Schedules:
     async def _failing_with_prefix(
         self, prefix: Id, state: State | None, after: Id | None, limit: int
     ) -> Sequence[StoredSchedule]:
-        """From all of the owner's that fail, which are few."""
+        """Filter all failing schedules of the owner, which are few."""
         found: list[StoredSchedule] = []
         while len(found) < limit:
             page = await self._store.list(owner=prefix.owner, state=state, after=after, limit=MAX_LISTED, failing=True)
@@ -326,7 +324,7 @@ class Schedules:
         finished_is_fine: bool = False,
         reason: str | None = None,
     ) -> ScheduleChange | None:
-        """Only here is known what is stored, which must not be sealed anew if nothing has changed."""
+        """Decide a put. Sealing happens here, where the stored target is known, which must not be sealed anew if unchanged."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
             sealed = self._encryption.encrypt_target(declared.target, declared.owner, before)

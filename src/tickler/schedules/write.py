@@ -1,6 +1,6 @@
-"""The pure middle of every write to a schedule: what is declared and what is stored in, what to change out.
+"""The pure middle of every write to a schedule: compares the declared with the stored schedule and decides what to change.
 
-Schedule and index row change together, so a change says both. A store applies it in one transaction.
+A schedule and its index row change together, so a change covers both. A store applies it in one transaction.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.errors import InvalidSchedule, NeverFires
+from tickler.index.advance import AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, Schedule, State, StoredSchedule, declared_fields
 from tickler.model.schedule_json import encode_body
 from tickler.when import At, Cron, Every, Unreadable, When, iso_utc
 
-# keep: leave index and set-aside rows as they are, since a worker may be advancing them right now.
-# enter: put `row` into the index. leave: out of it. finish: out of it, remembered as finished.
+# keep: leave index and set-aside rows as they are, since a worker may be advancing them.
+# enter: put `row` into the index. leave: take it out. finish: take it out and keep it as finished.
 Move = Literal["keep", "enter", "leave", "finish"]
 
-TAKEN_AHEAD_MS = 15_000  # what is due so soon may have been taken: workers claim up to 10 s ahead, and clocks differ a little
+TAKEN_AHEAD_MS = 15_000  # may be claimed already: workers claim up to 10 s ahead, and clocks differ a little
 
 
 class ScheduleChange(msgspec.Struct, frozen=True, gc=False):
@@ -33,26 +34,27 @@ class ScheduleChange(msgspec.Struct, frozen=True, gc=False):
     updated_at: int
     move: Move
     row: IndexRow | None = None
-    reason: str | None = None  # why it is paused, where that was not its owner's doing
+    reason: str | None = None  # why it is paused, if its owner did not pause it
 
     @property
     def has_target(self) -> bool:
-        """Whether it is delivered by a runner, or left to those who claim from the index."""
+        """Tell whether workers deliver it; otherwise it is left to callers of `claim_due`."""
         return self.schedule.target is not None
 
     def columns(self) -> tuple[str, str, str, str, bool, int, int, int, str]:
-        """The schedule as stores keep it; `stored_schedule` reads it back."""
+        """Return the schedule as SQL stores keep it; `stored_schedule` reads it back."""
         schedule, when = self.schedule, self.schedule.when
         times = (self.version, self.created_at, self.updated_at)
         return (schedule.owner, schedule.key, str(when), when.tz, schedule.enabled, *times, self.body.decode())
 
-    def finished(self) -> tuple[object, ...]:
-        """The row that is remembered outside the index when the move is `finish`, as `Advance.aside` has them."""
+    def finished(self) -> AsideRow:
+        """Return the row to keep outside the index when the move is `finish`."""
         schedule = self.schedule
-        return (*schedule.id, "finished", None, str(schedule.when), schedule.tz, self.updated_at, schedule.ends_at, 0, True)
+        when, due_at = schedule.when, self.updated_at
+        return AsideRow(*schedule.id, "finished", None, str(when), when.tz, due_at, schedule.ends_at, 0, managed=True)
 
     def stored(self, before: StoredSchedule | None) -> StoredSchedule:
-        """The schedule as it is after the change; `before` as it was."""
+        """Return the schedule after the change; `before` is the one stored until now."""
         kept = before if self.move == "keep" else None
         states: dict[Move, State] = {"enter": "active", "leave": "paused", "finish": "finished", "keep": "active"}
         return StoredSchedule(
@@ -67,7 +69,7 @@ class ScheduleChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScheduleRemoval(NamedTuple):
-    """Delete this schedule and its index row, and cancel what it still owes, which the history keeps until `expires_at`."""
+    """Delete this schedule and its index row, and cancel its fires; the history keeps that until `expires_at`."""
 
     id: Id
     at: int
@@ -82,14 +84,14 @@ def put(
     finished_is_fine: bool = False,
     reason: str | None = None,
 ) -> ScheduleChange | None:
-    """Declare `schedule`. None when that is what is stored already. `reason` says why one that is not enabled is paused.
+    """Decide a put. None if the same schedule is stored already. `reason` says why a disabled schedule is paused.
 
-    A put that does not change the times keeps the next fire, due or not, as long as it lies within the bounds; one that does
-    starts anew from `now_ms`. With `finished_is_fine`, a schedule whose last instant has passed is stored as finished;
-    otherwise it is refused.
+    A put that does not change the times keeps the next fire, due or not, if it lies within the bounds; otherwise the schedule
+    starts from `now_ms`. With `finished_is_fine`, a schedule whose last instant has passed is stored as finished instead of
+    refused.
     """
     if type(schedule.when) is Unreadable:
-        raise InvalidSchedule("when", f"{str(schedule.when)!r} does not read: {schedule.when.reason}")
+        raise InvalidSchedule("when", f"{str(schedule.when)!r} is unreadable: {schedule.when.reason}")
     schedule = _anchored(schedule, current, now_ms)
     if current is not None and current.state in ("active", "paused", "finished") and _same(schedule, current):
         return None
@@ -107,14 +109,14 @@ def put(
 
 
 def pause(current: StoredSchedule, now_ms: int, reason: str | None = None) -> ScheduleChange | None:
-    """Hold new fires. None when it is paused already."""
+    """Decide a pause. None if it is paused already."""
     if not current.enabled:
         return None
     return _change(replace(current.declared(), enabled=False), current, now_ms, "leave", reason=reason)
 
 
 def resume(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
-    """Fire again, from now: what lay in between was not missed. None when it is not paused."""
+    """Decide a resume from now on; instants during the pause were not missed. None if it is not paused."""
     if current.state in ("active", "finished"):
         return None
     schedule = replace(current.declared(), enabled=True)
@@ -122,9 +124,9 @@ def resume(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
 
 
 def reindex(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
-    """Put a schedule back into the index that should be in it and is not, from now on; as finished, if no instant is left.
+    """Put a schedule that lost its row back into the index, from now on, or keep it as finished if no instant is left.
 
-    None when it is where it belongs, or does not read.
+    None if it is not lost, or unreadable.
     """
     if current.state != "unindexed" or _cannot_change(current):
         return None
@@ -136,10 +138,10 @@ def reindex(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
 
 
 def recompute(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
-    """Move an active schedule to its next instant, if it waits for another one. None when that is not so.
+    """Move an active schedule that waits for a wrong instant to its next one. None if its instant is right.
 
-    None also when its next instant comes so soon that a worker may have taken it already, unless another follows just as soon:
-    then that one is taken. So nothing fires twice, and nothing is left out.
+    None also if its next instant is so soon that a worker may have claimed it already, unless another follows just as soon, which
+    is then used. So nothing fires twice, and nothing is left out.
     """
     if not is_misplaced(current, now_ms):
         return None
@@ -155,9 +157,9 @@ def recompute(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
 
 
 def is_misplaced(current: StoredSchedule, now_ms: int) -> bool:
-    """Whether an active schedule waits for an instant that is none of its own, or that comes after its next.
+    """Tell whether an active schedule waits for an instant that is not its own, or for one after its next.
 
-    What is due is not misplaced, and neither is one that has no other instant to wait for: it had better fire.
+    A due schedule is not misplaced, and neither is one without another instant to wait for: it should fire.
     """
     if current.state != "active" or current.next_fire_at is None or current.next_fire_at <= now_ms or _cannot_change(current):
         return False
@@ -170,7 +172,7 @@ def is_misplaced(current: StoredSchedule, now_ms: int) -> bool:
 
 
 def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
-    """The index row of a schedule that begins now. `NeverFires` when no instant lies ahead within its bounds."""
+    """Return the index row of a schedule that begins now. `NeverFires` if no future instant lies within its bounds."""
     after = now_ms if schedule.starts_at is None else max(now_ms, schedule.starts_at - 1)
     nominal_at = schedule.when.next_after(after)
     if nominal_at is None or (schedule.ends_at is not None and nominal_at > schedule.ends_at):
@@ -182,7 +184,7 @@ def first_row(schedule: Schedule, now_ms: int) -> IndexRow:
 
 
 def _owed_after(schedule: Schedule, at: int) -> int | None:
-    """The first nominal instant after one, within the schedule's bounds."""
+    """Return the first nominal instant after `at` within the schedule's bounds."""
     after = at if schedule.starts_at is None else max(at, schedule.starts_at - 1)
     nominal_at = schedule.when.next_after(after)
     return None if nominal_at is None or not _is_within(schedule, nominal_at) else nominal_at
@@ -194,7 +196,7 @@ def _is_within(schedule: Schedule, nominal_at: int) -> bool:
 
 
 def _cannot_change(current: StoredSchedule) -> bool:
-    """Of what is stored, this version reads only a part."""
+    """Tell whether this version can read only a part of the stored schedule."""
     return current.newer or isinstance(current.when, Unreadable)
 
 
@@ -208,14 +210,14 @@ def _change(
 ) -> ScheduleChange:
     if current is not None and current.newer:
         raise InvalidSchedule(
-            "schedule", f"{current.id} was written by a newer Tickler, and would lose what only that can read: upgrade"
+            "schedule", f"{current.id} was written by a newer Tickler, and would lose fields that this one cannot read: upgrade"
         )
     version, created_at = (1, now_ms) if current is None else (current.version + 1, current.created_at)
     return ScheduleChange(schedule, encode_body(schedule, reason), version, created_at, now_ms, move, row, reason)
 
 
 def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -> Schedule:
-    """An interval without a start gets one at its first put, and keeps it."""
+    """Give an interval without a start one at its first put, and keep it afterwards."""
     when = schedule.when
     if type(when) is not Every or when.start is not None:
         return schedule
@@ -226,7 +228,7 @@ def _anchored(schedule: Schedule, current: StoredSchedule | None, now_ms: int) -
 
 
 def _same(schedule: Schedule, current: StoredSchedule) -> bool:
-    """As stored: to Python 1 is True, to JSON it is not."""
+    """Compare as stored, because 1 == True in Python but not in JSON."""
     declared = (schedule.when, schedule.enabled) == (current.when, current.enabled)
     return declared and not current.newer and encode_body(schedule) == encode_body(current)
 
@@ -240,13 +242,13 @@ def _bounds(schedule: Schedule) -> tuple[object, ...]:
 
 
 def _begins_earlier(schedule: Schedule, current: StoredSchedule, now_ms: int) -> bool:
-    """Whether one that had not begun is to begin sooner: then its first fire may be another."""
+    """Tell whether a schedule that has not begun now begins sooner, so that its first fire may differ."""
     before = current.starts_at
     return before is not None and before > now_ms and (schedule.starts_at is None or schedule.starts_at < before)
 
 
 def _row_within(schedule: Schedule, current: StoredSchedule) -> IndexRow | None:
-    """The row with the next fire it has, if that lies within the schedule's new bounds."""
+    """Return the row with its current next fire, if that lies within the schedule's new bounds."""
     if current.next_fire_at is None:
         return None
     offset_ms = schedule.offset_ms()
@@ -273,9 +275,9 @@ def _why_never(schedule: Schedule, nominal_at: int | None) -> str:
             return f"that date does not exist in {when.tz}"
         return f"its only instant, {iso_utc(when.at_ms)}, has passed or lies before its start"
     if str(when) == "weekly()":
-        return "every day of its weekly plan is off; a day is on because it has a time"
+        return "every day of its weekly plan is off: give a day a time"
     if isinstance(when, Unreadable):
         return when.reason
     if isinstance(when, Cron):
-        return "the years that it names are over, or lie before its start"
+        return "its years have passed, or lie before its start"
     return "no instant is left"

@@ -7,6 +7,7 @@ import msgspec
 from tickler.client import Tickler
 from tickler.model.fire import FireState
 from tickler.records.worker_status import WorkerReport
+from tickler.stores.optional import ReadsOwnerRows
 
 MAX_COUNTED = 10_000
 MAX_FIRES = 200
@@ -63,7 +64,7 @@ async def _of_all(tickler: Tickler) -> Stats:
 async def _of_owner(tickler: Tickler, owner: str) -> Stats:
     """Count the owner's first rows. If there are more, the owner's next due instant is unknown."""
     now_ms = tickler.now_ms()
-    nexts, more = await tickler.index.next_fires(owner, MAX_OWN_ROWS)
+    nexts, more = await _next_fires(tickler, owner)
     is_open = (await tickler.fires.list(state="open", owner=owner, limit=MAX_FIRES)).items
     return Stats(
         now_ms=now_ms,
@@ -79,6 +80,15 @@ async def _of_owner(tickler: Tickler, owner: str) -> Stats:
         more=more,
         workers_alive=sum(worker.is_alive(now_ms) for worker in await tickler.workers()),  # no names: those are host names
     )
+
+
+async def _next_fires(tickler: Tickler, owner: str) -> tuple[list[int], bool]:
+    """Return when the owner's first rows are due, and whether there are more."""
+    index = tickler.store.index
+    if isinstance(index, ReadsOwnerRows):
+        return await index.next_fires(owner, MAX_OWN_ROWS)
+    page = await tickler.schedules.list(owner=owner, limit=MAX_OWN_ROWS)
+    return [each.next_fire_at for each in page.items if each.next_fire_at is not None], page.next is not None
 
 
 async def _count_fires(tickler: Tickler, state: FireState, owner: str | None = None) -> int:

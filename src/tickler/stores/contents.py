@@ -1,13 +1,13 @@
-"""MOVE: the contract of all that a store holds, as it lies there, for whoever carries it into another store.
+"""The contract of a store's contents, as `tickler copy` moves them into another store.
 
-Nothing is decided here and nothing is read but for what it is: what does not read in one store does not read in the other, for
-the same reason, and a worker that is newer finds what it wrote.
+Contents are copied as they are stored, without interpreting them: an unreadable row stays unreadable, and fields of a newer
+version are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -19,14 +19,14 @@ from tickler.model.schedule import Id
 
 T = TypeVar("T")
 
-# in the index; set aside because it does not read; finished; or in no index: paused, or lost by accident
+# in the index; set aside as unreadable; finished; or in no index, because it is paused or was lost
 IndexState = Literal["indexed", "unreadable", "finished", "absent"]
 
 
 class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
-    """A schedule as it lies in a store, and where it stands in the index. Of version 0: a row of the index alone.
+    """A schedule as it is stored, and its place in the index. Version 0 means a row of the index without a schedule.
 
-    Of what is neither indexed nor unreadable, nothing is told of its row.
+    The fields of its row are set only if it is indexed or unreadable.
     """
 
     owner: str
@@ -39,11 +39,11 @@ class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit
     enabled: bool = True
     body: str = "{}"
     standing: IndexState = "absent"
-    next_fire_at: int | None = None  # or when it would have been due that was set aside
+    next_fire_at: int | None = None  # of a row that was set aside: when it was due
     ends_at: int | None = None
     offset_ms: int = 0
     format: int = ROW_FORMAT
-    reason: str | None = None  # why it was set aside
+    reason: str | None = None  # why it is unreadable
 
     @property
     def id(self) -> Id:
@@ -55,7 +55,7 @@ class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit
 
     @property
     def has_target(self) -> bool:
-        """Whether a runner claims it. One whose body does not read is a runner's, who sets it aside."""
+        """Tell whether workers claim it. They also claim one with an unreadable body, to set it aside."""
         if not self.managed:
             return False
         try:
@@ -64,41 +64,15 @@ class RawSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit
             return True
 
 
-def raw_schedule(
-    owner: str,
-    key: str,
-    when_text: str,
-    tz: str,
-    version: int,
-    created_at: int,
-    updated_at: int,
-    enabled: bool,
-    body: str,
-    standing: IndexState,
-    *place: Any,
-) -> RawSchedule:
-    """From columns: the last five are those of a row in the index, or of one that was set aside, as `RawSchedule` has them."""
-    declared = RawSchedule(
-        owner=owner,
-        key=key,
-        when_text=when_text,
-        tz=tz,
-        version=version,
-        created_at=created_at,
-        updated_at=updated_at,
-        enabled=bool(enabled),
-        body=body,
-        standing=standing,
-    )
-    if standing not in ("indexed", "unreadable"):
-        return declared
-    next_fire_at, ends_at, offset_ms, format, reason = place
-    why = reason if standing == "unreadable" else None
-    return replace(declared, next_fire_at=next_fire_at, ends_at=ends_at, offset_ms=offset_ms, format=format, reason=why)
+def without_place(raw: RawSchedule) -> RawSchedule:
+    """Return the schedule without what does not belong to its state: a place in the index, or a reason."""
+    if raw.standing not in ("indexed", "unreadable"):
+        return replace(raw, next_fire_at=None, ends_at=None, offset_ms=0, format=ROW_FORMAT, reason=None)
+    return raw if raw.standing == "unreadable" or raw.reason is None else replace(raw, reason=None)
 
 
 class HistoryItem(NamedTuple):
-    """An entry of the history, and until when it is kept."""
+    """An entry of the history, and when it expires."""
 
     entry: Entry
     expires_at: int
@@ -108,33 +82,33 @@ class Part(Protocol[T]):
     """All things of one kind that a store holds."""
 
     async def count(self) -> int | None:
-        """How many there are, roughly; None where to know that costs as much as to read them."""
+        """Return roughly how many there are, or None where counting costs as much as reading."""
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
-        """Some of them, about `limit`, perhaps none; and the cursor with which to go on, None at the end.
+        """Return a page of about `limit` things, perhaps none, and the cursor of the next page, None at the end.
 
-        A cursor stays good for another process. What stays as it is meanwhile comes exactly once; what comes, goes or changes,
-        at most once, as it was at some time.
+        A cursor is valid in other processes. A thing that does not change meanwhile is returned exactly once; one that does, at
+        most once, as it was at some time.
         """
 
     async def restore(self, things: Sequence[T]) -> None:
-        """Write them as they are: all or none, or, where the store has no such thing, each for itself.
+        """Write things as they are: all or none, or each for itself where the store has no transactions.
 
-        What is there under the same name is replaced. A fire that is there is left alone, whatever became of it, and so is an
-        entry that says the same: to restore again what was restored changes nothing.
+        A thing of the same name is replaced. A fire that exists is left alone, whatever its state, and so is an equal entry:
+        repeating a restore changes nothing.
         """
 
 
 class Contents(NamedTuple):
-    """All that a store holds, in the order in which it has to be written.
+    """Everything that a store holds, in the order in which it has to be written.
 
-    A schedule takes over a row of the index alone; such a row is refused where there is a schedule: `ManagedRow`. Rows that say
-    that a schedule stands behind them, and none does, are not among its contents. The history of a schedule comes together, by
-    its `at`. Records are given whether they have expired or not.
+    Restoring a schedule takes over an unmanaged row; restoring an unmanaged row raises `ManagedRow` where there is a schedule.
+    Orphaned rows are not among the contents. The history of a schedule is in one piece, ordered by `at`. Expired records are
+    included.
     """
 
     records: Part[Record]
     schedules: Part[RawSchedule]
-    rows: Part[RawSchedule]  # of the index, with no schedule behind them
+    rows: Part[RawSchedule]  # of the index, without a schedule
     fires: Part[Fire]
     history: Part[HistoryItem]

@@ -5,18 +5,26 @@ Subclass a kit, give it a `store` fixture, and pytest tests your backend:
     class TestMyIndex(ScheduleIndexContract):
         @pytest_asyncio.fixture
         async def store(self): ...
+
+`ContentsContract`, `OrphanContract`, `OwnerRowsContract` and `ExpiredCountContract` are for abilities that a store may leave out.
 """
 
 from tickler.clock import ManualClock
+from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.fire_contract import FireStoreContract
 from tickler.testing.index_contract import ScheduleIndexContract
+from tickler.testing.optional_contract import ExpiredCountContract, OrphanContract, OwnerRowsContract
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
 from tickler.testing.store_contract import StoreContract
 
 __all__ = [
+    "ContentsContract",
+    "ExpiredCountContract",
     "FireStoreContract",
     "ManualClock",
+    "OrphanContract",
+    "OwnerRowsContract",
     "RecordStoreContract",
     "ScheduleIndexContract",
     "ScheduleStoreContract",

@@ -18,6 +18,7 @@ from tickler.model.record import Record
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
 from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import (
     HOOK,
@@ -130,11 +131,11 @@ def place(fire: Fire) -> tuple[int, str]:
 
 
 class ContentsContract(FireFixtures):
-    """Requirements on walking and restoring raw contents. Part of `FireStoreContract`."""
+    """What a store must do that implements `HasContents`."""
 
     @pytest.fixture
     def contents(self, store: Store) -> Contents:
-        return store.contents
+        return contents_of(store)
 
     # Schedules.
 

@@ -3,7 +3,6 @@
 from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
-from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.give_back_contract import GiveBackContract
 from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
@@ -28,6 +27,5 @@ class FireStoreContract(
     LifecycleContract,
     HistoryContract,
     HealthContract,
-    ContentsContract,
 ):
     """Requirements on a fire store. `StoreContract` documents the fixtures."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.fires.contract import FireStore
-from tickler.model.fire import MAX_CLAIM_BYTES, Claim, Entry, Fire, Happened, Rule, Settlement, fire_id
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
+from tickler.model.fire import Claim, Entry, Fire, Happened, Rule, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id, Schedule, StoredSchedule
 from tickler.schedules.schedules import Schedules
@@ -148,48 +149,15 @@ class Worker:
     def __init__(self, fires: FireStore, name: str) -> None:
         self.fires = fires
         self.name = name
+        self._lease: dict[str, Any] = {"worker": name, "lease_ms": LEASE_MS, "expires_at": EXPIRES_AT}
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int = 100,
-        *,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
-        return await self.fires.claim(
-            now_ms,
-            limit,
-            self.name,
-            LEASE_MS,
-            expires_at=EXPIRES_AT,
-            except_owners=except_owners,
-            ahead_ms=ahead_ms,
-            max_bytes=max_bytes,
-        )
+    async def claim(self, now_ms: int, limit: int = 100, **how: Any) -> list[Claim]:
+        """Claim, with other fields of a `ClaimRequest` where they matter."""
+        return await self.fires.claim(ClaimRequest(now_ms=now_ms, limit=limit, **self._lease, **how))
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int = 100,
-        *,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
-        return await self.fires.lease(
-            now_ms,
-            limit,
-            self.name,
-            LEASE_MS,
-            expires_at=EXPIRES_AT,
-            expired=expired,
-            except_owners=except_owners,
-            max_bytes=max_bytes,
-            head_start_ms=head_start_ms,
-        )
+    async def lease(self, now_ms: int, limit: int = 100, **how: Any) -> list[Claim]:
+        """Lease, with other fields of a `LeaseRequest` where they matter."""
+        return await self.fires.lease(LeaseRequest(now_ms=now_ms, limit=limit, **self._lease, **how))
 
     async def settle(self, now_ms: int, *settlements: Settlement) -> list[Fire]:
         return await self.fires.settle(settlements, now_ms, expires_at=EXPIRES_AT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.fire import DueItem, Entry, Fire, Settlement, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
@@ -229,16 +229,6 @@ class HistoryContract(FireFixtures):
 
     # Pruning.
 
-    async def test_what_should_have_been_pruned_is_counted_no_further_than_asked_for(
-        self, store: Store, fires: FireStore
-    ) -> None:
-        for n in range(5):
-            await fires.settle([remembered("digest", n, hour(n))], hour(n), expires_at=hour(10) + n)
-        counted = [await fires.count_expired(hour(10) + at, most) for at, most in ((-1, 10), (2, 10), (9, 10), (9, 4))]
-        assert counted == ([0, 0, 0, 0] if store.capabilities.prunes_itself else [0, 3, 5, 4])
-        await fires.prune(hour(11))
-        assert await fires.count_expired(hour(11), 10) == 0
-
     async def test_prune_removes_what_has_expired_and_nothing_else_in_steps(self, store: Store, fires: FireStore) -> None:
         for n in range(5):
             await fires.settle([remembered("digest", n, hour(n))], hour(n), expires_at=hour(10) + n)
@@ -259,10 +249,20 @@ class HistoryContract(FireFixtures):
     ) -> None:
         """Entries of a claim that skipped, a lease that found an expired fire, and a manual cancellation."""
         await schedules.put(schedule(policy=CATCH_UP))
-        assert len(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(50))) == 1
+        assert (
+            len(
+                await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
+            )
+            == 1
+        )
         await schedules.put(schedule(policy=Policy(missed="skip")))
-        assert await fires.claim(hour(2.5), 10, "worker", LEASE_MS, expires_at=hour(50)) == []
-        (leased,) = fires_of(await fires.lease(hour(2.5), 10, "other", LEASE_MS, expires_at=hour(50)))
+        assert (
+            await fires.claim(ClaimRequest(now_ms=hour(2.5), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
+            == []
+        )
+        (leased,) = fires_of(
+            await fires.lease(LeaseRequest(now_ms=hour(2.5), limit=10, worker="other", lease_ms=LEASE_MS, expires_at=hour(50)))
+        )
         await fires.settle([release(leased)], hour(2.5), expires_at=hour(50))
         assert await fires.change(leased.id, "cancelled", hour(2.5), expires_at=hour(50))
         assert sorted(entry.happened for entry in await entries(fires)) == ["cancelled", "expired", "skipped"]
@@ -274,6 +274,8 @@ class HistoryContract(FireFixtures):
 
     async def test_open_fires_are_not_pruned(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = fires_of(await fires.claim(hour(1), 10, "worker", LEASE_MS, expires_at=hour(2)))
+        (fire,) = fires_of(
+            await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(2)))
+        )
         await fires.prune(hour(1000))
         assert await fires.get(fire.id) == fire

@@ -12,7 +12,7 @@ from tickler.errors import InvalidInput, ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT
 from tickler.index.contract import ScheduleIndex
 from tickler.model.index_row import IndexRow
-from tickler.model.schedule import Id, Schedule
+from tickler.model.schedule import Schedule
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
 from tickler.testing.claimers import Claimers
@@ -278,21 +278,6 @@ class ScheduleIndexContract(StoreContract):
         assert isinstance(report.value, dict)
         assert report.value["row_format"] == ROW_FORMAT
 
-    async def test_the_rows_of_an_owner_say_when_they_are_due_and_whether_there_are_more(
-        self, store: Store, index: ScheduleIndex
-    ) -> None:
-        assert await index.next_fires("u1", 10) == ([], False)
-        await index.upsert_many([row(f"k{n}", n) for n in range(10)] + [row("k", -7, owner=owner) for owner in ("u", "u11", "v")])
-        found, more = await index.next_fires("u1", 20)
-        assert (sorted(found), more) == ([NOW_MS + n for n in range(10)], False)
-        assert await index.next_fires("u", 20) == ([NOW_MS - 7], False)
-        some, more = await index.next_fires("u1", 3)
-        assert (len(set(some)), set(some) <= set(found), more) == (3, True, True)
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
-        await schedules.put(Schedule(owner="u2", key="active", when=HOURLY))
-        await schedules.put(Schedule(owner="u2", key="paused", when=HOURLY, enabled=False))
-        assert await index.next_fires("u2", 20) == ([NOW_MS + HOUR_MS], False)
-
     async def test_what_is_due_is_counted_and_no_further_than_asked_for(self, index: ScheduleIndex) -> None:
         assert await index.count(due_by=NOW_MS, most=10) == 0
         await index.upsert_many([row(f"k{n}", n - 4) for n in range(10)])
@@ -369,44 +354,7 @@ class ScheduleIndexContract(StoreContract):
         with pytest.raises(InvalidInput, match="start with None"):
             await index.walk(cursor, 1)
 
-    # Orphans.
-
-    async def test_a_row_is_no_orphan_while_its_schedule_is_there_or_where_none_belongs_to_it(
-        self, store: Store, index: ScheduleIndex
-    ) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
-        await schedules.put(Schedule(owner="u1", key="active", when=HOURLY))
-        await schedules.put(Schedule(owner="u1", key="once", when=At("2030-11-20T13:00:00Z")))
-        await index.upsert_many([row("alone")])
-        first, *others = keys(await index.claim_due(NOW_MS + HOUR_MS))
-        assert (first, sorted(others)) == ("alone", ["active", "once"]), "the other two are due at the same instant"
-        assert await index.orphans(10) == []
-        assert await index.drop_orphans(10) == 0
-        assert await index.count() == 2
-        (finished,) = (await schedules.list(state="finished")).items
-        assert finished.key == "once"
-
-    async def test_a_row_whose_schedule_is_gone_is_an_orphan_until_it_is_dropped(
-        self, store: Store, index: ScheduleIndex
-    ) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
-        await schedules.put_many([Schedule(owner="u1", key=f"k{n}", when=HOURLY) for n in range(5)])
-        await schedules.put(Schedule(owner="u1", key="k5", when=At("2030-11-20T13:00:00Z")))
-        await index.claim_due(NOW_MS + HOUR_MS)
-        for key in ("k0", "k1", "k3", "k5"):
-            await self.lose_schedule(store, "u1", key)
-        gone = [Id("u1", key) for key in ("k0", "k1", "k3", "k5")]
-        assert await index.orphans(10) == gone
-        assert await index.orphans(2) == gone[:2]
-        dropped = [await index.drop_orphans(2)]
-        while dropped[-1]:
-            assert dropped[-1] <= 4, "two of those in the index, and two that were set aside, at most"
-            dropped.append(await index.drop_orphans(2))
-        assert sum(dropped) == 4
-        assert await index.orphans(10) == []
-        assert keys(await index.claim_due(NOW_MS + 2 * HOUR_MS)) == ["k2", "k4"]
-
-    # Competing claimers.
+    # Several claimers.
 
     async def test_concurrent_claimers_get_disjoint_rows_and_together_everything(self, index: ScheduleIndex) -> None:
         await index.upsert_many([row(f"k{n:03}", -1000 + n) for n in range(300)])

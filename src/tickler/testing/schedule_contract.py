@@ -141,7 +141,7 @@ class ScheduleStoreContract(StoreContract):
         [
             (schedule(when=Weekly({"mon": None})), "every day"),
             (schedule(when=At("2020-01-01T00:00:00Z")), "passed"),
-            (schedule(when=Cron("cron(0 9 ? * MON-FRI 2020-2029)")), "years that it names are over"),
+            (schedule(when=Cron("cron(0 9 ? * MON-FRI 2020-2029)")), "its years have passed"),
             (schedule(ends_at=NOW_MS + HOUR_MS - 1), "ends"),
             (schedule(when=At("2011-12-30T10:00:00", tz="Pacific/Apia")), "does not exist"),
         ],

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tickler.access.audit_log import KIND as AUDIT
 from tickler.access.audit_log import AuditEntry
 from tickler.database.progress import OnProgress
 from tickler.errors import InvalidInput, StoreUnavailable, VersionConflict
@@ -24,14 +23,15 @@ from tickler.model.record import Record, value_of
 from tickler.model.schedule import Id
 from tickler.observe.human_format import some
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import ACTIVITY, AUDIT, COPY, FORECAST, IDEMPOTENCY, OUTDATED, STORE, WORKER
 from tickler.records.worker_status import STATUS_RETENTION_MS, workers
 from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
+from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 
-KIND = "copy"
 PAGE = 1_000
 # Records about the store itself or about its present workers. All other records are copied.
-NOT_COPIED = frozenset({"store", "worker", "outdated", "forecast", "recent", "idempotency", KIND})
+NOT_COPIED = frozenset({STORE, WORKER, OUTDATED, FORECAST, ACTIVITY, IDEMPOTENCY, COPY})
 MARK_RETENTION_MS = 60_000
 SOON_MS = 3_600_000  # an item that expires this soon may disappear during the comparison
 MAX_REASON_BYTES = 80  # every store keeps at least this much of a reason
@@ -103,14 +103,14 @@ class Copy:
             await _refuse_workers(self._source.records, "the source", now_ms)
             await _refuse_workers(self._target.records, "the target", now_ms)
         await _refuse_same_store(self._source.records, self._target.records, now_ms)
-        record = await self._target.records.get(KIND, _record_name(self._name), now_ms=now_ms)
+        record = await self._target.records.get(COPY, _record_name(self._name), now_ms=now_ms)
         if record is not None:
             self._progress, self._version = msgspec.convert(record.value, Progress), record.version
             self.is_resumed = bool(self._progress.parts)
             if not self.is_resumed:
                 await self._restart(now_ms, into_existing)
             return
-        if not into_existing and (found := await _first_part_in_use(self._target.contents)) is not None:
+        if not into_existing and (found := await _first_part_in_use(contents_of(self._target))) is not None:
             raise InvalidInput(
                 f"the target is not empty: it has {found}, and not from an unfinished copy of {self._name}; "
                 "name an empty store, or pass --into-existing to replace items of the same name"
@@ -135,8 +135,8 @@ class Copy:
         async for name, entry in _audit_entries(self._target.records, since_ms, self._now()):
             if await self._source.records.get(AUDIT, name, now_ms=self._now()) is None:
                 return f"{entry.by} {entry.action} {'/'.join(filter(None, (entry.owner, entry.key)))}".rstrip()
-        newer = await _updated(self._target.contents, since_ms)
-        there = await _updated(self._source.contents, since_ms) if newer else {}
+        newer = await _updated(contents_of(self._target), since_ms)
+        there = await _updated(contents_of(self._source), since_ms) if newer else {}
         changed = next((id for id, updated_at in newer.items() if there.get(id) != updated_at), None)
         return None if changed is None else f"schedule {changed} was changed in it"
 
@@ -144,7 +144,7 @@ class Copy:
         """Copy everything that is not copied yet."""
         for part in PARTS:
             position = self._progress.parts.get(part, Position())
-            source, target = getattr(self._source.contents, part), getattr(self._target.contents, part)
+            source, target = getattr(contents_of(self._source), part), getattr(contents_of(self._target), part)
             total = None if position.done else await source.count()
             self._report(part, "copied", position.count, position.count if position.done else total)
             duplicates = _Duplicates()
@@ -165,7 +165,7 @@ class Copy:
         until_ms = self._now() + SOON_MS
         found = [await self._compare(part, until_ms) for part in PARTS]
         if all(each.same for each in found):
-            await self._target.records.delete(KIND, _record_name(self._name))
+            await self._target.records.delete(COPY, _record_name(self._name))
         else:
             await self._save(replace(self._progress, parts={}))
         return found
@@ -179,9 +179,9 @@ class Copy:
             read += count
             self._report(part, "compared", read, max(read, total))
 
-        source = await _checksum(getattr(self._source.contents, part), until_ms, on_page, keep_digests=ignore_additional)
+        source = await _checksum(getattr(contents_of(self._source), part), until_ms, on_page, keep_digests=ignore_additional)
         only = source.digests if ignore_additional else None
-        target = await _checksum(getattr(self._target.contents, part), until_ms, on_page, only=only)
+        target = await _checksum(getattr(contents_of(self._target), part), until_ms, on_page, only=only)
         return Comparison(part, source.result(), target.result())
 
     def _report(self, part: str, phase: str, done: int, total: int | None) -> None:
@@ -193,7 +193,7 @@ class Copy:
         until_ms = now_ms + STATUS_RETENTION_MS  # as long as the reports of later workers are kept
         try:
             self._version = await self._target.records.put(
-                KIND, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
+                COPY, name, value, now_ms=now_ms, expires_at=until_ms, expected=self._version
             )
         except VersionConflict as error:
             raise StoreUnavailable(f"another copy of {self._name} into the same store is running: wait for it") from error
@@ -315,12 +315,12 @@ async def _refuse_same_store(source: RecordStore, target: RecordStore, now_ms: i
     """Refuse two URLs of one store: a mark written to the target must not appear in the source."""
     name = secrets.token_hex(16)
     mark = msgspec.json.encode(Progress("", now_ms))
-    await target.put(KIND, name, mark, now_ms=now_ms, expires_at=now_ms + MARK_RETENTION_MS)
+    await target.put(COPY, name, mark, now_ms=now_ms, expires_at=now_ms + MARK_RETENTION_MS)
     try:
-        if await source.get(KIND, name, now_ms=now_ms) is not None:
+        if await source.get(COPY, name, now_ms=now_ms) is not None:
             raise InvalidInput("FROM and TO are the same store: name a different one")
     finally:
-        await target.delete(KIND, name)
+        await target.delete(COPY, name)
 
 
 async def _audit_entries(records: RecordStore, since_ms: int, now_ms: int) -> AsyncIterator[tuple[str, AuditEntry]]:

@@ -19,10 +19,10 @@ from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.model.target import HttpTarget
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import SECRET
 from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.signature import check_secret, new_secret
 
-KIND = "secret"
 MAX_SECRETS = 5  # of an owner: each adds a signature to every delivery
 REMEMBERED_MS = 60_000
 MAX_REMEMBERED = 10_000
@@ -61,7 +61,7 @@ class SigningSecrets:
         secret = new_secret()
         sealed = self._encryption.encrypt_text(secret, _purpose(owner))
         now_ms = self._clock.now_ms()
-        record = await self._records.get(KIND, owner, now_ms=now_ms)
+        record = await self._records.get(SECRET, owner, now_ms=now_ms)
         before = [_StoredSecrets()] if record is None else _read(record)
         ends = [now_ms + overlap_ms if kept.until is None else min(kept.until, now_ms + overlap_ms) for kept in before]
         old = [_StoredSecrets(kept.sealed, until) for kept, until in zip(before, ends, strict=True) if until > now_ms]
@@ -73,10 +73,10 @@ class SigningSecrets:
     async def delete(self, owner: str) -> bool:
         """Sign with the default again. Return whether the owner had a secret."""
         check_name("owner", owner)
-        return await self._records.delete(KIND, owner)
+        return await self._records.delete(SECRET, owner)
 
     async def _write(self, owner: str, kept: Sequence[_StoredSecrets], now_ms: int, expected: int | None) -> None:
-        await self._records.put(KIND, owner, msgspec.json.encode(kept), now_ms=now_ms, expected=expected)
+        await self._records.put(SECRET, owner, msgspec.json.encode(kept), now_ms=now_ms, expected=expected)
 
 
 class _Own(NamedTuple):
@@ -135,7 +135,7 @@ class SecretCache:
         try:
             async with self._asking:
                 if self._asked_at is None or asked_at is not None:  # of many concurrent tasks, the first reads for all
-                    self._any_owner = bool(await self._records.list(KIND, now_ms=now_ms, limit=1))
+                    self._any_owner = bool(await self._records.list(SECRET, now_ms=now_ms, limit=1))
                     self._asked_at = now_ms
         except StoreUnavailable:
             if asked_at is None:
@@ -146,7 +146,7 @@ class SecretCache:
         if known is not None:
             self._remember(owner, known._replace(read_at=now_ms))  # other tasks use it while this one reads
         try:
-            record = await self._records.get(KIND, owner, now_ms=now_ms)
+            record = await self._records.get(SECRET, owner, now_ms=now_ms)
         except StoreUnavailable:
             if known is None:
                 raise

@@ -16,6 +16,7 @@ from tickler.connect import opened_store, parse_url, store_for_url
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
 from tickler.observe.human_format import some
 from tickler.records.worker_status import workers
+from tickler.stores.optional import backed_up_to_files, contents_of
 from tickler.stores.store import Store
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write; with --restore, file to read.")]
@@ -58,7 +59,7 @@ def command(
 
 async def _back_up(url: str, file: Path) -> dict[str, int]:
     with progress_bar("writing") as on_progress:
-        return await store_for_url(url).backup(file, on_progress)
+        return await backed_up_to_files(store_for_url(url), parse_url(url).text).backup(file, on_progress)
 
 
 async def _restore(url: str, file: Path, force: bool) -> dict[str, int]:
@@ -71,7 +72,7 @@ async def _restore(url: str, file: Path, force: bool) -> dict[str, int]:
         if not force:
             raise
     with progress_bar("restoring") as on_progress:
-        return await store_for_url(url).restore(file, on_progress)
+        return await backed_up_to_files(store_for_url(url), parse_url(url).text).restore(file, on_progress)
 
 
 async def _refuse_store_in_use(store: Store, url: str, force: bool) -> None:
@@ -80,6 +81,6 @@ async def _refuse_store_in_use(store: Store, url: str, force: bool) -> None:
     if alive:
         running = some(len(alive), "worker is running", "workers are running")
         raise InvalidInput(f"{running} on {name}, such as {alive[0]}: stop all workers, then restore")
-    schedules, _ = await store.contents.schedules.walk(None, 1)
+    schedules, _ = await contents_of(store).schedules.walk(None, 1)
     if schedules and not force:
         raise InvalidInput(f"{name} has schedules, which would be lost: pass --force to replace its contents")

@@ -21,7 +21,7 @@ from tickler.connect import store_for_url
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.doctor import PASSED_MESSAGES
 from tickler.observe.scan_findings import Scan, diagnosed, line
-from tickler.stores.store import MalformedItem
+from tickler.stores.optional import FindsMalformedItems, MalformedItem
 
 MAX_SHOWN = 100
 COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "repaired": "green"}
@@ -133,8 +133,11 @@ def _list_items(scan: Scan) -> None:
 
 async def _malformed_items(url: str) -> list[MalformedItem]:
     found: list[MalformedItem] = []
+    store = store_for_url(url)
+    if not isinstance(store, FindsMalformedItems):
+        return found
     with Console(stderr=True).status("reading all items …") as status:
-        async for item in store_for_url(url).misfits():
+        async for item in store.malformed_items():
             found.append(item)
             status.update(f"reading all items … {len(found)} found")
     return found

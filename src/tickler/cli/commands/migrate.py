@@ -12,7 +12,10 @@ from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
 from tickler.cli.output import print_json, print_line
 from tickler.cli.progress import progress_lines
 from tickler.connect import parse_url, store_for_url
-from tickler.stores.store import Form, MigrationOptions
+from tickler.database.progress import OnProgress
+from tickler.errors import InvalidInput
+from tickler.stores.optional import Distributed, PrintsDefinition
+from tickler.stores.store import Store
 
 PrintSql = Annotated[
     bool, typer.Option("--print-sql", metavar=FLAG, help="Print the complete schema as SQL, and change nothing.")
@@ -49,8 +52,8 @@ def command(
 ) -> None:
     """Create or upgrade the schema of the store."""
     url = required_store(store)
-    opened = store_for_url(url)
-    printed: dict[Form, bool] = {
+    opened, name = store_for_url(url), parse_url(url).text
+    printed: dict[str, bool] = {
         "sql": print_sql,
         "cloudformation": print_cloudformation,
         "terraform": print_terraform,
@@ -58,19 +61,34 @@ def command(
     }
     wanted = [form for form, asked in printed.items() if asked]
     if wanted:
+        if not isinstance(opened, PrintsDefinition):
+            raise InvalidInput(f"{name} has no schema to print")
         _print({form: opened.definition(form) for form in wanted}, as_json)
         return
     messages: list[str] = []
     with progress_lines("migrating", messages.append if as_json else print_line) as on_progress:
-        names = asyncio.run(opened.migrate(MigrationOptions(shards=shards, home=home, come_from=come_from), on_progress))
-    name = parse_url(url).text
+        names = asyncio.run(_migrate(opened, name, shards, home, come_from, on_progress))
     if as_json:
         print_json({"store": name, "ran": names, "messages": messages})
     else:
         print_line(*(f"ran {each}" for each in names), f"{name} is up to date")
 
 
-def _print(definitions: dict[Form, str], as_json: bool) -> None:
+async def _migrate(
+    store: Store, name: str, shards: int | None, home: str | None, come_from: str | None, on_progress: OnProgress
+) -> list[str]:
+    distributed = store if isinstance(store, Distributed) else None
+    if distributed is None and (shards, home, come_from) != (None, None, None):
+        raise InvalidInput(f"{name} has no shards and no regions: leave --shards and --home out")
+    names = await store.migrate()
+    if distributed is not None and shards is not None:
+        await distributed.reshard(shards, on_progress)
+    if distributed is not None and home is not None:
+        await distributed.move_home(home, come_from, on_progress)
+    return names
+
+
+def _print(definitions: dict[str, str], as_json: bool) -> None:
     if as_json:
         print_json(definitions)
         return

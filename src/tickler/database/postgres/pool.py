@@ -1,4 +1,4 @@
-"""A pool of connections, transactions on it, and what PostgreSQL's errors mean."""
+"""A pool of PostgreSQL connections, its transactions, and the translation of driver errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
@@ -23,28 +24,21 @@ MAX_CONNECTIONS = 10
 KEPT_STATEMENTS = 100
 MAX_TRIES = 5
 
-# How a transaction of a claim begins: in one round trip, and so that no stale statistics make the planner sort the backlog.
+# Begins the transaction of a claim in one round trip. With these settings, stale statistics cannot make the planner sort the
+# backlog.
 BEGIN_CLAIM = "; ".join(
     ["BEGIN ISOLATION LEVEL READ COMMITTED"]
     + [f"SET LOCAL {setting} = off" for setting in ("enable_sort", "enable_seqscan", "enable_bitmapscan", "jit")]
 )
 
-BROKEN = (  # the connection is of no use any more
+BROKEN = (  # the connection is unusable
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what it says when the server went away while it was idle
+    asyncpg.InternalClientError,  # raised when the server closed an idle connection
     asyncpg.OperatorInterventionError,
 )
-_UNAVAILABLE = (
-    *BROKEN,
-    asyncpg.CannotConnectNowError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.LockNotAvailableError,
-)
-
-
 _MISCONFIGURED = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -56,24 +50,24 @@ _MISCONFIGURED = (
 
 
 class LostRace(Exception):
-    """Somebody else inserted what was not there when it was read: read again."""
+    """Another transaction inserted a row that was absent when it was read: read again."""
 
 
 _TRY_AGAIN = (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
 class Pool:
-    """Connections to one schema: of a pool that it makes for `dsn`, or of the caller's pool."""
+    """Connections to one schema, from a pool of its own for `dsn` or from the caller's pool."""
 
     def __init__(self, name: str, schema: str, *, dsn: str | None = None, pool: asyncpg.Pool | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", schema):
             raise InvalidInput(f"schema: {schema!r} is not a plain name: use letters, digits and _")
-        self.name = name  # what people call this store, for messages
+        self.name = name  # for messages
         self.schema = f'"{schema}"'
         self._dsn = dsn
         self._pool = pool
         self._owns_pool = pool is None
-        self._pooled = False  # by a pooler that shares sessions
+        self._pooled = False  # behind a pooler that shares sessions
         self._channel = f"tickler {schema}"
 
     async def open(self) -> None:
@@ -91,7 +85,7 @@ class Pool:
                 pool.terminate()
 
     def sql(self, text: str) -> str:
-        """Put the schema's name in its places."""
+        """Insert the schema's name."""
         return text.replace("{schema}", self.schema)
 
     async def read(self, query: Callable[[Connection], Awaitable[T]]) -> T:
@@ -99,7 +93,7 @@ class Pool:
             return await self._read_once(query)
 
     async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
-        """Run `work` in a transaction, or in a savepoint of the one that `using` has open; again if it loses a race."""
+        """Run `work` in a transaction, or in a savepoint of that of `using`. Repeats it after a lost race."""
         if using is not None:
             connection = _check_using(using)
             async with self._errors(joined=True):
@@ -108,21 +102,21 @@ class Pool:
             return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
 
     async def once(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run one statement, which is a transaction by itself; again if it loses a race."""
+        """Run one statement, which is its own transaction. Repeats it after a lost race."""
         async with self._errors():
             return await _with_tries(lambda: self._read_once(statement), _TRY_AGAIN)
 
     async def claim(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run `work` in a transaction that is planned for claims; again if it loses a race."""
+        """Run `work` in a transaction with the planner settings of claims. Repeats it after a lost race."""
         async with self._errors():
             return await _with_tries(lambda: self._claim_once(work), _TRY_AGAIN)
 
     async def notify(self, connection: Connection) -> None:
-        """Call those who listen, when the transaction commits."""
+        """Notify listeners when the transaction commits."""
         await connection.execute("SELECT pg_notify($1, '')", self._channel)
 
     async def listen(self, wake: Callable[[], None]) -> bool:
-        """Call `wake` for each notification, until the connection ends; False where a pooler would swallow them."""
+        """Call `wake` for each notification until the connection ends. Return False where a pooler would drop them."""
         if self._pooled:
             return False
         ended = asyncio.Event()
@@ -133,7 +127,7 @@ class Pool:
                 await ended.wait()
             finally:
                 if not connection.is_closed():
-                    connection.terminate()  # it is worth less than the round trips to make it an ordinary one again
+                    connection.terminate()  # cheaper than the round trips that would reset it
         return True
 
     async def _claim_once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -168,11 +162,11 @@ class Pool:
                 raise
 
     async def _make_pool(self) -> asyncpg.Pool:
-        """Behind a pooler that shares sessions, such as PgBouncer, prepared statements cannot be kept."""
+        """Make a pool. Behind a pooler that shares sessions, such as PgBouncer, it keeps no prepared statements."""
         try:
             connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
         except ValueError as error:
-            raise InvalidInput(f"{self.name} does not read as a URL: {error}") from None
+            raise InvalidInput(f"{self.name} is not a valid URL: {error}") from None
         try:
             self._pooled = await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid()
         finally:
@@ -189,7 +183,7 @@ class Pool:
 
     @asynccontextmanager
     async def _errors(self, *, joined: bool = False) -> AsyncIterator[None]:
-        """What the driver's errors mean. `joined`: they came up in a transaction of the caller's."""
+        """Translate driver errors. `joined`: they arose in the caller's transaction."""
         try:
             yield
         except asyncpg.UndefinedTableError as error:
@@ -200,16 +194,16 @@ class Pool:
             ) from error
         except _TRY_AGAIN as error:
             remedy = "roll your transaction back and repeat it" if joined else "try again"
-            raise StoreUnavailable(f"{self.name}: somebody else was faster; nothing was changed: {remedy}") from error
+            raise StoreUnavailable(f"{self.name}: lost a race against another transaction; nothing changed: {remedy}") from error
         except asyncpg.InFailedSQLTransactionError as error:
-            raise InvalidInput("using: its transaction has failed before: roll it back and repeat it") from error
+            raise InvalidInput("using= has a transaction that failed before: roll it back and repeat it") from error
         except _MISCONFIGURED as error:
             raise StoreUnavailable(f"{self.name}: {error}: check the user, the password, the rights and the URL") from error
-        except _UNAVAILABLE as error:
+        except (*BROKEN, asyncpg.CannotConnectNowError) as error:
             reason = str(error) or type(error).__name__
-            raise StoreUnavailable(f"{self.name}: {reason}; nothing was half done: try again when it answers") from error
+            raise StoreUnavailable(f"{self.name}: cannot connect; nothing changed ({reason})") from error
         except asyncpg.PostgresError as error:
-            raise StoreUnavailable(f"{self.name}: {error}; nothing was half done") from error
+            raise StoreUnavailable(f"{self.name}: {error}; nothing changed") from error
 
 
 async def _with_tries(attempt: Callable[[], Awaitable[T]], retried: tuple[type[Exception], ...]) -> T:
@@ -229,12 +223,12 @@ async def _in_transaction(
 
 
 async def _nothing_to_reset(connection: asyncpg.Connection) -> None:
-    """Sessions are left as they were found, so that giving one back costs no round trip."""
+    """Do nothing: sessions are returned unchanged, so that returning one costs no round trip."""
 
 
 def _check_using(using: object) -> Connection:
     if not isinstance(using, asyncpg.Connection | PoolConnectionProxy):
-        raise InvalidInput(f"using: is a {type(using).__name__}: pass an asyncpg connection to this same database")
+        raise not_a_connection(using, "an asyncpg connection to this same database")
     if not using.is_in_transaction():
-        raise InvalidInput("using: has no transaction open to join: call it inside `async with connection.transaction():`")
+        raise InvalidInput("using= has no open transaction to join: call it inside `async with connection.transaction():`")
     return using

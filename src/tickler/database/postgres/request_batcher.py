@@ -1,6 +1,6 @@
-"""Those who ask while an answer is on its way are answered together by the next: they share its round trips and its commit.
+"""Batches requests that arrive while another is in progress, so that they share round trips and a commit.
 
-Whoever asks alone is answered at once, and an answer that is long in coming is not waited for by others.
+A single request is sent at once, and later requests do not wait for a slow batch.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 MAX_BATCH = 100
-MAX_WAIT_S = 0.1  # so long an answer may take before the next are asked for beside it
+MAX_WAIT_S = 0.1  # how long a batch may take before the next one starts beside it
 
 
 class RequestBatcher(Generic[A, B]):
-    """`answer` gets what several ask for, and gives an answer for each, in order. What it raises is raised for all of them.
+    """Calls `answer` with a batch of requests; it returns their answers in order, and an error of it goes to all of them.
 
-    No two that `apart` gives the same key are asked for together.
+    Requests for which `apart` returns the same key are never in one batch.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RequestBatcher(Generic[A, B]):
         keys: set[Hashable] = set()
         for asked, future in self._waiting:
             if future.done():
-                continue  # whoever asked has gone
+                continue  # the caller was cancelled
             key = self._apart(asked) if self._apart is not None else len(batch)
             if key in keys or len(batch) == MAX_BATCH:
                 later.append((asked, future))
@@ -69,7 +69,7 @@ class RequestBatcher(Generic[A, B]):
     async def _settle(self, batch: Sequence[tuple[A, asyncio.Future[B]]]) -> None:
         try:
             answers = await self._answer([asked for asked, _ in batch])
-        except asyncio.CancelledError:  # nobody waits any more, or the loop is being closed
+        except asyncio.CancelledError:  # all callers were cancelled, or the loop closes
             for _, future in batch:
                 future.cancel()
             raise
@@ -84,7 +84,7 @@ class RequestBatcher(Generic[A, B]):
 
 
 def _end_with(settling: asyncio.Task[None], futures: Sequence[asyncio.Future[B]]) -> None:
-    """Nothing goes on for nobody: once all who asked have gone, what is under way is undone."""
+    """Cancel a batch once all its callers were cancelled."""
     left = len(futures)
 
     def count(future: asyncio.Future[B]) -> None:

@@ -1,4 +1,4 @@
-"""One SQLite connection on a thread of its own, and what its errors mean."""
+"""One SQLite connection on its own thread, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tickler.database.callers_thread import on_callers_thread
 from tickler.database.sqlite.open_files import OpenFiles
 from tickler.database.sqlite.space import DEFAULT_LIMITS, Limits, is_full
 from tickler.database.sqlite.write_queue import WriteQueue
+from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
 
-# WAL lets readers and one writer work side by side. FULL, because NORMAL may lose a committed claim on power failure, which
-# would fire twice. The rest, with the limits, halves the cost of a claim among millions of rows.
+# WAL lets readers work beside one writer. FULL, because with NORMAL a power failure may lose a committed claim, which would then
+# fire twice. The others, with the limits, halve the cost of a claim among millions of rows.
 PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA mmap_size = 4294967296",
@@ -30,13 +31,13 @@ PRAGMAS = (
 
 
 class Connection:
-    """Opens `path` (`:memory:` too) on its own thread. Calls are served one after the other."""
+    """Opens `path`, or `:memory:`, on its own thread, which serves calls one after the other."""
 
     def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
-        self.name = name  # what people call this store, for messages
+        self.name = name  # for messages
         self._limits = limits
-        self.wal_bytes = 0  # how much the write-ahead log may take, once it is open
+        self.wal_bytes = 0  # the limit of the write-ahead log, known once it is open
         self._busy_timeout_s = busy_timeout_s
         self._thread: ThreadPoolExecutor | None = None
         self._turns: WriteQueue | None = None
@@ -64,18 +65,18 @@ class Connection:
         thread.shutdown(wait=False)
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `query` and give back its answer."""
+        """Run `query` and return its result."""
         return await self._open_turns().read(query)
 
     async def write(self, work: Callable[[sqlite3.Connection], T], using: object = None) -> T:
-        """Run `work` in a transaction that has the write lock from its start, or in the one that `using` has open."""
+        """Run `work` in a transaction that takes the write lock at its start, or in that of `using`."""
         if using is None:
             return await self._open_turns().write(work)
         connection = self._check_using(using)
         return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
 
     async def apart(self, work: Callable[[], T]) -> T:
-        """Run `work`, with connections of its own, on another thread: calls to this one are served meanwhile."""
+        """Run `work`, which opens its own connections, on another thread, so that other calls are served meanwhile."""
         if self._files is not None:
             self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
@@ -107,7 +108,7 @@ class Connection:
             for pragma in PRAGMAS:
                 connection.execute(pragma)
             self.wal_bytes = self._limits.apply(connection, self.path)
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # makes -wal and -shm, where they are not there yet
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # creates -wal and -shm
             self._files = None if self.path == ":memory:" else OpenFiles(self.path, self.name)
         except BaseException:
             connection.close()
@@ -116,28 +117,28 @@ class Connection:
 
     def _check_using(self, using: object) -> sqlite3.Connection:
         if not isinstance(using, sqlite3.Connection):
-            raise InvalidInput(f"using: is a {type(using).__name__}: pass a sqlite3.Connection to this same file")
+            raise not_a_connection(using, "sqlite3's Connection to this same file")
         try:
             joinable = using.in_transaction
         except sqlite3.ProgrammingError as error:
-            raise InvalidInput(f"using: {error}") from None
+            raise InvalidInput(f"using= cannot be used: {error}") from None
         if not joinable:
-            raise InvalidInput("using: has no transaction open to join: execute 'BEGIN' (or your own first write) before")
+            raise InvalidInput("using= has no open transaction to join: execute 'BEGIN' (or your own first write) before")
         return using
 
     def _nested(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-        """A savepoint, so that a write that fails half-way is undone alone."""
+        """Run `work` in a savepoint, so that a failed write is rolled back alone."""
         factories = connection.row_factory, connection.text_factory
         connection.row_factory, connection.text_factory = None, str
         try:
             files = {Path(row[2]).resolve() for row in connection.execute("PRAGMA database_list") if row[1] == "main"}
             if files != {Path(self.path).resolve()}:
-                raise InvalidInput(f"using: is a connection to another database than {self.name}")
+                raise InvalidInput(f"using= is connected to another database than {self.name}")
             if self._files is not None:
                 self._files.check_before_commit()
             connection.execute("SAVEPOINT tickler")
             try:
-                connection.execute("DELETE FROM tickler_aside WHERE false")  # waits for the write lock, as a read would not
+                connection.execute("DELETE FROM tickler_aside WHERE false")  # takes the write lock, which a read would not
                 result = work(connection)
             except BaseException:
                 if connection.in_transaction:
@@ -156,27 +157,27 @@ class Connection:
             return SchemaMissing(self.name)
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
             return StoreUnavailable(
-                f"{self.name}: your transaction has read what others changed since: begin with BEGIN IMMEDIATE"
+                f"{self.name}: others changed rows that your transaction has read: begin it with BEGIN IMMEDIATE"
             )
         if isinstance(error, sqlite3.ProgrammingError):
-            return InvalidInput(f"using: {error}")
+            return InvalidInput(f"using= cannot be used: {error}")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreUnavailable(
-                f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing was changed: if that is "
-                "your own, pass it as using=; if not, try again, or raise ?timeout="
+                f"{self.name} was locked by another connection for {self._busy_timeout_s:g} s; nothing changed: if that "
+                "connection is yours, pass it as using=; otherwise try again, or raise ?timeout="
             )
         if is_full(error):
             return StoreUnavailable(
-                f"{self.name}: the disk is full; nothing was changed: make room on it, or lower ?wal_mb= if the -wal is large"
+                f"{self.name}: the disk is full; nothing changed: make room on it, or lower ?wal_mb= if the -wal is large"
             )
         if code == sqlite3.SQLITE_NOTADB:
             return StoreUnavailable(f"{self.name} is not an SQLite database: name another file")
-        return StoreUnavailable(f"{self.name}: {error}; nothing was changed")
+        return StoreUnavailable(f"{self.name}: {error}; nothing changed")
 
 
 def use_wal(connection: sqlite3.Connection) -> None:
-    """Turning a new file to WAL needs it alone, and SQLite does not wait for that: processes that start together take turns."""
+    """Turn on WAL. That needs the file exclusively and SQLite does not wait for it, so processes that start together retry."""
     for attempt in range(100):
         try:
             connection.execute("PRAGMA journal_mode = WAL")

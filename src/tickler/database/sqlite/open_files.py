@@ -1,6 +1,6 @@
-"""Notices that the files of an open database were deleted, moved or replaced.
+"""Detects that the files of an open database were deleted, moved or replaced.
 
-SQLite goes on writing into a file that has no name any more, without an error, and all of it is lost when the process ends.
+SQLite keeps writing to a deleted file without an error, and those writes are lost when the process ends.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class _OpenFile(NamedTuple):
 
 
 class OpenFiles:
-    """The database at `path`, with its -wal and -shm, as they are now. `name` is what people call this store.
+    """The database at `path` with its -wal and -shm, as they were when it was opened. `name` is for messages.
 
-    A file that comes back is the same one again: a check passes from then on.
+    Checks pass again once a moved file is back.
     """
 
     def __init__(self, path: str, name: str) -> None:
         self._name = name
-        real_path = os.path.realpath(path)  # SQLite keeps -wal and -shm beside the file that a link leads to
+        real_path = os.path.realpath(path)  # SQLite keeps -wal and -shm beside the target of a link
         self._files = [
             _OpenFile(file, identity)
             for file in (path, f"{real_path}-wal", f"{real_path}-shm")
@@ -41,7 +41,7 @@ class OpenFiles:
         self._checked_at_s = time.monotonic()
 
     def check(self) -> None:
-        """`StoreUnavailable` when a file is not the one that was opened; looks at most once a second while all is well."""
+        """Raise `StoreUnavailable` if a file is not the one that was opened. Looks at most once a second while all is well."""
         now_s = time.monotonic()
         if now_s - self._checked_at_s < CHECK_INTERVAL_S:
             return
@@ -50,7 +50,7 @@ class OpenFiles:
         self._checked_at_s = now_s
 
     def check_before_commit(self) -> None:
-        """The same, and looks at the database file itself every time: one system call, where a commit is many."""
+        """Do the same, and look at the database file itself every time: one system call, where a commit takes many."""
         self._check(self._database)
         self.check()
 
@@ -58,7 +58,7 @@ class OpenFiles:
         try:
             found = _identity(file.path)
         except OSError:
-            return  # whether it is there cannot be known, as for a process that may no longer enter the folder
+            return  # unknown, as for a process that may no longer enter the folder
         if found != file.identity:
             raise StoreUnavailable(f"{self._name}: {self._what_happened(file, is_gone=found is None)}")
 
@@ -66,19 +66,19 @@ class OpenFiles:
         how = "was deleted or moved away" if is_gone else "was replaced by another file"
         if file is not self._database:
             return (
-                f"{file.path} {how} while this process had it open; nothing was changed: stop every process that uses this "
-                "store, none with SIGKILL, so that the last one saves what it holds, and start them again"
+                f"{file.path} {how} while this process had it open; nothing changed: stop every process that uses this "
+                "store, none with SIGKILL, so that the last one saves its data, and start them again"
             )
         remedy = (
             "move it back, or stop this process, restore a backup and start again"
             if is_gone
             else "put the former file back; or stop this process, remove the -wal and -shm of the former file and start again"
         )
-        return f"{file.path} {how} while this process had it open; nothing was changed, since it would be lost: {remedy}"
+        return f"{file.path} {how} while this process had it open; nothing changed, since writes would be lost: {remedy}"
 
 
 def _identity(path: str) -> Identity | None:
-    """None when there is no such file; `OSError` when that cannot be known."""
+    """Return None when there is no such file. `OSError` when that cannot be known."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

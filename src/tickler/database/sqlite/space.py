@@ -1,4 +1,4 @@
-"""How much memory and disk an SQLite store takes beside its data, and what is done when the disk is full."""
+"""Memory and disk limits of an SQLite store, and making room when the disk is full."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tickler.database.storage import StorageProblem
 MB = 1024 * 1024
 CACHE_MB = 256
 WAL_MB = 80
-SHARE_OF_FREE_SPACE = 8  # without a word in the URL, the log takes at most this part of what is free
+SHARE_OF_FREE_SPACE = 8  # unless the URL says otherwise, the log takes at most this part of the free space
 MIN_WAL_BYTES = MB // 4
-CHECKPOINT_TIMEOUT_MS = 250  # for readers, when the disk is full: everybody waits meanwhile
+CHECKPOINT_TIMEOUT_MS = 250  # how long to wait for readers when the disk is full: all calls wait meanwhile
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The page cache of a connection, in memory that is taken as pages are used; and the write-ahead log, on disk.
+    """Limits of a connection's page cache, in memory, and of the write-ahead log, on disk.
 
-    The log exceeds its limit by one transaction, and for as long as somebody reads what was there before.
+    The log may exceed its limit by one transaction, and for as long as an older snapshot is being read.
     """
 
     cache_mb: int = CACHE_MB
-    wal_mb: int | None = None  # None: 80, or less on a disk that has little left
+    wal_mb: int | None = None  # None: 80, or less on a nearly full disk
 
     def apply(self, connection: sqlite3.Connection, path: str) -> int:
-        """How many bytes the log may take."""
+        """Apply the limits and return how many bytes the log may take."""
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         wal_bytes = _default_wal_bytes(path) if self.wal_mb is None else self.wal_mb * MB
         connection.execute(f"PRAGMA cache_size = {-self.cache_mb * 1024}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {wal_bytes // page_bytes}")
-        connection.execute(f"PRAGMA journal_size_limit = {wal_bytes}")  # to which it shrinks when it starts over
+        connection.execute(f"PRAGMA journal_size_limit = {wal_bytes}")  # it shrinks to this when it starts over
         return wal_bytes
 
 
@@ -42,14 +42,14 @@ DEFAULT_LIMITS = Limits()
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether an error of SQLite's, or the one that it caused, says that there is no room left."""
+    """Tell whether an SQLite error, or an error that it caused, means that the disk is full."""
     while error is not None and not isinstance(error, sqlite3.Error):
         error = error.__cause__
     return error is not None and getattr(error, "sqlite_errorcode", 0) in FULL
 
 
 def make_room(connection: sqlite3.Connection) -> bool:
-    """Move what is in the log into the database and cut the log off; False when a reader or the disk prevents it."""
+    """Move the log into the database and truncate it. Return False when a reader or the disk prevents that."""
     (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
     try:
         connection.execute(f"PRAGMA busy_timeout = {min(timeout_ms, CHECKPOINT_TIMEOUT_MS)}")
@@ -62,7 +62,7 @@ def make_room(connection: sqlite3.Connection) -> bool:
 
 
 def wal_problem(connection: sqlite3.Connection, path: str, wal_bytes: int) -> StorageProblem | None:
-    """A log of more than twice its limit that cannot start over, since somebody still reads what was there before."""
+    """Report a log of more than twice its limit that cannot start over, because an older snapshot is being read."""
     size = _size(f"{os.path.realpath(path)}-wal")
     if size <= 2 * wal_bytes:
         return None
@@ -71,9 +71,9 @@ def wal_problem(connection: sqlite3.Connection, path: str, wal_bytes: int) -> St
         return None  # the next write starts it over
     return StorageProblem(
         says=f"the write-ahead log has {size / MB:,.0f} MB, should have {wal_bytes / MB:,.0f}, and grows: "
-        "a connection has been reading for long, and nothing can be removed that it may still read",
+        "a connection has been reading for long, and the log must keep what it may still read",
         example=f"{path}-wal",
-        remedy=f"end what reads there, such as an open transaction or a backup: `fuser -v {path}` names the processes; "
+        remedy=f"end that reader, such as an open transaction or a backup: `fuser -v {path}` names the processes; "
         "the log shrinks with the next writes",
     )
 

@@ -1,7 +1,7 @@
-"""Calls of one connection, one after the other on a thread of its own.
+"""Serves the calls of one connection on its own thread.
 
-Those that have come while the thread was busy are served at one go: the reads, then all writes in one transaction, since a commit
-waits for the disk as long for one as for many. Each write has a savepoint, so that one that fails is undone alone.
+Calls that arrive while the thread is busy are served together: the reads first, then all writes in one transaction, because one
+commit waits for the disk as long as many do. Each write has a savepoint, so that a failed one is rolled back alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tickler.errors import StoreUnavailable
 
 T = TypeVar("T")
 
-MAX_BATCH = 64  # all of them hear of it when the last is done
+MAX_BATCH = 64  # callers get their results when the last call of a batch is done
 
 
 class _Call(NamedTuple):
@@ -38,11 +38,11 @@ class _Outcome(NamedTuple):
 
 
 class _Gone(Exception):
-    """Nobody waits for it any more."""
+    """The caller was cancelled."""
 
 
 class WriteQueue:
-    """`meaning` makes what callers are told of an error of the driver's. `files` is None for a database in memory."""
+    """`meaning` translates driver errors. `files` is None for a database in memory."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class WriteQueue:
         return await self._ask(query, writes=False)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """In a transaction that has the write lock from its start. Whoever is cancelled before its turn changes nothing."""
+        """Run `work` in a transaction that takes the write lock at its start. A call cancelled before that changes nothing."""
         return await self._ask(work, writes=True)
 
     async def close(self) -> None:
-        """After what is being done."""
+        """Close the connection after the calls in progress."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
 
     async def _ask(self, function: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
@@ -85,7 +85,7 @@ class WriteQueue:
             try:
                 _tell(self._read([call for call in calls if not call.writes]))
                 _tell(self._written_with_room([call for call in calls if call.writes]))
-            except BaseException as error:  # whatever it is, nobody is left waiting, and the next are served
+            except BaseException as error:  # no caller is left waiting, and later calls are served
                 _tell([_Outcome(call, error=RuntimeError(f"a call of the store ended with {error!r}")) for call in calls])
 
     def _next(self) -> list[_Call]:
@@ -103,7 +103,7 @@ class WriteQueue:
         return [self._outcome(call) for call in calls]
 
     def _written_with_room(self, calls: Sequence[_Call]) -> list[_Outcome]:
-        """What failed on a full disk is tried once more, where the write-ahead log could be made smaller."""
+        """Repeat writes that failed on a full disk once, if the write-ahead log could be made smaller."""
         outcomes = self._written(calls)
         failed = [outcome.call for outcome in outcomes if is_full(outcome.error)]
         if not failed or not make_room(self._connection):
@@ -119,7 +119,7 @@ class WriteQueue:
             connection.execute("BEGIN IMMEDIATE")
             outcomes = [attempt(call) for call in calls]
             if any(outcome.error is None and outcome.call.future.cancelled() for outcome in outcomes):
-                connection.execute("ROLLBACK")  # who has gone since is left out now
+                connection.execute("ROLLBACK")  # without the cancelled ones
                 return self._written(calls)
             if any(outcome.error is None for outcome in outcomes):
                 if self._files is not None:
@@ -139,7 +139,7 @@ class WriteQueue:
         outcome = self._outcome(call)
         if outcome.error is not None:
             if not connection.in_transaction:
-                raise outcome.error  # it was such, a full disk say, that SQLite has undone all of it
+                raise outcome.error  # SQLite rolled the whole transaction back, as on a full disk
             connection.execute("ROLLBACK TO turn")
         connection.execute("RELEASE turn")
         return outcome
@@ -149,12 +149,12 @@ class WriteQueue:
             result = None if call.future.cancelled() else call.function(self._connection)
         except BaseException as error:
             return _Outcome(call, error=self._told(error))
-        if call.writes and call.future.cancelled():  # whoever asked has gone: what it would have claimed stays due
+        if call.writes and call.future.cancelled():  # its claims stay due
             return _Outcome(call, error=_Gone())
         return _Outcome(call, result)
 
     def _told(self, error: BaseException) -> Exception:
-        """What a caller is told, who takes no StopIteration and is not to be ended by what was meant for another thread."""
+        """Return the error for a caller, to whom neither StopIteration nor another thread's interrupt may be raised."""
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             told = self._meaning(error)
         else:
@@ -169,7 +169,7 @@ def _tell(outcomes: Iterable[_Outcome]) -> None:
     for outcome in outcomes:
         by_loop.setdefault(outcome.call.loop, []).append(outcome)
     for loop, told in by_loop.items():
-        with suppress(RuntimeError):  # it is closed: nobody waits there any more
+        with suppress(RuntimeError):  # the loop is closed, and its callers with it
             loop.call_soon_threadsafe(_settle, told)
 
 

@@ -14,6 +14,7 @@ from tickler.observe.human_format import some
 from tickler.schedules import write
 from tickler.schedules.contract import Stored
 from tickler.schedules.write import ScheduleChange
+from tickler.stores.optional import FindsOrphans
 from tickler.stores.store import Store
 
 PAGE = 1_000
@@ -57,7 +58,7 @@ async def reindex(store: Store, clock: Clock, on_progress: OnProgress) -> tuple[
 
 async def orphans(store: Store, clock: Clock, on_progress: OnProgress) -> Finding | None:
     on_progress("looking for index rows without a schedule", 0, None)
-    found = await store.index.orphans(PAGE + 1)
+    found = await store.index.orphans(PAGE + 1) if isinstance(store.index, FindsOrphans) else []
     if not found:
         return None
     number = min(len(found), PAGE)
@@ -81,12 +82,13 @@ async def orphans(store: Store, clock: Clock, on_progress: OnProgress) -> Findin
 
 async def drop_orphans(store: Store, clock: Clock, on_progress: OnProgress) -> tuple[int, int]:
     """Remove orphans. Rows that a claim has locked are skipped, and tried again a moment later."""
-    dropped = left = 0
+    index, dropped, left = store.index, 0, 0
+    assert isinstance(index, FindsOrphans), "an index that found orphans"
     for _ in range(MAX_TRIES):
-        while batch := await store.index.drop_orphans(WRITE_BATCH):
+        while batch := await index.drop_orphans(WRITE_BATCH):
             dropped += batch
             on_progress("removing index rows without a schedule", dropped, None)
-        if not (left := len(await store.index.orphans(PAGE))):
+        if not (left := len(await index.orphans(PAGE))):
             break
         await asyncio.sleep(PAUSE_S)
     return dropped, left

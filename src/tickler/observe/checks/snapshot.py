@@ -9,12 +9,13 @@ import msgspec
 
 from tickler.clock import Clock, SystemClock
 from tickler.database.storage import StorageProblem
-from tickler.index.row_reports import KIND as OUTDATED
 from tickler.model.fire import DueItem, Fire
 from tickler.model.index_row import SetAside
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import OUTDATED, STORE
 from tickler.records.worker_status import WORKING, WorkerReport, workers
-from tickler.stores.store import ChecksStorage, Store
+from tickler.stores.optional import ChecksStorage, CountsExpired
+from tickler.stores.store import Store
 from tickler.when import tzdata_version
 
 MAX_COUNTED = 500
@@ -65,6 +66,7 @@ class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 async def take_snapshot(store: Store, clock: Clock) -> StoreSnapshot:
     now_ms, most = clock.now_ms(), MAX_COUNTED + 1
+    fires = store.fires
     return StoreSnapshot(
         now_ms=now_ms,
         clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
@@ -75,12 +77,12 @@ async def take_snapshot(store: Store, clock: Clock) -> StoreSnapshot:
         zones=await zones(store.records, now_ms),
         set_aside=await store.index.set_aside(most),
         dead=await store.fires.list(state="dead", id=None, owner=None, after=None, limit=most),
-        expired=await store.fires.count_expired(now_ms - PRUNED_AFTER_MS, most),
+        expired=await fires.count_expired(now_ms - PRUNED_AFTER_MS, most) if isinstance(fires, CountsExpired) else 0,
         storage=await store.storage_problem() if isinstance(store, ChecksStorage) else None,
     )
 
 
 async def zones(records: RecordStore, now_ms: int) -> Zones:
-    recorded = await records.get("store", "tzdata", now_ms=now_ms)
+    recorded = await records.get(STORE, "tzdata", now_ms=now_ms)
     known = recorded.value.get("version", "") if recorded is not None and isinstance(recorded.value, dict) else ""
     return Zones(str(known), tzdata_version())

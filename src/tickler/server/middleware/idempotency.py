@@ -17,10 +17,10 @@ from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, ANONYMOUS, caller_in
 from tickler.server.problems import Refused
 
-KIND = "idempotency"
 MAX_KEY_LENGTH = 200
 RESPONSE_RETENTION_MS = 24 * 3_600_000
 LOCK_MS = 10 * 60_000  # an unextended lock expires after this
@@ -84,7 +84,7 @@ class Idempotency:
             await send(message)
 
     async def _replay(self, name: str, fingerprint: str, send: Send) -> None:
-        record = await self._records.get(KIND, name, now_ms=self._clock.now_ms())
+        record = await self._records.get(IDEMPOTENCY, name, now_ms=self._clock.now_ms())
         if record is None:
             raise Refused(409, "the first request with this key has just failed: send it again")
         stored = value_of(record, _StoredResponse)
@@ -131,7 +131,9 @@ class _Lock:
             now_ms = self._clock.now_ms()
             expected, until = self._version if now_ms < self._until else 0, now_ms + for_ms
             encoded = msgspec.json.encode(value)
-            self._version = await self._records.put(KIND, self._name, encoded, now_ms=now_ms, expires_at=until, expected=expected)
+            self._version = await self._records.put(
+                IDEMPOTENCY, self._name, encoded, now_ms=now_ms, expires_at=until, expected=expected
+            )
             self._until = until
 
 

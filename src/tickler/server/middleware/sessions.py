@@ -18,11 +18,11 @@ import msgspec
 from tickler.clock import Clock
 from tickler.errors import VersionConflict
 from tickler.records.contract import RecordStore
+from tickler.records.kinds import SERVER
 from tickler.server.settings import ServerSettings
 
 COOKIE = "tickler_session"
 LIFETIME_S = 12 * 3600
-KIND = "server"
 CACHE_MS = 2_500  # a session signed out in another process may be accepted this long; event streams check every two seconds
 MAX_CACHED = 10_000
 
@@ -76,14 +76,14 @@ class Sessions:
             return False
         cached_until, is_active = self._cache.get(session.id, (0, False))
         if now_ms >= cached_until:
-            is_active = await self._records.get(KIND, _ended(session), now_ms=now_ms) is None
+            is_active = await self._records.get(SERVER, _ended(session), now_ms=now_ms) is None
             self._put_in_cache(session, is_active)
         return is_active
 
     async def end(self, session: Session) -> None:
         """Sign out: every copy of the cookie becomes invalid, in other processes within five seconds."""
         until_ms = session.until_s * 1000
-        await self._records.put(KIND, _ended(session), b"true", now_ms=self._clock.now_ms(), expires_at=until_ms)
+        await self._records.put(SERVER, _ended(session), b"true", now_ms=self._clock.now_ms(), expires_at=until_ms)
         self._put_in_cache(session, False)
 
     async def form_token(self, client_id: str) -> str:
@@ -110,8 +110,8 @@ class Sessions:
             now_ms = self._clock.now_ms()
             fresh = msgspec.json.encode(base64.b64encode(os.urandom(32)).decode())
             with suppress(VersionConflict):  # another server created it first
-                await self._records.put(KIND, "cookie-key", fresh, now_ms=now_ms, expected=0)
-            record = await self._records.get(KIND, "cookie-key", now_ms=now_ms)
+                await self._records.put(SERVER, "cookie-key", fresh, now_ms=now_ms, expected=0)
+            record = await self._records.get(SERVER, "cookie-key", now_ms=now_ms)
             assert record is not None
             self._cached_key = base64.b64decode(str(record.value))
         return self._cached_key

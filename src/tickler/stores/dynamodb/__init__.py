@@ -1,11 +1,10 @@
-"""DynamoDB: one table, one item a schedule, a sparse index that is sharded. See `layout.py` for how things lie in it."""
+"""DynamoDB: one table, one item per schedule, and a sharded sparse index. `layout.py` documents the items."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
@@ -16,15 +15,15 @@ from tickler.stores.dynamodb.fires.fire_store import DynamodbFires
 from tickler.stores.dynamodb.index.index_store import DynamodbIndex
 from tickler.stores.dynamodb.index.user_table import DueItem, DynamoIndex
 from tickler.stores.dynamodb.layout import MAX_NAME_BYTES
-from tickler.stores.dynamodb.maintenance import reshard as moves
-from tickler.stores.dynamodb.maintenance import templates
+from tickler.stores.dynamodb.maintenance import reshard, templates
 from tickler.stores.dynamodb.maintenance.contents import contents
-from tickler.stores.dynamodb.maintenance.malformed_items import find_misfits
+from tickler.stores.dynamodb.maintenance.malformed_items import find_malformed
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.schedule_store import DynamodbSchedules
 from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.store import NO_OPTIONS, Capabilities, Form, MalformedItem, MigrationOptions, no_file
+from tickler.stores.optional import MalformedItem
+from tickler.stores.store import Capabilities
 
 __all__ = ["DueItem", "DynamoIndex", "DynamodbStore", "open_store"]
 
@@ -42,6 +41,8 @@ class DynamodbStore:
         clock_ms=1000,
         prunes_itself=True,
         poll_ms=5000,
+        backup_tool="turn on point-in-time recovery of the table, or use `aws dynamodb create-backup`, "
+        "and restore it with `aws dynamodb restore-table-to-point-in-time`",
     )
 
     def __init__(
@@ -59,7 +60,7 @@ class DynamodbStore:
 
     @property
     def client(self) -> Client:
-        """What it asks DynamoDB with; its `usage` says how much that was."""
+        """The client of this store; its `usage` counts requests and units."""
         return self._table.client
 
     @property
@@ -72,7 +73,7 @@ class DynamodbStore:
             settings = await read_settings(self._table.client, self._table.name)
             if settings is None and create:
                 await schema.make(self._table.client, self._table.name, self._table.label, self._new_settings)
-                log.info("%s had no Tickler tables: they were made", self._table.label)
+                log.info("created the Tickler tables in %s", self._table.label)
                 settings = await read_settings(self._table.client, self._table.name)
             if settings is None:
                 raise SchemaMissing(self._table.label)
@@ -97,10 +98,7 @@ class DynamodbStore:
         await read_settings(self._table.client, self._table.name)
         return self._table.client.server_now_ms
 
-    async def watch(self, wake: Callable[[], None]) -> bool:
-        return False
-
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
+    async def migrate(self) -> list[str]:
         table = self._table
         await table.client.open()
         try:
@@ -108,29 +106,33 @@ class DynamodbStore:
             if before is not None:
                 schema.check_version(table.label, before.schema)
             await schema.make(table.client, table.name, table.label, self._new_settings)
-            if wanted.shards is not None:
-                await moves.raise_shards(table, wanted.shards, on_progress)
-            if wanted.home is not None:
-                await moves.move_home(table, wanted.home, wanted.come_from, on_progress)
             return [] if before is not None else [schema.FIRST_MIGRATION]
         finally:
             await self.close()
 
-    async def misfits(self) -> AsyncIterator[MalformedItem]:
+    async def reshard(self, shards: int, on_progress: OnProgress = no_progress) -> None:
         await self._table.client.open()
         try:
-            async for misfit in find_misfits(self._table.client, self._table.name, self._table.label):
-                yield misfit
+            await reshard.raise_shards(self._table, shards, on_progress)
         finally:
             await self.close()
 
-    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
-        raise no_file(self._table.label, "turn on point-in-time recovery of the table, or use `aws dynamodb create-backup`")
+    async def move_home(self, region: str, from_region: str | None = None, on_progress: OnProgress = no_progress) -> None:
+        await self._table.client.open()
+        try:
+            await reshard.move_home(self._table, region, from_region, on_progress)
+        finally:
+            await self.close()
 
-    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
-        raise no_file(self._table.label, "use `aws dynamodb restore-table-to-point-in-time`")
+    async def malformed_items(self) -> AsyncIterator[MalformedItem]:
+        await self._table.client.open()
+        try:
+            async for item in find_malformed(self._table.client, self._table.name, self._table.label):
+                yield item
+        finally:
+            await self.close()
 
-    def definition(self, form: Form) -> str:
+    def definition(self, form: str) -> str:
         return templates.render(form, self._table.name)
 
     def _check_shards(self, settings: Settings) -> None:
@@ -142,7 +144,7 @@ class DynamodbStore:
 
 
 def open_store(url: StoreUrl) -> DynamodbStore:
-    """`dynamodb://TABLE?region=…&endpoint=…`; `shards=` counts when the table is made, `timeout=` seconds for one answer."""
+    """Parse `dynamodb://TABLE?region=…&endpoint=…`. `shards=` applies when the table is created; `timeout=` is in seconds."""
     url.refuse_unknown("region", "endpoint", "shards", "timeout")
     if not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", url.location):
         raise InvalidInput(

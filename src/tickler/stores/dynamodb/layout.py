@@ -22,7 +22,7 @@ import msgspec
 
 from tickler.dynamo.codec import Attribute, Item, size_of
 from tickler.errors import InvalidSchedule
-from tickler.index.advance import ROW_FORMAT
+from tickler.index.advance import ROW_FORMAT, DueRow
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
@@ -53,20 +53,6 @@ MAX_NAME_BYTES = 160  # an owner and a key of this length fit into any head
 _SEPARATOR = "\t"  # sorts before every character of a name
 IN_INDEX = ("next_fire_at", "due_shard")
 _ASIDE = ("aside", "reason", "was_due_at")
-
-
-class DueRow(NamedTuple):
-    """A row of the index `due`, in the form that `advance` takes. A claim's condition is made from `handle`."""
-
-    handle: tuple[Item, int, str]  # key, next_fire_at and revision, as read
-    owner: str
-    key: str
-    when_text: str
-    tz: str
-    next_fire_at: int
-    ends_at: int | None
-    offset_ms: int
-    managed: bool
 
 
 def new_revision() -> str:
@@ -154,6 +140,7 @@ def listed_partitions(state: str) -> list[str]:
 
 
 def due_row(item: Mapping[str, Attribute]) -> DueRow:
+    """Return a row of `due`. Its handle is the key, next_fire_at and revision that were seen: what a claim's condition needs."""
     id = id_of(item)
     next_fire_at = int(item["next_fire_at"]["N"])
     ends_at = item.get("ends_at")
@@ -323,18 +310,20 @@ def body_bytes(item: Mapping[str, Attribute]) -> int:
 def read_schedule(head: Mapping[str, Any], body: bytes) -> StoredSchedule:
     next_fire_at = head.get("next_fire_at")
     aside: State | None = head["aside"]["S"] if "aside" in head else None
+    owner, key = id_of(head)
     return stored_schedule(
-        *id_of(head),
-        head["when_text"]["S"],
-        head["tz"]["S"],
-        head["enabled"]["BOOL"],
-        int(head["version"]["N"]),
-        int(head["created_at"]["N"]),
-        int(head["updated_at"]["N"]),
-        body,
-        None if next_fire_at is None else int(next_fire_at["N"]),
-        aside,
-        head["reason"]["S"] if "reason" in head else None,
+        owner=owner,
+        key=key,
+        when_text=head["when_text"]["S"],
+        tz=head["tz"]["S"],
+        enabled=head["enabled"]["BOOL"],
+        version=int(head["version"]["N"]),
+        created_at=int(head["created_at"]["N"]),
+        updated_at=int(head["updated_at"]["N"]),
+        body=body,
+        next_fire_at=None if next_fire_at is None else int(next_fire_at["N"]),
+        aside=aside,
+        reason=head["reason"]["S"] if "reason" in head else None,
     )
 
 

@@ -10,6 +10,7 @@ from tickler.dynamo import Condition, Item, execute_many, get_many
 from tickler.dynamo.client import pause
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
+from tickler.records.kinds import ZONE
 from tickler.stores.dynamodb.layout import DUE, EXPIRES, new_revision, number, record_key, text
 from tickler.stores.dynamodb.table import TRIES, Table, settled
 
@@ -98,7 +99,7 @@ class DynamodbRecords:
         new = sorted(set(zones) - self._zones)
         if new:
             items: list[Item] = [
-                {**record_key("zone", zone), "value": text("{}"), "version": number(1), "revision": text(new_revision())}
+                {**record_key(ZONE, zone), "value": text("{}"), "version": number(1), "revision": text(new_revision())}
                 for zone in new
             ]
             settled(await execute_many(self._table.client, [self._table.insert(item) for item in items]))
@@ -106,7 +107,7 @@ class DynamodbRecords:
 
     async def known_zones(self, zones: Iterable[str]) -> set[str]:
         """Return those of `zones` that some machine has recorded as readable."""
-        keys = [record_key("zone", zone) for zone in zones]
+        keys = [record_key(ZONE, zone) for zone in zones]
         return {item["sk"]["S"] for item in await get_many(self._table.client, self._table.name, keys)} if keys else set()
 
     async def _read(self, kind: str, name: str) -> Item | None:

@@ -140,6 +140,3 @@ async def write_transaction(table: Table, writes: Sequence[Write]) -> list[Write
 async def _outcome(table: Table, plan: Sequence[Write]) -> Outcome:
     lost = await write_transaction(table, plan)
     return Outcome("ConditionalCheckFailed" if lost else None, None)
-
-
-write_together = write_transaction  # the name that `fires/transaction.py` and `fires/fire_store.py` import

@@ -1,4 +1,4 @@
-"""All that the memory store holds, as it lies there."""
+"""Everything that the memory store holds, for `tickler copy`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.model.schedule import Id
-from tickler.stores.contents import Contents, HistoryItem, RawSchedule, raw_schedule
+from tickler.stores.contents import Contents, HistoryItem, RawSchedule
 from tickler.stores.memory.tables import AsideEntry, IndexEntry, RecordEntry, ScheduleEntry, Tables
 
 T = TypeVar("T")
 
 
 class _Kind(NamedTuple, Generic[T]):
-    """How one kind of thing is read and written. Each has a place, by which they are walked through."""
+    """How things of one kind are read and written. A walk is in the order of their places."""
 
     place: type[tuple[Any, ...]]
     all: Callable[[Tables], Iterable[tuple[tuple[Any, ...], T]]]
@@ -74,26 +74,28 @@ def _put_records(tables: Tables, records: Sequence[Record]) -> None:
 
 def _schedules(tables: Tables) -> Iterable[tuple[Id, RawSchedule]]:
     for id, entry in tables.schedules.items():
-        times = (entry.version, entry.created_at, entry.updated_at)
-        yield id, raw_schedule(*id, entry.when_text, entry.tz, *times, entry.enabled, entry.body, *_stands(tables, id))
+        yield id, RawSchedule(owner=id.owner, key=id.key, **msgspec.structs.asdict(entry), **_place(tables, id))
 
 
 def _rows(tables: Tables) -> Iterable[tuple[Id, RawSchedule]]:
     rows = {id: aside.entry for id, aside in tables.aside.items() if aside.state == "unreadable"} | tables.index
     for id, row in rows.items():
         if not row.managed:
-            yield id, raw_schedule(*id, row.when_text, row.tz, 0, 0, 0, True, "{}", *_stands(tables, id))
+            place = _place(tables, id)
+            yield id, RawSchedule(owner=id.owner, key=id.key, when_text=row.when_text, tz=row.tz, **place)
 
 
-def _stands(tables: Tables, id: Id) -> tuple[Any, ...]:
-    """Its standing, and its row, if it has one."""
-    row, aside = tables.index.get(id), tables.aside.get(id)
-    if row is not None:
-        return "indexed", row.next_fire_at, row.ends_at, row.offset_ms, row.format, None
-    if aside is None:
-        return ("absent",)
-    row = aside.entry
-    return aside.state, row.next_fire_at, row.ends_at, row.offset_ms, row.format, aside.reason
+def _place(tables: Tables, id: Id) -> dict[str, Any]:
+    """Return the fields of a `RawSchedule` that say where it is in the index."""
+    aside = tables.aside.get(id)
+    if (row := tables.index.get(id)) is not None:
+        standing, reason = "indexed", None
+    elif aside is None or aside.state != "unreadable":
+        return {"standing": "absent" if aside is None else aside.state}
+    else:
+        row, standing, reason = aside.entry, "unreadable", aside.reason
+    place = {"next_fire_at": row.next_fire_at, "ends_at": row.ends_at, "offset_ms": row.offset_ms, "format": row.format}
+    return {"standing": standing, "reason": reason, **place}
 
 
 def _put_schedules(tables: Tables, schedules: Sequence[RawSchedule]) -> None:
@@ -143,7 +145,7 @@ def _put_history(tables: Tables, history: Sequence[HistoryItem]) -> None:
     known = {each.entry for each in tables.history}
     for entry, expires_at in history:
         if entry not in known:
-            tables.remember([entry], expires_at)
+            tables.record([entry], expires_at)
 
 
 _RECORDS = _Kind(tuple[str, str], _records, _put_records)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch
+from tickler.fires.claim import ClaimBatch, DueSchedule
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import lease
-from tickler.index.row_reports import say_set_aside
+from tickler.fires.settle import change, ends_fire, holds, next_to_wake, settled, woken
+from tickler.index.row_reports import log_set_aside
 from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     MANUALLY,
-    MAX_CLAIM_BYTES,
     Claim,
     DueItem,
     Entry,
@@ -23,12 +24,9 @@ from tickler.model.fire import (
     FireState,
     Health,
     Settlement,
-    cancelled,
-    retried,
-    sent_again,
 )
-from tickler.model.schedule import Id, StoredSchedule
-from tickler.stores.memory.index import MemoryIndex, columns
+from tickler.model.schedule import Id
+from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.schedules import MemorySchedules
 from tickler.stores.memory.tables import Tables
 
@@ -41,90 +39,69 @@ class MemoryFires:
         self._schedules = schedules
         self._index = index
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
         tables = self._tables
-        due = self._index.due(now_ms, lambda id: id.owner not in except_owners and self._has_target(id), ahead_ms)
+        others = request.except_owners
+        due = self._index.due(
+            request.now_ms, lambda id: id.owner not in others and self._has_target(id), until_ms=request.until_ms
+        )
         claimed: list[Claim] = []
-        left, budget = limit, ByteBudget(max_bytes)
+        left, budget = request.limit, ByteBudget(request.max_bytes)
         while left > 0 and due:
             taken = budget.fitting(due[:left], self._size)
-            rows = [(id, *id, *columns(tables.index[id])) for id in taken]
-            batch = ClaimBatch(rows, [self._body(id) for id in taken], now_ms, left)
+            batch = ClaimBatch([self._due(id) for id in taken], request, left)
             due = due[len(taken) :] if batch.advance.problems else []
-            say_set_aside(batch.advance.problems)
+            log_set_aside(batch.advance.problems)
             self._index.apply(batch.advance)
             busy = {Id(fire.owner, fire.key) for fire in tables.fires.values() if fire.state in _NOT_DEAD}
-            opened = batch.open(busy, worker, lease_ms)
+            opened = batch.open(busy)
             new = {fire.id: fire for fire in opened.fires if fire.id not in tables.fires}
             tables.fires |= new
-            tables.remember(opened.entries, expires_at)
+            tables.record(opened.entries, request.expires_at)
             claimed += opened.claimed(new)
             left -= batch.size
-            budget = budget if claimed else ByteBudget(max_bytes)
+            budget = budget if claimed else ByteBudget(request.max_bytes)
         return claimed
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
         tables = self._tables
         due = [
             fire
             for fire in tables.fires.values()
             if fire.deliver_after is not None
-            and fire.deliver_after <= now_ms - (head_start_ms if fire.is_given_back else 0)
-            and (expired or fire.worker is None)
-            and fire.owner not in except_owners
+            and fire.deliver_after <= request.now_ms - (request.head_start_ms if fire.is_given_back else 0)
+            and (request.expired or fire.worker is None)
+            and fire.owner not in request.except_owners
         ]
         due.sort(key=lambda fire: fire.deliver_after or 0)
-        budget = ByteBudget(max_bytes)
-        fitting = budget.fitting_by_name(due[:limit], lambda fire: self._size(_id(fire)), _id)
-        found = [(fire, self._schedule(fire)) for fire in fitting]
-        result = lease(found, now_ms, worker, lease_ms)
+        budget = ByteBudget(request.max_bytes)
+        fitting = budget.fitting_by_name(due[: request.limit], lambda fire: self._size(_id(fire)), _id)
+        result = lease([(fire, self._schedules.read(_id(fire))) for fire in fitting], request)
         for fire in [*result.dead, *(claim.fire for claim in result.claims if claim.fire is not None)]:
             tables.fires[fire.id] = fire
         for fire in result.cancelled:
             del tables.fires[fire.id]
-        tables.remember(result.entries, expires_at)
+        tables.record(result.entries, request.expires_at)
         for fire in result.dead:
-            self._wake(Id(fire.owner, fire.key), now_ms)
+            self._wake(Id(fire.owner, fire.key), request.now_ms)
         return result.claims
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         for fire in fires:
-            if self._still(fire):
+            if holds(self._tables.fires.get(fire.id), fire):
                 self._tables.fires[fire.id] = replace(self._tables.fires[fire.id], deliver_after=until_ms)
-        return Extension([fire for fire in fires if not self._still(fire)])
+        return Extension([fire for fire in fires if not holds(self._tables.fires.get(fire.id), fire)])
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         tables = self._tables
-        tables.remember([each.entry for each in settlements if each.entry is not None], expires_at)
-        lost = [each.fire for each in settlements if each.fire is not None and not self._still(each.fire)]
+        tables.record([each.entry for each in settlements if each.entry is not None], expires_at)
+        owed = [(each, each.fire) for each in settlements if each.fire is not None]
+        lost = [fire for _, fire in owed if not holds(tables.fires.get(fire.id), fire)]
+        for each, fire in owed:
+            if holds(tables.fires.get(fire.id), fire):
+                self._put(fire, settled(fire, each, now_ms))
         for each in settlements:
-            if each.fire is not None and self._still(each.fire):
-                self._settle(each, each.fire, now_ms)
-        for each in settlements:
-            if each.fire is not None and each.then in ("done", "dead"):
+            if ends_fire(each):
                 self._wake(each.id, now_ms)
             if each.delete_schedule:
                 self._delete(each.id)
@@ -140,14 +117,12 @@ class MemoryFires:
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
     ) -> Fire | None:
         fire = self._tables.fires.get(fire_id)
-        if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+        decided = change(fire, to, now_ms, why)
+        if fire is None or decided is None:
             return None
-        if to == "open":
-            self._tables.fires[fire_id] = sent_again(fire, now_ms)
-            self._tables.remember([retried(fire, now_ms, why)], expires_at)
-        else:
-            del self._tables.fires[fire_id]
-            self._tables.remember([cancelled(fire, now_ms, why)], expires_at)
+        self._put(fire, decided.after)
+        self._tables.record([decided.entry], expires_at)
+        if decided.after is None:
             self._wake(Id(fire.owner, fire.key), now_ms)
         return fire
 
@@ -203,28 +178,16 @@ class MemoryFires:
         found.sort(key=_place)
         return [fire for fire in found if after is None or _place(fire) > after][:limit]
 
-    def _settle(self, settlement: Settlement, fire: Fire, now_ms: int) -> None:
-        fires, reason = self._tables.fires, None if settlement.entry is None else settlement.entry.detail
-        if settlement.then == "done":
-            del fires[fire.id]
-        elif settlement.then == "retry":
-            fires[fire.id] = replace(fire, deliver_after=settlement.deliver_after, worker=None, lease_token=None, reason=reason)
-        elif settlement.then == "dead":
-            fires[fire.id] = replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason)
+    def _put(self, fire: Fire, after: Fire | None) -> None:
+        if after is None:
+            del self._tables.fires[fire.id]
         else:
-            deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-            reason = settlement.reason or fire.reason
-            given_back = replace(fire, deliver_after=deliver_after, worker=None, lease_token=None, reason=reason)
-            fires[fire.id] = replace(given_back, attempt=fire.attempt - 1)
+            self._tables.fires[fire.id] = after
 
     def _wake(self, id: Id, now_ms: int) -> None:
-        """Open the first that waits, unless one is open."""
-        of_schedule = [fire for fire in self._tables.fires.values() if _id(fire) == id]
-        waiting = sorted((fire for fire in of_schedule if fire.state == "waiting"), key=_place)
-        if waiting and all(fire.state != "open" for fire in of_schedule):
-            self._tables.fires[waiting[0].id] = replace(
-                waiting[0], state="open", deliver_after=max(now_ms, waiting[0].nominal_at)
-            )
+        waiting = next_to_wake(fire for fire in self._tables.fires.values() if _id(fire) == id)
+        if waiting is not None:
+            self._tables.fires[waiting.id] = woken(waiting, now_ms)
 
     def _delete(self, id: Id) -> None:
         stored = self._schedules.read(id)
@@ -232,25 +195,18 @@ class MemoryFires:
             del self._tables.schedules[id]
             self._tables.leave(id)
 
-    def _still(self, fire: Fire) -> bool:
-        """Whether the lease is still the one that was given."""
-        stored = self._tables.fires.get(fire.id)
-        return stored is not None and (stored.holder, stored.attempt) == (fire.holder, fire.attempt)
-
     def _has_target(self, id: Id) -> bool:
         stored = self._schedules.read(id)
         return stored is not None and (stored.target is not None or stored.newer or stored.state == "unreadable")
-
-    def _schedule(self, fire: Fire) -> StoredSchedule | None:
-        return self._schedules.read(_id(fire))
 
     def _size(self, id: Id) -> int:
         entry = self._tables.schedules.get(id)
         return 0 if entry is None else len(entry.body.encode())
 
-    def _body(self, id: Id) -> tuple[int, int, int, str]:
-        entry = self._tables.schedules[id]
-        return entry.version, entry.created_at, entry.updated_at, entry.body
+    def _due(self, id: Id) -> DueSchedule:
+        row, entry = asdict(self._index.row(id)), self._tables.schedules[id]
+        times: dict[str, Any] = {"version": entry.version, "created_at": entry.created_at, "updated_at": entry.updated_at}
+        return DueSchedule(**row, **times, body=entry.body)
 
 
 def _id(of: Fire | Entry) -> Id:

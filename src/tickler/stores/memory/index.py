@@ -6,13 +6,14 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads, unreadable
-from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import decode_walk_id, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
+from tickler.records.kinds import OUTDATED, ZONE
 from tickler.stores.memory.schedules import refuse_using
-from tickler.stores.memory.tables import IndexEntry, RecordEntry, Tables
+from tickler.stores.memory.tables import RecordEntry, Tables
 
 
 class MemoryIndex:
@@ -33,24 +34,24 @@ class MemoryIndex:
         self._tables.leave(Id(owner, key))
 
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
-        index = self._tables.index
-        result = advance(((id, *id, *columns(index[id])) for id in self.due(now_ms)[:limit]), now_ms)
+        result = advance(map(self.row, self.due(now_ms)[:limit]), now_ms)
         self.apply(result)
         return result.claimed
 
-    def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True, ahead_ms: int = 0) -> list[Id]:
-        """Rows that are due, or soon, and read, earliest first; the others are set aside, or reported."""
+    def due(self, now_ms: int, wanted: Callable[[Id], bool] = lambda id: True, until_ms: int | None = None) -> list[Id]:
+        """Return readable rows that are due by `until_ms`, earliest first; set unreadable ones aside, and report newer ones."""
         index = self._tables.index
-        due = [id for id, entry in index.items() if entry.next_fire_at <= now_ms + ahead_ms and wanted(id)]
+        due = [id for id, entry in index.items() if entry.next_fire_at <= (until_ms or now_ms) and wanted(id)]
         due.sort(key=lambda id: (index[id].next_fire_at, id))
         known = [id for id in due if index[id].format <= ROW_FORMAT]
-        problems = advance(((id, *id, *columns(index[id])) for id in known), now_ms).problems
-        lacking = {zone for zone in lacking_zones(problems) if ("zone", zone) in self._tables.records}
+        result = advance(map(self.row, known), now_ms)
+        problems, result.finished = result.problems, []
+        lacking = {zone for zone in lacking_zones(problems) if (ZONE, zone) in self._tables.records}
         if lacking:
             raise WorkerUnfit(lacking)
-        say_set_aside(problems)
-        for problem in problems:
-            self._tables.put_aside(unreadable(problem))
+        log_set_aside(problems)
+        for aside in result.aside():
+            self._tables.put_aside(aside)
         if len(known) < len(due):
             self._report_outdated(now_ms)
         return [id for id in known if id in index]
@@ -59,9 +60,9 @@ class MemoryIndex:
         for moved, next_fire_at in zip(result.moved, result.moved_to, strict=True):
             self._tables.index[moved].next_fire_at = next_fire_at
         for row in result.finished:
-            self._tables.leave(row[0])
-        for row in result.aside():
-            self._tables.put_aside(row)
+            self._tables.leave(row.handle)
+        for aside in result.aside():
+            self._tables.put_aside(aside)
 
     async def next_due(self) -> int | None:
         return min((entry.next_fire_at for entry in self._tables.index.values()), default=None)
@@ -97,7 +98,7 @@ class MemoryIndex:
         index = self._tables.index
         after = None if cursor is None else decode_walk_id(cursor)
         page = heapq.nsmallest(limit, (id for id in index if after is None or id > after))
-        rows = readable((*id, *columns(index[id])) for id in page if index[id].format <= ROW_FORMAT)
+        rows = readable(self.row(id) for id in page if index[id].format <= ROW_FORMAT)
         return rows, encode_walk(page[-1]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -115,6 +116,10 @@ class MemoryIndex:
         managed |= {id for id, aside in tables.aside.items() if aside.entry.managed}
         return managed - tables.schedules.keys()
 
+    def row(self, id: Id) -> DueRow:
+        row = self._tables.index[id]
+        return DueRow(id, *id, row.when_text, row.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
+
     def _refuse_managed(self, id: Id) -> None:
         if id in self._tables.schedules:
             raise ManagedRow(*id)
@@ -123,8 +128,4 @@ class MemoryIndex:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
-            self._tables.records[KIND, self._outdated.name] = RecordEntry(value, 1, expires_at)
-
-
-def columns(entry: IndexEntry) -> tuple[object, ...]:
-    return entry.when_text, entry.tz, entry.next_fire_at, entry.ends_at, entry.offset_ms, entry.managed
+            self._tables.records[OUTDATED, self._outdated.name] = RecordEntry(value, 1, expires_at)

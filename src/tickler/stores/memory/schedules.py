@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from tickler.errors import InvalidInput
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import cancelled
@@ -46,17 +48,12 @@ class MemorySchedules:
         row = self._tables.index.get(id)
         aside = self._tables.aside.get(id)
         return stored_schedule(
-            *id,
-            entry.when_text,
-            entry.tz,
-            entry.enabled,
-            entry.version,
-            entry.created_at,
-            entry.updated_at,
-            entry.body,
-            row.next_fire_at if row else None,
-            aside.state if aside else None,
-            aside.reason if aside else None,
+            **msgspec.structs.asdict(entry),
+            owner=id.owner,
+            key=id.key,
+            next_fire_at=row.next_fire_at if row else None,
+            aside=aside.state if aside else None,
+            reason=aside.reason if aside else None,
         )
 
     def _apply(self, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
@@ -66,7 +63,9 @@ class MemorySchedules:
                 self._remove(change)
                 continue
             id = change.schedule.id
-            tables.schedules[id] = ScheduleEntry(*change.columns()[2:])
+            when, enabled, body = change.schedule.when, change.schedule.enabled, change.body.decode()
+            times = (change.version, change.created_at, change.updated_at)
+            tables.schedules[id] = ScheduleEntry(str(when), when.tz, enabled, *times, body)
             if change.move != "keep":
                 tables.leave(id)
             if change.row is not None:
@@ -79,11 +78,11 @@ class MemorySchedules:
         del tables.schedules[removal.id]
         tables.leave(removal.id)
         owed = [fire for fire in tables.fires.values() if (fire.owner, fire.key) == removal.id]
-        tables.remember([cancelled(fire, removal.at, SCHEDULE_GONE) for fire in owed], removal.expires_at)
+        tables.record([cancelled(fire, removal.at, SCHEDULE_GONE) for fire in owed], removal.expires_at)
         for fire in owed:
             del tables.fires[fire.id]
 
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using: the memory store has no transactions to join: use sqlite:// or postgresql://")
+        raise InvalidInput("using= has no transaction to join in memory://: use sqlite:/// or postgresql://")

@@ -1,16 +1,17 @@
-"""What the memory store holds. Rows are kept as the other stores keep them, so that a bad one can exist."""
+"""The tables of the memory store. Rows are kept as text, as in the other stores, so that unreadable ones can exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from tickler.index.advance import ROW_FORMAT
+from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.fire import Entry, Fire
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id, State
+from tickler.records.kinds import ZONE
 
 
 class ScheduleEntry(msgspec.Struct):
@@ -69,15 +70,16 @@ class Tables:
         id = Id(row.owner, row.key)
         self.index[id] = IndexEntry(str(row.when), row.when.tz, row.next_fire_at, row.ends_at, row.offset_ms, managed)
         self.aside.pop(id, None)
-        self.records.setdefault(("zone", row.when.tz), RecordEntry(b"{}", 1, None))
+        self.records.setdefault((ZONE, row.when.tz), RecordEntry(b"{}", 1, None))
 
-    def put_aside(self, row: tuple[Any, ...]) -> None:
-        """Keep a row outside the index; see `Advance.aside` for what it has."""
-        owner, key, state, reason, *columns = row
-        self.leave(Id(owner, key))
-        self.aside[Id(owner, key)] = AsideEntry(IndexEntry(*columns), state, reason)
+    def put_aside(self, row: AsideRow) -> None:
+        """Keep a row outside the index."""
+        id = Id(row.owner, row.key)
+        self.leave(id)
+        entry = IndexEntry(row.when_text, row.tz, row.next_fire_at, row.ends_at, row.offset_ms, row.managed)
+        self.aside[id] = AsideEntry(entry, row.state, row.reason)
 
-    def remember(self, entries: Iterable[Entry], expires_at: int) -> None:
+    def record(self, entries: Iterable[Entry], expires_at: int) -> None:
         first = self.history[-1].number + 1 if self.history else 1
         self.history += [HistoryEntry(number, entry, expires_at) for number, entry in enumerate(entries, first)]
 

@@ -1,44 +1,36 @@
-"""PostgreSQL: many workers on one database, behind a transaction-pooling PgBouncer too."""
+"""PostgreSQL, for many workers on one database, also behind PgBouncer in transaction mode."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import asyncpg
 
 from tickler.database.migrations import check_version, script
 from tickler.database.postgres.pool import Pool
-from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
+from tickler.stores.optional import no_such_form
 from tickler.stores.postgres import schema
 from tickler.stores.postgres.contents import contents
 from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
-from tickler.stores.store import (
-    NO_OPTIONS,
-    Capabilities,
-    Form,
-    MalformedItem,
-    MigrationOptions,
-    no_file,
-    no_malformed_items,
-    no_such_form,
-)
+from tickler.stores.store import Capabilities
 
 log = logging.getLogger("tickler")
 
 
 class PostgresStore:
-    capabilities = Capabilities(shared=True, joins_transactions=True, order="total", poll_ms=5000)
-
     def __init__(self, database: Pool) -> None:
         self._database = database
+        backup_tool = f"use `pg_dump --schema={database.schema}` and `pg_restore`"
+        self.capabilities = Capabilities(
+            shared=True, joins_transactions=True, order="total", poll_ms=5000, backup_tool=backup_tool
+        )
         self.schedules = PostgresSchedules(database)
         self.index = PostgresIndex(database)
         self.records = PostgresRecords(database)
@@ -51,7 +43,7 @@ class PostgresStore:
             found = await schema.version(self._database)
             if found is None and create:
                 if await schema.migrate(self._database):
-                    log.info("%s had no Tickler tables: they were made", self._database.name)
+                    log.info("created the Tickler tables in %s", self._database.name)
                 found = await schema.version(self._database)
             check_version(self._database.name, found, schema.NEWEST)
         except BaseException:
@@ -68,24 +60,14 @@ class PostgresStore:
     async def watch(self, wake: Callable[[], None]) -> bool:
         return await self._database.listen(wake)
 
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
-        wanted.refuse(self._database.name)
+    async def migrate(self) -> list[str]:
         await self._database.open()
         try:
             return await schema.migrate(self._database)
         finally:
             await self._database.close()
 
-    def misfits(self) -> AsyncIterator[MalformedItem]:
-        return no_malformed_items()
-
-    async def backup(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
-        raise no_file(self._database.name, f"use `pg_dump --schema={self._database.schema}`")
-
-    async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
-        raise no_file(self._database.name, "use `pg_restore` or psql with what `pg_dump` wrote")
-
-    def definition(self, form: Form) -> str:
+    def definition(self, form: str) -> str:
         if form != "sql":
             raise no_such_form(self._database.name, form, "sql")
         tables = script(schema.MIGRATIONS, "{schema}.tickler_records")
@@ -93,7 +75,7 @@ class PostgresStore:
 
 
 def open_store(url: StoreUrl) -> PostgresStore:
-    """`postgresql://user@host/database?schema=…`; the other parameters are the driver's, such as `sslmode`."""
+    """Parse `postgresql://user@host/database?schema=…`. Other parameters go to the driver, such as `sslmode`."""
     others = {name: value for name, value in url.parameters.items() if name != "schema"}
     dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
     return PostgresStore(Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn))
@@ -101,5 +83,5 @@ def open_store(url: StoreUrl) -> PostgresStore:
 
 def store_for_pool(pool: object, schema_name: str) -> PostgresStore:
     if not isinstance(pool, asyncpg.Pool):
-        raise InvalidInput(f"pool: is a {type(pool).__name__}: pass an asyncpg pool, made with asyncpg.create_pool")
+        raise InvalidInput(f"pool= got a {type(pool).__name__}; pass an asyncpg pool, made with asyncpg.create_pool")
     return PostgresStore(Pool(f"pool, schema {schema_name}", schema_name, pool=pool))

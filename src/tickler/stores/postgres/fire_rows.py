@@ -1,4 +1,4 @@
-"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+"""Statements on fires and their history that schedules use too, when they cancel fires."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import msgspec
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.lease import SCHEDULE_GONE
-from tickler.model.fire import Entry, cancelled, fire_of
+from tickler.model.fire import Entry, cancelled
 from tickler.schedules.write import ScheduleRemoval
 from tickler.stores.postgres.rows import transposed
-
-FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
+from tickler.stores.sql.fires import FIRE, read_fire
 
 FAILING = "SELECT owner, key FROM {schema}.tickler_fires WHERE state = 'dead'"
-_REMEMBER = """
+_RECORD = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT owner, key, at, happened, $6::bigint, entry
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) AS new (owner, key, at, happened, entry)
@@ -29,15 +28,15 @@ _CANCEL_ALL = f"""
 _encode = msgspec.json.Encoder().encode
 
 
-async def remember(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
+async def record(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
         columns = transposed([(each.owner, each.key, each.at, each.happened, _encode(each).decode()) for each in entries])
-        await connection.execute(database.sql(_REMEMBER), *columns, expires_at)
+        await connection.execute(database.sql(_RECORD), *columns, expires_at)
 
 
 async def cancel(connection: Connection, database: Pool, removals: Sequence[ScheduleRemoval]) -> None:
-    """Cancel what schedules owe that go."""
+    """Cancel the fires of schedules that are deleted."""
     found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
     if found:
         at, expires_at = removals[0].at, removals[0].expires_at
-        await remember(connection, database, [cancelled(fire_of(row), at, SCHEDULE_GONE) for row in found], expires_at)
+        await record(connection, database, [cancelled(read_fire(row), at, SCHEDULE_GONE) for row in found], expires_at)

@@ -1,23 +1,25 @@
-"""Fires and their history in PostgreSQL: FOR UPDATE SKIP LOCKED lets workers pass each other."""
+"""Fires and their history in PostgreSQL. FOR UPDATE SKIP LOCKED keeps workers from waiting for each other."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch, OpenedFire
+from tickler.fires.claim import ClaimBatch, DueSchedule, OpenedFire
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
+from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     GIVEN_BACK,
     MANUALLY,
-    MAX_CLAIM_BYTES,
     Claim,
     DueItem,
     Entry,
@@ -26,19 +28,16 @@ from tickler.model.fire import (
     FireState,
     Health,
     Settlement,
-    cancelled,
-    fire_columns,
-    fire_of,
-    retried,
 )
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
-from tickler.stores.postgres.fire_rows import FIRE, remember
+from tickler.stores.postgres.fire_rows import record
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
+from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
 
-# As for claims from the index; each row with its schedule, in the same statement. Rows whose bodies are too many bytes for one
-# claim are locked for its duration, and neither sent nor changed.
+# As for claims from the index, with each row's schedule. Rows whose bodies exceed the bytes of a claim are locked meanwhile, but
+# neither sent nor changed.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
@@ -58,7 +57,7 @@ SELECT_DUE = """
 """
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
 
-# Answers with those that were open already: as a rule none.
+# Returns fires that were open already, usually none.
 OPEN = """
     WITH new AS (
         SELECT * FROM unnest(
@@ -71,7 +70,7 @@ OPEN = """
     )
     SELECT id FROM new WHERE id NOT IN (SELECT id FROM opened)
 """
-# Locked, so that whoever settles one of them comes before, and it is gone, or after, and sees what was made to wait for it.
+# Locks them, so that a settlement comes either before, and the fire is gone, or after, and sees the fire that waits for it.
 _BUSY = """
     SELECT f.owner, f.key FROM {schema}.tickler_fires f
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON f.owner = wanted.owner AND f.key = wanted.key
@@ -95,7 +94,7 @@ _LEASE = """
         AS new (owner, key, id, attempt, state, deliver_after, worker, reason)
     WHERE f.owner = new.owner AND f.key = new.key AND f.id = new.id
 """
-_SEND_AGAIN = """
+_REOPEN = """
     UPDATE {schema}.tickler_fires SET
         opened_at = $4, attempt = 0, state = 'open', deliver_after = $4, worker = NULL, reason = NULL
     WHERE owner = $1 AND key = $2 AND id = $3
@@ -110,10 +109,7 @@ _LEASES = """
             AS lease (owner, key, id, worker, attempt, deliver_after, reason)
     ), changed AS (
 """
-_SAME_LEASE = """
-            f.owner = lease.owner AND f.key = lease.key AND f.id = lease.id
-            AND f.worker = lease.worker AND f.attempt = lease.attempt
-"""
+_SAME_LEASE = re.sub(r"{(\w+)}", r"lease.\1", SAME_LEASE)
 _UNCHANGED = "(id, worker, attempt) NOT IN (SELECT id, worker, attempt FROM changed)"
 _OF_LEASE = f"""
         WHERE {_SAME_LEASE}
@@ -121,29 +117,15 @@ _OF_LEASE = f"""
     )
     SELECT id, worker, attempt FROM lease WHERE {_UNCHANGED}
 """
-# Each answers with those whose lease is not the caller's any more: as a rule none.
+# Each returns the leases that are no longer the caller's, usually none.
 _SETTLE = {
-    then: f"{_LEASES} {change} {_OF_LEASE}"
-    for then, change in {
-        "done": "DELETE FROM {schema}.tickler_fires f USING lease",
-        "retry": """
-            UPDATE {schema}.tickler_fires f SET deliver_after = lease.deliver_after, worker = NULL, reason = lease.reason
-            FROM lease
-        """,
-        "dead": """
-            UPDATE {schema}.tickler_fires f SET state = 'dead', deliver_after = NULL, worker = NULL, reason = lease.reason
-            FROM lease
-        """,
-        "release": """
-            UPDATE {schema}.tickler_fires f SET
-                deliver_after = lease.deliver_after, worker = NULL, attempt = f.attempt - 1,
-                reason = coalesce(lease.reason, f.reason)
-            FROM lease
-        """,
-    }.items()
-}
-# Fires that somebody has locked are passed over: they are being settled, taken over, or looked at. Answers with those that were
-# not extended, and whether they were still the caller's when the statement began.
+    then: f"{_LEASES} UPDATE {{schema}}.tickler_fires f SET {changed} FROM lease {_OF_LEASE}".format(
+        schema="{schema}", deliver_after="lease.deliver_after", reason="lease.reason"
+    )
+    for then, changed in SETTLED.items()
+} | {"done": f"{_LEASES} DELETE FROM {{schema}}.tickler_fires f USING lease {_OF_LEASE}"}
+# Skips locked fires, which are being settled, taken over or read. Returns those that were not extended, and whether they were
+# still the caller's when the statement began.
 _EXTEND = f"""
     {_LEASES}
         UPDATE {{schema}}.tickler_fires f SET deliver_after = lease.deliver_after FROM lease
@@ -173,24 +155,19 @@ _WAKE = """
     ) AS first
     WHERE f.owner = first.owner AND f.key = first.key AND f.id = first.id
 """
-# Schedules first, as those lock who delete them.
+# Locks schedules first, in the same order as deletions do.
 _LOCK_SCHEDULES = """
     SELECT FROM {schema}.tickler_schedules s
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
     ORDER BY s.owner, s.key FOR UPDATE OF s
 """
-_DELETE_FINISHED = """
+_DELETE_FINISHED = f"""
     WITH gone AS (
-        DELETE FROM {schema}.tickler_schedules s USING unnest($1::text[], $2::text[]) AS wanted (owner, key)
-        WHERE s.owner = wanted.owner AND s.key = wanted.key AND s.enabled
-            AND EXISTS (
-                SELECT FROM {schema}.tickler_aside a WHERE a.owner = s.owner AND a.key = s.key AND a.state = 'finished'
-            )
-            AND NOT EXISTS (SELECT FROM {schema}.tickler_index i WHERE i.owner = s.owner AND i.key = s.key)
-            AND NOT EXISTS (SELECT FROM {schema}.tickler_fires f WHERE f.owner = s.owner AND f.key = s.key)
+        DELETE FROM {{schema}}.tickler_schedules s USING unnest($1::text[], $2::text[]) AS wanted (owner, key)
+        WHERE s.owner = wanted.owner AND s.key = wanted.key AND {IS_OVER}
         RETURNING s.owner, s.key
     )
-    DELETE FROM {schema}.tickler_aside a USING gone WHERE a.owner = gone.owner AND a.key = gone.key
+    DELETE FROM {{schema}}.tickler_aside a USING gone WHERE a.owner = gone.owner AND a.key = gone.key
 """
 _OPEN_ONE = """
     INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
@@ -251,73 +228,51 @@ class PostgresFires:
         self._database = database
         self._index = index
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
-        sql = self._database.sql
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        sql, now_ms = self._database.sql, request.now_ms
+        others = list(request.except_owners)
 
         async def work(connection: Connection) -> list[Claim]:
             claimed: list[Claim] = []
-            left, budget = limit, ByteBudget(max_bytes)
+            left, budget = request.limit, ByteBudget(request.max_bytes)
             while left > 0:
-                order = (now_ms + ahead_ms, ROW_FORMAT, left, list(except_owners), budget.left, budget.is_unused)
-                due = await connection.fetch(sql(SELECT_DUE), *order)
-                batch = ClaimBatch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
+                order = (request.until_ms, ROW_FORMAT, left, others, budget.left, budget.is_unused)
+                due = [DueSchedule(*row) for row in await connection.fetch(sql(SELECT_DUE), *order)]
+                batch = ClaimBatch(due, request, left)
                 await self._index.apply(connection, batch.advance)
-                opened = batch.open(await self._busy(connection, batch.exclusive), worker, lease_ms)
+                opened = batch.open(await self._busy(connection, batch.exclusive))
                 claimed += await self._open(connection, opened)
-                await remember(connection, self._database, opened.entries, expires_at)
+                await record(connection, self._database, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
-                budget.fitting(due, lambda row: len(row["body"].encode()))
-                budget = budget if claimed else ByteBudget(max_bytes)
+                budget.fitting(due, _body_bytes)
+                budget = budget if claimed else ByteBudget(request.max_bytes)
             if left > 0 and await connection.fetchval(sql(_NEWER_IS_DUE), now_ms, ROW_FORMAT):
                 await self._index.report_outdated(connection, now_ms)
             return claimed
 
         return await self._database.claim(work)
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
         async def work(connection: Connection) -> list[Claim]:
-            budget = ByteBudget(max_bytes)
-            order = (now_ms, limit, expired, list(except_owners), head_start_ms)
+            budget, others = ByteBudget(request.max_bytes), list(request.except_owners)
+            order = (request.now_ms, request.limit, request.expired, others, request.head_start_ms)
             found = await connection.fetch(self._database.sql(_OPEN_SINCE), *order)
-            sized = [(fire_of(row[:-1]), row[-1] or 0) for row in found]
+            sized = [(read_fire(row), size or 0) for *row, size in found]
             due = [fire for fire, _ in budget.fitting_by_name(sized, lambda each: each[1], lambda each: each[0].schedule_id)]
             if not due:
                 return []
             stored = await schedules.read(connection, self._database, sorted({fire.schedule_id for fire in due}))
-            result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), now_ms, worker, lease_ms)
-            await self._apply(connection, result, now_ms)
-            await remember(connection, self._database, result.entries, expires_at)
+            result = lease(((fire, stored.get(fire.schedule_id)) for fire in due), request)
+            await self._apply(connection, result, request.now_ms)
+            await record(connection, self._database, result.entries, request.expires_at)
             return result.claims
 
         return await self._database.claim(work)
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
-        """What is locked is asked for a few times: most locks last for milliseconds."""
+        """Repeat for locked fires a few times: most locks last for milliseconds."""
         lost: list[Fire] = []
         left: Sequence[Fire] = fires
         for attempt in range(EXTEND_TRIES):
@@ -338,12 +293,12 @@ class PostgresFires:
         async def work(connection: Connection) -> list[Fire]:
             if deleted:
                 await connection.execute(sql(_LOCK_SCHEDULES), *transposed(deleted))
-            await remember(connection, self._database, entries, expires_at)
+            await record(connection, self._database, entries, expires_at)
             lost: set[tuple[str, str, int]] = set()
             for then in {each.then for _, each in owed}:
-                leases = [_lease(fire, each.deliver_after or now_ms, _reason(each)) for fire, each in owed if each.then == then]
+                leases = [_settled(each, fire, now_ms) for fire, each in owed if each.then == then]
                 lost |= await self._settle(connection, then, leases)
-            await self._wake(connection, (each.id for _, each in owed if each.then in ("done", "dead")), now_ms)
+            await self._wake(connection, (each.id for _, each in owed if ends_fire(each)), now_ms)
             if deleted:
                 await connection.execute(sql(_DELETE_FINISHED), *transposed(deleted))
             return [fire for fire, _ in owed if (fire.id, fire.holder, fire.attempt) in lost]
@@ -364,16 +319,16 @@ class PostgresFires:
     ) -> Fire | None:
         async def work(connection: Connection) -> Fire | None:
             fire = await self._get(connection, fire_id, "FOR UPDATE")
-            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+            decided = change(fire, to, now_ms, why)
+            if fire is None or decided is None:
                 return None
             await self._database.notify(connection)
-            if to == "open":
-                await connection.execute(self._database.sql(_SEND_AGAIN), *fire.schedule_id, fire.id, now_ms)
-                await remember(connection, self._database, [retried(fire, now_ms, why)], expires_at)
-                return fire
-            await connection.execute(self._database.sql(_CANCEL), [fire.owner], [fire.key], [fire.id])
-            await self._wake(connection, [fire.schedule_id], now_ms)
-            await remember(connection, self._database, [cancelled(fire, now_ms, why)], expires_at)
+            if decided.after is None:
+                await connection.execute(self._database.sql(_CANCEL), [fire.owner], [fire.key], [fire.id])
+                await self._wake(connection, [fire.schedule_id], now_ms)
+            else:
+                await connection.execute(self._database.sql(_REOPEN), *fire.schedule_id, fire.id, now_ms)
+            await record(connection, self._database, [decided.entry], expires_at)
             return fire
 
         return await self._database.write(work)
@@ -416,7 +371,7 @@ class PostgresFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [limit, state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets PostgreSQL use the partial index
         query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2 {sparse}"
         if id is not None:
             parameters += id
@@ -428,10 +383,10 @@ class PostgresFires:
             parameters += after
             query += f" AND (f.nominal_at, f.id) > (${len(parameters) - 1}, ${len(parameters)})"
         sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
-        return [fire_of(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
+        return [read_fire(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
     async def _open(self, connection: Connection, opened: OpenedFire) -> Sequence[Claim]:
-        """Open fires; the claims, but for those whose fire was open already."""
+        """Open fires, and return the claims except those whose fire was open already."""
         if not opened.fires:
             return opened.claims
         found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
@@ -439,8 +394,8 @@ class PostgresFires:
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
     async def _extend(self, fires: Sequence[Fire], until_ms: int) -> tuple[Sequence[Fire], Sequence[Fire]]:
-        """Those that are not the caller's any more, and those that were locked."""
-        leases = transposed([_lease(fire, until_ms, None) for fire, _ in _in_order([(fire, None) for fire in fires])])
+        """Return fires whose lease is no longer the caller's, and fires that were locked."""
+        leases = transposed([lease_of(fire, until_ms) for fire, _ in _in_order([(fire, None) for fire in fires])])
         sql = self._database.sql(_EXTEND)
         found = await self._database.claim(lambda connection: connection.fetch(sql, *leases))
         still = {(id, holder, attempt): is_held for id, holder, attempt, is_held in found}
@@ -448,7 +403,7 @@ class PostgresFires:
         return [fire for fire, is_held in named if is_held is False], [fire for fire, is_held in named if is_held]
 
     async def _settle(self, connection: Connection, then: str, leases: Sequence[Sequence[object]]) -> set[tuple[str, str, int]]:
-        """Id, holder and attempt of each lease that has ended, and whose fire is not changed."""
+        """Settle leases; return id, holder and attempt of those that are no longer the caller's."""
         return {tuple(row) for row in await connection.fetch(self._database.sql(_SETTLE[then]), *transposed(leases))}
 
     async def _apply(self, connection: Connection, result: LeasePlan, now_ms: int) -> None:
@@ -466,33 +421,33 @@ class PostgresFires:
             await self._wake(connection, (fire.schedule_id for fire in result.dead), now_ms)
 
     async def _wake(self, connection: Connection, ids: Iterable[Id], now_ms: int) -> None:
-        """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+        """Open the earliest waiting fire of each schedule, unless another is open. Usually nothing waits."""
         if await connection.fetchval(self._database.sql(_ANY_WAITS)) and (wanted := sorted(set(ids))):
             await connection.execute(self._database.sql(_WAKE), *transposed(wanted), now_ms)
 
     async def _busy(self, connection: Connection, ids: Sequence[Id]) -> set[Id]:
-        """Those of `ids` that have a fire open or waiting."""
+        """Return those of `ids` that have an open or waiting fire."""
         if not ids:
             return set()
         return {Id(*row) for row in await connection.fetch(self._database.sql(_BUSY), *transposed(ids))}
 
     async def _get(self, connection: Connection, fire_id: str, lock: str = "") -> Fire | None:
-        """By its id alone: reads what is open; for people, not for workers."""
+        """Find a fire by its id alone, which scans all fires: for people, not for workers."""
         sql = self._database.sql(f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.id = $1 {lock}")
         row = await connection.fetchrow(sql, fire_id)
-        return None if row is None else fire_of(row)
+        return None if row is None else read_fire(row)
 
 
-def _reason(settlement: Settlement) -> str | None:
-    """Without NULs, which PostgreSQL has no text with."""
-    detail = settlement.reason if settlement.entry is None else settlement.entry.detail
-    return None if detail is None else detail.replace("\0", "\ufffd")
+def _settled(settlement: Settlement, fire: Fire, now_ms: int) -> Lease:
+    """PostgreSQL text cannot contain NUL."""
+    lease = settled_lease(settlement, fire, now_ms)
+    return lease if lease.reason is None else lease._replace(reason=lease.reason.replace("\0", "\ufffd"))
 
 
-def _lease(fire: Fire, deliver_after: int | None, reason: str | None) -> tuple[object, ...]:
-    return (fire.owner, fire.key, fire.id, fire.holder, fire.attempt, deliver_after, reason)
+def _body_bytes(row: DueSchedule) -> int:
+    return len(row.body if isinstance(row.body, bytes) else row.body.encode())
 
 
 def _in_order(fires: Sequence[tuple[Fire, T]]) -> list[tuple[Fire, T]]:
-    """So that two that change the same ones do not wait for each other."""
+    """Sort fires, so that two transactions that change the same ones cannot deadlock."""
     return sorted(fires, key=lambda each: (each[0].owner, each[0].key, each[0].id))

@@ -1,20 +1,21 @@
-"""The schedule index in PostgreSQL: FOR UPDATE SKIP LOCKED lets claimers pass each other."""
+"""The schedule index in PostgreSQL. FOR UPDATE SKIP LOCKED keeps claimers from waiting for each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tickler.database.postgres.pool import Connection, Pool
-from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.errors import WorkerUnfit
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import decode_walk_id, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
+from tickler.records.kinds import OUTDATED
 from tickler.stores.postgres import records, rows
 
-# The handle is the row's place on disk, which cannot change while this transaction has the row locked.
+# The handle is the row's ctid, which cannot change while this transaction has the row locked.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
@@ -33,10 +34,6 @@ ADVANCE = """
 """
 _TAKE_OUT = "DELETE FROM {schema}.tickler_index WHERE ctid = ANY($1::tid[])"
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE next_fire_at <= $1 AND format > $2)"
-_MANAGED = """
-    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
-    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
-"""
 _COUNT = """
     SELECT count(*) FROM (
         SELECT FROM {schema}.tickler_index WHERE next_fire_at <= coalesce($1::bigint, 9223372036854775807) LIMIT $2::bigint
@@ -47,7 +44,7 @@ _SET_ASIDE = """
     SELECT owner, key, when_text, tz, next_fire_at, reason, managed
     FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
 """
-# Schedules first, as writers lock them; whatever is being changed right now is left to the next restore.
+# Locks schedules first, as writers do; those that are being changed are left to the next restore.
 _LOCK_SCHEDULES = """
     SELECT s.owner, s.key FROM {schema}.tickler_aside a
     JOIN {schema}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
@@ -65,7 +62,7 @@ _ORPHANS = f"""
     UNION SELECT owner, key FROM {{schema}}.tickler_aside i WHERE {_ORPHANED}
     ORDER BY owner, key LIMIT $1
 """
-# Locked in a statement of its own: the next one sees schedules that were put before the lock was had.
+# Locks in a separate statement, so that the next one sees schedules that were put before the lock was taken.
 _LOCK_ORPHANS = f"""
     SELECT owner, key FROM {{schema}}.{{table}} i WHERE {_ORPHANED}
     ORDER BY owner, key LIMIT $1 FOR UPDATE SKIP LOCKED
@@ -100,15 +97,15 @@ class PostgresIndex:
 
         async def work(connection: Connection) -> None:
             ids = [Id(row.owner, row.key) for row in in_order]
-            await self._refuse_managed(connection, ids)
+            await rows.refuse_managed(connection, self._database, ids)
             await rows.enter(connection, self._database, [(row, False) for row in in_order])
-            await self._refuse_managed(connection, ids)  # one may have been put while this waited for its row
+            await rows.refuse_managed(connection, self._database, ids)  # one may have been put while this waited
 
         await self._database.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         async def work(connection: Connection) -> None:
-            await self._refuse_managed(connection, [Id(owner, key)])
+            await rows.refuse_managed(connection, self._database, [Id(owner, key)])
             await rows.leave(connection, self._database, [Id(owner, key)])
 
         await self._database.write(work, using)
@@ -161,7 +158,7 @@ class PostgresIndex:
         after = ("", "") if cursor is None else decode_walk_id(cursor)
         sql = self._database.sql(WALK)
         page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
-        rows = readable(row for format, *row in page if format <= ROW_FORMAT)
+        rows = readable(DueRow(None, *row) for format, *row in page if format <= ROW_FORMAT)
         return rows, encode_walk((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -187,7 +184,7 @@ class PostgresIndex:
         while True:
             wanted = limit - len(claimed)
             due = await connection.fetch(self._database.sql(SELECT_DUE), now_ms, ROW_FORMAT, wanted)
-            result = advance(due, now_ms)
+            result = advance([DueRow(*row) for row in due], now_ms)
             await self.apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
@@ -206,18 +203,12 @@ class PostgresIndex:
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)
-        say_set_aside(result.problems)
-        gone = [*result.finished, *(problem.row for problem in result.problems)]
-        await connection.execute(self._database.sql(_TAKE_OUT), [row[0] for row in gone])
+        log_set_aside(result.problems)
+        await connection.execute(self._database.sql(_TAKE_OUT), result.left())
         await rows.put_aside(connection, self._database, result.aside())
-
-    async def _refuse_managed(self, connection: Connection, ids: Sequence[Id]) -> None:
-        managed = await connection.fetchrow(self._database.sql(_MANAGED), *rows.transposed(ids))
-        if managed is not None:
-            raise ManagedRow(*managed)
 
     async def report_outdated(self, connection: Connection, now_ms: int) -> None:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
-            await records.write(connection, self._database, KIND, self._outdated.name, value, expires_at, now_ms)
+            await records.write(connection, self._database, OUTDATED, self._outdated.name, value, expires_at, now_ms)

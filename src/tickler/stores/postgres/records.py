@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-import asyncpg
-import msgspec
-
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
 from tickler.stores.postgres.rows import transposed
+from tickler.stores.sql.records import read_record
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"
 _GET = f"""
@@ -24,7 +22,7 @@ _LIST = f"""
     WHERE kind = $1 AND name > $2 AND {_ALIVE}
     ORDER BY name LIMIT $4
 """
-# An expired record counts as none: its next version is 1 again. $6 is the version expected, 0 for none, null for any.
+# An expired record counts as absent: its next version is 1 again. $6 is the expected version, 0 for none, null for any.
 _PUT = f"""
     INSERT INTO {{schema}}.tickler_records AS r (kind, name, value, version, expires_at) VALUES ($1, $2, $4, 1, $5)
     ON CONFLICT (kind, name) DO UPDATE SET
@@ -34,7 +32,7 @@ _PUT = f"""
     WHERE $6::bigint IS NULL OR NOT {_ALIVE}
     RETURNING version
 """
-# Many at once, whatever is there. $1 to $4 are arrays, $5 is the time.
+# Puts many records unconditionally. $1 to $4 are arrays, $5 is the time.
 _PUT_ALL = """
     INSERT INTO {schema}.tickler_records AS r (kind, name, value, version, expires_at)
     SELECT kind, name, value, 1, expires_at
@@ -70,7 +68,7 @@ class PostgresRecords:
     async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
         sql = self._database.sql(_GET)
         row = await self._database.read(lambda connection: connection.fetchrow(sql, kind, name, now_ms))
-        return None if row is None else _record(row)
+        return None if row is None else read_record(row)
 
     async def put(
         self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
@@ -82,7 +80,7 @@ class PostgresRecords:
         )
 
     async def _put_together(self, asked: Sequence[_Put]) -> list[int]:
-        """In the order of their names, so that two who do so cannot wait for each other."""
+        """Put records in the order of their names, so that two such transactions cannot deadlock."""
         *columns, _ = transposed(sorted(asked, key=itemgetter(0, 1)))
         sql, now_ms = self._database.sql(_PUT_ALL), max(now_ms for *_, now_ms in asked)
         put = await self._database.once(lambda connection: connection.fetch(sql, *columns, now_ms))
@@ -96,7 +94,7 @@ class PostgresRecords:
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
         sql = self._database.sql(_LIST)
         found = await self._database.read(lambda connection: connection.fetch(sql, kind, after, now_ms, limit))
-        return [_record(row) for row in found]
+        return [read_record(row) for row in found]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)
@@ -120,16 +118,11 @@ async def write(
     )
     if version is None:
         found = await connection.fetchrow(database.sql(_GET), kind, name, now_ms)
-        raise VersionConflict(f"record {kind}/{name}", expected or 0, 0 if found is None else _record(found).version)
+        raise VersionConflict(f"record {kind}/{name}", expected or 0, 0 if found is None else read_record(found).version)
     return version
 
 
 async def known_zones(connection: Connection, database: Pool, zones: set[str]) -> set[str]:
-    """Those of `zones` that some machine could read when it wrote a row with them."""
+    """Return those of `zones` that some machine has written a row with."""
     sql = database.sql("SELECT name FROM {schema}.tickler_records WHERE kind = 'zone' AND name = ANY($1::text[])")
     return {name for (name,) in await connection.fetch(sql, list(zones))} if zones else set()
-
-
-def _record(row: asyncpg.Record) -> Record:
-    kind, name, value, version, expires_at = row
-    return Record(kind, name, msgspec.json.decode(value), version, expires_at)

@@ -1,4 +1,4 @@
-"""Moving rows in and out of the index: shared by schedules, which mirror into it, and the index itself."""
+"""Moves rows in and out of the index, for the index itself and for schedules, which have rows in it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 import asyncpg
 
 from tickler.database.postgres.pool import Connection, LostRace, Pool
-from tickler.index.advance import ROW_FORMAT
+from tickler.errors import ManagedRow
+from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
-COPY_FROM_ROWS = 500  # from here on COPY is worth a savepoint
+COPY_FROM_ROWS = 500  # from this many on, COPY is worth a savepoint
 
 COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format", "has_target")
 
@@ -27,7 +28,7 @@ _ENTER = """
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format, has_target = excluded.has_target
     WHERE excluded.managed OR NOT i.managed
 """
-_REMEMBER_ZONES = """
+_RECORD_ZONES = """
     INSERT INTO {schema}.tickler_records (kind, name, value, version) SELECT 'zone', zone, '{}', 1 FROM unnest($1::text[]) AS zone
     ON CONFLICT DO NOTHING
 """
@@ -36,6 +37,10 @@ _LEAVE = """
     WHERE i.owner = gone.owner AND i.key = gone.key
 """
 _TAKE_BACK = _LEAVE.replace("tickler_index", "tickler_aside")
+_MANAGED = """
+    SELECT s.owner, s.key FROM {schema}.tickler_schedules s JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key)
+    ON s.owner = wanted.owner AND s.key = wanted.key LIMIT 1
+"""
 _PUT_ASIDE = """
     INSERT INTO {schema}.tickler_aside AS a
         (owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
@@ -50,13 +55,13 @@ _PUT_ASIDE = """
 """
 
 
-Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
+Entering = Sequence[tuple[IndexRow, bool]]  # each with whether workers deliver it
 
 
 async def enter(connection: Connection, database: Pool, rows: Entering, *, new: bool = False) -> None:
-    """Put rows into the index, wherever they were before, and remember their zones as readable.
+    """Put rows into the index, wherever they were before, and record their zones as readable.
 
-    `new` ones are likely not to be there. `LostRace` when a schedule took an unmanaged row over in between.
+    `new` rows are likely absent. `LostRace` if a schedule took an unmanaged row over meanwhile.
     """
     if not rows:
         return
@@ -64,8 +69,8 @@ async def enter(connection: Connection, database: Pool, rows: Entering, *, new: 
         status = await connection.execute(database.sql(_ENTER), *transposed([_columns(row) for row in rows]))
         if status != f"INSERT 0 {len(rows)}":
             raise LostRace
-    await connection.execute(database.sql(_REMEMBER_ZONES), sorted({row.when.tz for row, _ in rows}))
-    # A statement of its own, after the rows are held: it has to see what a claim that was waited for has just set aside.
+    await connection.execute(database.sql(_RECORD_ZONES), sorted({row.when.tz for row, _ in rows}))
+    # A separate statement, once the rows are locked: it has to see rows that a claim it waited for has set aside.
     if len(rows) < COPY_FROM_ROWS or await connection.fetchval(
         database.sql("SELECT EXISTS (SELECT FROM {schema}.tickler_aside)")
     ):
@@ -73,9 +78,9 @@ async def enter(connection: Connection, database: Pool, rows: Entering, *, new: 
 
 
 async def leave(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
-    """Take rows out of the index and out of what was set aside.
+    """Remove rows from the index and from the set-aside rows.
 
-    Before and after: a restore that is waited for puts a row into the index, a claim that is waited for takes one out.
+    The latter twice: a restore that this waits for moves a row into the index, and a claim moves one out.
     """
     if ids:
         await take_back(connection, database, ids)
@@ -84,13 +89,19 @@ async def leave(connection: Connection, database: Pool, ids: Sequence[Id]) -> No
 
 
 async def take_back(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
-    """Forget that rows were set aside."""
+    """Remove rows from the set-aside rows."""
     if ids:
         await connection.execute(database.sql(_TAKE_BACK), *transposed(ids))
 
 
-async def put_aside(connection: Connection, database: Pool, rows: Sequence[tuple[object, ...]]) -> None:
-    """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
+async def refuse_managed(connection: Connection, database: Pool, ids: Sequence[Id]) -> None:
+    managed = await connection.fetchrow(database.sql(_MANAGED), *transposed(ids))
+    if managed is not None:
+        raise ManagedRow(*managed)
+
+
+async def put_aside(connection: Connection, database: Pool, rows: Sequence[AsideRow]) -> None:
+    """Keep rows outside the index."""
     if rows:
         await connection.execute(database.sql(_PUT_ASIDE), *transposed(rows), ROW_FORMAT)
 
@@ -103,7 +114,7 @@ async def copied(
     records: Iterable[tuple[object, ...]],
     number: int,
 ) -> bool:
-    """COPY many new rows, the fastest way in, made while they are sent. False, and nothing written, if few or one exists."""
+    """COPY new rows, the fastest way to insert many. Return False, with nothing written, if they are few or one exists."""
     if number < COPY_FROM_ROWS:
         return False
     try:
@@ -117,7 +128,7 @@ async def copied(
 
 
 def transposed(records: Sequence[Sequence[object]]) -> list[list[object]]:
-    """Rows to columns, as `unnest` takes them."""
+    """Turn rows into columns, as `unnest` takes them."""
     return [list(column) for column in zip(*records, strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""Schedules in PostgreSQL, mirrored into the index in the same transaction.
+"""Schedules in PostgreSQL. A schedule and its index row change in the same transaction.
 
-A writer locks the schedule's row first and its index row after, and decides when it has both; a claim locks index rows only,
-and skips those that are locked. So writers and claims cannot deadlock.
+A writer locks the schedule's row first and its index row second, and decides when it has both; a claim locks index rows only, and
+skips locked ones. So writers and claims cannot deadlock.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from tickler.database.postgres.pool import BROKEN, Connection, LostRace, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.postgres import fire_rows, rows
+from tickler.stores.sql.schedules import COLUMNS, read_schedule
 
-_COLUMNS = """
-    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, s.body,
-           i.next_fire_at, a.state, a.reason
-"""
+_COLUMNS = "SELECT" + COLUMNS.format(body="s.body")
 _JOINED = f"""
     {_COLUMNS}
     FROM {{schema}}.tickler_schedules s
@@ -41,7 +38,7 @@ _LOCK_OWNER = "SELECT owner, key FROM {schema}.tickler_schedules WHERE owner = $
 _LOCK_INDEX = f"""
     SELECT FROM {{schema}}.tickler_index s {_WANTED} ORDER BY s.owner, s.key FOR UPDATE OF s
 """
-# Each state is listed from the sparse index it is in, so that a page costs what is on it.
+# Each state is listed from a table or index that has only that state, so that a page costs what it shows.
 _FROM_ASIDE = f"""
     {_COLUMNS}
     FROM {{schema}}.tickler_aside a
@@ -87,22 +84,22 @@ _DELETE = """
 """
 
 
-# A row that somebody else holds for longer must not hold up those that are changed together with it.
+# A row that another transaction keeps locked must not delay the changes batched with it.
 _IMPATIENT = "SET LOCAL lock_timeout = '100ms'"
 
-SOON_MS = 60_000  # before runners that sleep would have looked again by themselves
+SOON_MS = 60_000  # notify workers of schedules that are due before their next poll
 
 _ID = attrgetter("schedule.owner", "schedule.key")
 
 
 async def read(connection: Connection, database: Pool, ids: Sequence[Id]) -> Stored:
-    """Those of `ids` that exist."""
+    """Return those of `ids` that exist."""
     found = await connection.fetch(database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
-    return {schedule.id: schedule for schedule in (stored_schedule(*row) for row in found)}
+    return {schedule.id: schedule for schedule in map(read_schedule, found)}
 
 
 class _SeparateWrite(Exception):
-    """One of those who were to be changed together held up or spoiled it for the rest; nothing was changed: each by itself."""
+    """A batched change failed or was blocked by one of its members. Nothing changed: each is repeated alone."""
 
 
 class PostgresSchedules:
@@ -123,7 +120,7 @@ class PostgresSchedules:
         await self._change_alone(ids, decide, using)
 
     async def _change_together(self, asked: Sequence[tuple[Id, Decide]]) -> list[Exception | None]:
-        """What each `decide` raised, which concerns whoever asked for it alone."""
+        """Apply a batch. Return what each `decide` raised, which concerns only its own caller."""
         refused: list[Exception | None] = []
 
         def decide_all(stored: Stored) -> list[ScheduleChange | ScheduleRemoval]:
@@ -159,7 +156,7 @@ class PostgresSchedules:
         async def work(connection: Connection) -> None:
             nonlocal likely_new
             if likely_new:
-                likely_new = False  # if one is there after all, the next attempt reads and locks them
+                likely_new = False  # if one exists after all, the next attempt reads and locks them
                 if await self._all_were_new(connection, ids, decide):
                     return
             await self._read_decide_apply(connection, ids, decide)
@@ -198,21 +195,21 @@ class PostgresSchedules:
         if failing:
             query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
         sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
-        return [stored_schedule(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
+        return [read_schedule(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
     async def _all_were_new(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> bool:
-        """Write many without looking for each of them first, if the outer two are not there. `LostRace` if another one is."""
+        """Write many without reading them first, if the first and the last do not exist. `LostRace` if another one does."""
         if await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed([ids[0], ids[-1]])):
             return False
         try:
             changes = decide({})
         except InvalidInput:
-            return False  # it may be fine with what is stored; if not, it is raised again
+            return False  # it may be valid given what is stored; otherwise it is raised again
         await self._apply(connection, changes)
         return True
 
     async def _read_locked(self, connection: Connection, locked: Sequence[asyncpg.Record]) -> Stored:
-        """Schedules whose rows are locked already; their index rows are locked here, which waits for claims under way."""
+        """Read schedules whose rows are locked, and lock their index rows, which waits for claims in progress."""
         if not locked:
             return {}
         ids = [Id(*row) for row in locked]
@@ -244,7 +241,7 @@ class PostgresSchedules:
             await self._database.notify(connection)
 
     async def _insert(self, connection: Connection, new: Sequence[ScheduleChange]) -> None:
-        """`LostRace` when one of them exists after all: there was no row to lock when they were read."""
+        """Insert schedules. `LostRace` if one exists after all: there was no row to lock when they were read."""
         database = self._database
         if not new or await rows.copied(
             connection, database, "tickler_schedules", TABLE_COLUMNS, (change.columns() for change in new), len(new)

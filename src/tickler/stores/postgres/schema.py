@@ -1,4 +1,4 @@
-"""Making and migrating the tables."""
+"""Creates and migrates the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PUT_FACT = """
 
 
 async def migrate(database: Pool, migrations: list[Migration] = MIGRATIONS) -> list[str]:
-    """Run what has not run yet, in one transaction; processes that start together take turns."""
+    """Run pending migrations in one transaction. Processes that start together wait for each other."""
 
     async def work(connection: Connection) -> list[str]:
         await connection.execute(_LOCK)
@@ -40,7 +40,7 @@ async def migrate(database: Pool, migrations: list[Migration] = MIGRATIONS) -> l
 
 
 async def version(database: Pool) -> int | None:
-    """The schema's version; None when there are no tables."""
+    """Return the schema's version, or None when there are no tables."""
     return await database.read(lambda connection: _version(connection, database))
 
 

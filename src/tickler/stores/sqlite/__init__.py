@@ -1,9 +1,8 @@
-"""SQLite: the embedded default. Several processes may use one file."""
+"""SQLite, the embedded default. Several processes may use one file."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -14,13 +13,14 @@ from tickler.database.sqlite.connection import Connection
 from tickler.database.storage import StorageProblem
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
+from tickler.stores.optional import no_such_form
 from tickler.stores.sqlite import backup, schema
 from tickler.stores.sqlite.contents import contents
 from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
-from tickler.stores.store import NO_OPTIONS, Capabilities, Form, MalformedItem, MigrationOptions, no_malformed_items, no_such_form
+from tickler.stores.store import Capabilities
 
 BUSY_TIMEOUT_S = 5.0
 MAX_MB = 65_536
@@ -49,8 +49,8 @@ class SqliteStore:
             found = await connection.read(schema.version)
             if found is None and create:
                 made = await connection.write(lambda raw: schema.migrate(raw, connection.name))
-                if made and self.capabilities.shared:  # nobody mistypes one in memory
-                    log.info("%s had no Tickler tables: they were made", connection.name)
+                if made and self.capabilities.shared:  # the path of a file may be mistyped
+                    log.info("created the Tickler tables in %s", connection.name)
                 found = await connection.read(schema.version)
             check_version(connection.name, found, schema.NEWEST)
         except BaseException:
@@ -60,22 +60,12 @@ class SqliteStore:
     async def close(self) -> None:
         await self._connection.close()
 
-    async def now_ms(self) -> int | None:
-        return None
-
-    async def watch(self, wake: Callable[[], None]) -> bool:
-        return False
-
-    async def migrate(self, wanted: MigrationOptions = NO_OPTIONS, on_progress: OnProgress = no_progress) -> list[str]:
-        wanted.refuse(self._connection.name)
+    async def migrate(self) -> list[str]:
         await self._connection.open()
         try:
             return await self._connection.write(lambda raw: schema.migrate(raw, self._connection.name))
         finally:
             await self._connection.close()
-
-    def misfits(self) -> AsyncIterator[MalformedItem]:
-        return no_malformed_items()
 
     async def storage_problem(self) -> StorageProblem | None:
         connection = self._connection
@@ -87,16 +77,16 @@ class SqliteStore:
     async def restore(self, file: Path, on_progress: OnProgress = no_progress) -> dict[str, int]:
         return await backup.restore(self._connection, file, on_progress)
 
-    def definition(self, form: Form) -> str:
+    def definition(self, form: str) -> str:
         if form != "sql":
             raise no_such_form(self._connection.name, form, "sql")
         return script(schema.MIGRATIONS)
 
 
 def open_store(url: StoreUrl) -> SqliteStore:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for one in memory.
+    """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
 
-    `?timeout=` seconds for locks; `cache_mb=` of memory for pages, `wal_mb=` of disk for the write-ahead log.
+    `?timeout=` is in seconds, for locks; `cache_mb=` limits the page cache, `wal_mb=` the write-ahead log.
     """
     url.refuse_unknown("timeout", "cache_mb", "wal_mb")
     if url.location and not url.location.startswith("/"):

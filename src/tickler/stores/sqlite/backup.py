@@ -1,4 +1,4 @@
-"""All of a database in one file, and back, with SQLite's online backup: while others read and write."""
+"""Backs up a database to a file and restores it, with SQLite's online backup, while others use it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tickler.database.migrations import pending
 from tickler.database.progress import OnProgress
 from tickler.database.sqlite.connection import Connection, use_wal
 from tickler.errors import InvalidInput, StoreUnavailable
+from tickler.stores.optional import no_file
 from tickler.stores.sqlite import schema
-from tickler.stores.store import no_file
 
-PAGES_A_STEP = 1_000  # 4 MB, between which it can be told of, and given up
+PAGES_A_STEP = 1_000  # 4 MB; progress and cancellation happen between steps
 COUNTED = ("schedules", "index", "fires", "history", "records")
 
 
@@ -30,7 +30,7 @@ async def back_up(connection: Connection, file: Path, on_progress: OnProgress) -
 
 
 async def restore(connection: Connection, file: Path, on_progress: OnProgress) -> dict[str, int]:
-    """In one transaction: who reads meanwhile sees what was there before, and who comes after what the file holds."""
+    """Restore in one transaction: concurrent readers see the old contents, later ones those of the file."""
     path = _on_disk(connection)
     with _abandonable(on_progress) as on_step:
         return await connection.apart(lambda: _restore(file, path, on_step))
@@ -38,13 +38,13 @@ async def restore(connection: Connection, file: Path, on_progress: OnProgress) -
 
 def _on_disk(connection: Connection) -> Path:
     if connection.path == ":memory:":
-        raise no_file(connection.name, "it ends with its process: use sqlite:///tickler.db")
+        raise no_file(connection.name, "it ends with its process; use sqlite:///tickler.db")
     return Path(connection.path)
 
 
 @contextmanager
 def _abandonable(on_progress: OnProgress) -> Iterator[OnProgress]:
-    """Pass progress on until the context ends, and then raise `CancelledError`: the thread stops at its next step."""
+    """Yield a callback that reports progress, and raises once the caller was cancelled."""
     abandoned = threading.Event()
 
     def on_step(activity: str, done: int, total: int | None) -> None:
@@ -59,7 +59,7 @@ def _abandonable(on_progress: OnProgress) -> Iterator[OnProgress]:
 
 
 def _back_up(path: Path, file: Path, on_progress: OnProgress) -> dict[str, int]:
-    """Beside it first, under another name: under its own it is there when it is whole."""
+    """Write a partial file beside the target, and rename it when it is complete."""
     file = file.absolute()
     if not path.exists():
         raise InvalidInput(f"{path}: there is no such file to back up: name the store that workers use")
@@ -71,10 +71,10 @@ def _back_up(path: Path, file: Path, on_progress: OnProgress) -> dict[str, int]:
     try:
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with closing(_opened(path)) as source, closing(sqlite3.connect(partial, isolation_level=None)) as target:
-            source.execute("BEGIN")  # all steps read what the first one read
+            source.execute("BEGIN")  # all steps read the same snapshot
             counts = _counts(source)
             _copy(source, target, on_progress)
-            target.execute("PRAGMA journal_mode = DELETE")  # one file alone, that can be carried about
+            target.execute("PRAGMA journal_mode = DELETE")  # a single file without a -wal
             _check(target, file, counts)
         shutil.copymode(path, partial)
         _sync(partial)
@@ -103,12 +103,12 @@ def _restore(file: Path, path: Path, on_progress: OnProgress) -> dict[str, int]:
 
 
 def _counted(source: sqlite3.Connection, file: Path) -> dict[str, int]:
-    """What a backup holds, once it is known to be one; what is wrong is said of the file, and not of the store."""
+    """Check a backup and count its rows. Errors name the file and not the store."""
     try:
         found = schema.version(source)
         if found is None:
             raise InvalidInput(f"{file} holds no Tickler tables: name a file that `tickler backup` wrote")
-        pending(str(file), found, schema.MIGRATIONS)  # refuses one of a newer version
+        pending(str(file), found, schema.MIGRATIONS)  # refuses a newer version
         counts = _counts(source)
         _check(source, file, counts)
     except sqlite3.DatabaseError as error:
@@ -117,7 +117,7 @@ def _counted(source: sqlite3.Connection, file: Path) -> dict[str, int]:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """One that is there."""
+    """Open a file that exists."""
     return sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
 
 
@@ -133,7 +133,7 @@ def _counts(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _check(connection: sqlite3.Connection, file: Path, counts: dict[str, int]) -> None:
-    """That nothing is broken in it, and nothing missing."""
+    """Check that the file is intact and complete."""
     said = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if said != "ok":
         raise StoreUnavailable(f"{file} is damaged: {said}: use an earlier backup, and check the disk")

@@ -1,4 +1,4 @@
-"""Fires as rows, and what is remembered of them: shared by schedules, which cancel what they owe, and the fires themselves."""
+"""Statements on fires and their history that schedules use too, when they cancel fires."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 
 from tickler.fires.lease import SCHEDULE_GONE
-from tickler.model.fire import Entry, cancelled, fire_of
+from tickler.model.fire import Entry, cancelled
 from tickler.model.schedule import Id
+from tickler.stores.sql.fires import FIRE, read_fire
 from tickler.stores.sqlite import rows
 
-FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
-# Says also what follows from it, by which the sparse index of what is not open is found.
+# The second condition is redundant; it lets SQLite use the partial index of fires that are not open.
 FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
-_REMEMBER = """
+_RECORD = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
            json_extract(value, '$.happened'), ?, value
@@ -21,15 +21,15 @@ _REMEMBER = """
 """
 
 
-def remember(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
+def record(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
     if entries:
-        connection.execute(_REMEMBER, (expires_at, rows.as_json(entries)))
+        connection.execute(_RECORD, (expires_at, rows.as_json(entries)))
 
 
 def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
-    """Cancel what a schedule owes that goes."""
+    """Cancel the fires of a schedule that is deleted."""
     query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.owner = ? AND f.key = ?"
-    owed = [fire_of(row) for row in connection.execute(query, id).fetchall()]
+    owed = [read_fire(row) for row in connection.execute(query, id).fetchall()]
     if owed:
         connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
-        remember(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)
+        record(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in owed], expires_at)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from itertools import takewhile
 from typing import Literal
@@ -12,14 +13,15 @@ import msgspec
 
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch
+from tickler.fires.claim import ClaimBatch, DueSchedule
+from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
+from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
     GIVEN_BACK,
     MANUALLY,
-    MAX_CLAIM_BYTES,
     Claim,
     DueItem,
     Entry,
@@ -28,14 +30,11 @@ from tickler.model.fire import (
     FireState,
     Health,
     Settlement,
-    cancelled,
-    fire_columns,
-    fire_of,
-    retried,
 )
 from tickler.model.schedule import Id
+from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules
-from tickler.stores.sqlite.fire_rows import FIRE, remember
+from tickler.stores.sqlite.fire_rows import record
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
@@ -64,38 +63,30 @@ _LEASE = """
     UPDATE tickler_fires SET attempt = ?, state = ?, deliver_after = ?, worker = ?, reason = ?
     WHERE owner = ? AND key = ? AND id = ?
 """
-_SEND_AGAIN = """
+_REOPEN = """
     UPDATE tickler_fires SET opened_at = ?, attempt = 0, state = 'open', deliver_after = ?, worker = NULL, reason = NULL
     WHERE owner = ? AND key = ? AND id = ?
 """
-_OF_LEASE = "WHERE owner = ? AND key = ? AND id = ? AND worker = ? AND attempt = ?"
+_OF_LEASE = "WHERE " + re.sub(r"{(\w+)}", r":\1", SAME_LEASE)
 _CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
-_DONE = f"DELETE FROM tickler_fires {_OF_LEASE}"
 _ALL_DONE = f"""
     DELETE FROM tickler_fires
     WHERE (owner, key, id, worker, attempt) IN (SELECT {rows.from_json(5)} FROM json_each(?))
 """
-_EXTEND = f"UPDATE tickler_fires SET deliver_after = ? {_OF_LEASE}"
-_RETRY = f"UPDATE tickler_fires SET deliver_after = ?, worker = NULL, reason = ? {_OF_LEASE}"
-_GIVE_UP = f"UPDATE tickler_fires SET state = 'dead', deliver_after = NULL, worker = NULL, reason = ? {_OF_LEASE}"
-_RELEASE = f"""
-    UPDATE tickler_fires SET deliver_after = ?, worker = NULL, attempt = attempt - 1, reason = coalesce(?, reason) {_OF_LEASE}
-"""
+_EXTEND = f"UPDATE tickler_fires AS f SET deliver_after = :deliver_after {_OF_LEASE}"
+_SETTLE = {
+    then: f"UPDATE tickler_fires AS f SET {changed.format(deliver_after=':deliver_after', reason=':reason')} {_OF_LEASE}"
+    for then, changed in SETTLED.items()
+} | {"done": f"DELETE FROM tickler_fires AS f {_OF_LEASE}"}
 _WAKE = """
     UPDATE tickler_fires AS f SET state = 'open', deliver_after = max(?, nominal_at)
     WHERE owner = ? AND key = ? AND state = 'waiting'
         AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'waiting')
         AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'open')
 """
-_DELETE_FINISHED = """
-    DELETE FROM tickler_schedules AS s
-    WHERE owner = ? AND key = ? AND enabled = 1
-        AND EXISTS (SELECT 1 FROM tickler_aside WHERE owner = s.owner AND key = s.key AND state = 'finished')
-        AND NOT EXISTS (SELECT 1 FROM tickler_index WHERE owner = s.owner AND key = s.key)
-        AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = s.owner AND key = s.key)
-"""
+_DELETE_FINISHED = f"DELETE FROM tickler_schedules AS s WHERE s.owner = ? AND s.key = ? AND {IS_OVER}".replace("{schema}.", "")
 _HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
-# By the place in the list that was given.
+# In the order of the given list.
 _HEALTH = """
     SELECT
         (
@@ -138,89 +129,67 @@ class SqliteFires:
         self._connection = connection
         self._index = index
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
-        query = SELECT_DUE.format(others=_OTHER_OWNERS.format("i") if except_owners else "")
-        others = [rows.as_json(list(except_owners))] if except_owners else []
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        now_ms = request.now_ms
+        query = SELECT_DUE.format(others=_OTHER_OWNERS.format("i") if request.except_owners else "")
+        others = [rows.as_json(list(request.except_owners))] if request.except_owners else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             claimed: list[Claim] = []
-            left, budget = limit, ByteBudget(max_bytes)
+            left, budget = request.limit, ByteBudget(request.max_bytes)
             while left > 0:
-                with closing(connection.execute(query, (now_ms + ahead_ms, ROW_FORMAT, *others, left))) as cursor:
-                    due = budget.fitting(cursor, lambda row: len(row[-1]))
-                batch = ClaimBatch([row[:9] for row in due], [row[9:] for row in due], now_ms, left)
+                with closing(connection.execute(query, (request.until_ms, ROW_FORMAT, *others, left))) as cursor:
+                    due = budget.fitting((DueSchedule(*row) for row in cursor), lambda row: len(row.body))
+                batch = ClaimBatch(due, request, left)
                 apply(connection, batch.advance)
-                busy = _busy(connection, batch.exclusive)
-                opened = batch.open(busy, worker, lease_ms)
+                opened = batch.open(_busy(connection, batch.exclusive))
                 claimed += opened.claimed(_opened(connection, opened.fires))
-                remember(connection, opened.entries, expires_at)
+                record(connection, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
-                budget = budget if claimed else ByteBudget(max_bytes)
+                budget = budget if claimed else ByteBudget(request.max_bytes)
             if left > 0 and connection.execute(_NEWER_IS_DUE, (now_ms, ROW_FORMAT)).fetchone():
                 self._index.report_outdated(connection, now_ms)
             return claimed
 
         return await self._connection.write(work)
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
-        which = [_OTHER_OWNERS.format("f")] if except_owners else []
-        which += [] if expired else ["AND f.worker IS NULL"]
-        which += [_HEAD_START] if head_start_ms else []
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        now_ms = request.now_ms
+        which = [_OTHER_OWNERS.format("f")] if request.except_owners else []
+        which += [] if request.expired else ["AND f.worker IS NULL"]
+        which += [_HEAD_START] if request.head_start_ms else []
         query = _OPEN_SINCE.format(which=" ".join(which))
-        others: list[object] = [rows.as_json(list(except_owners))] if except_owners else []
-        others += [now_ms - head_start_ms] if head_start_ms else []
+        others: list[object] = [rows.as_json(list(request.except_owners))] if request.except_owners else []
+        others += [now_ms - request.head_start_ms] if request.head_start_ms else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
-            due = [fire_of(row) for row in connection.execute(query, (now_ms, *others, limit)).fetchall()]
+            due = [read_fire(row) for row in connection.execute(query, (now_ms, *others, request.limit)).fetchall()]
             if not due:
                 return []
             ids = list(dict.fromkeys(fire.schedule_id for fire in due))
-            stored, left = schedules.read_within(ByteBudget(max_bytes), connection, ids)
+            stored, left = schedules.read_within(ByteBudget(request.max_bytes), connection, ids)
             taken = takewhile(lambda fire: fire.schedule_id not in left, due)
-            result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), now_ms, worker, lease_ms)
+            result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), request)
             _apply_leases(connection, result, now_ms)
-            remember(connection, result.entries, expires_at)
+            record(connection, result.entries, request.expires_at)
             return result.claims
 
         return await self._connection.write(work)
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
         def work(connection: sqlite3.Connection) -> Extension:
-            leases = [(fire, (*fire.schedule_id, fire.id, fire.holder, fire.attempt)) for fire in fires]
-            return Extension([fire for fire, lease in leases if not connection.execute(_EXTEND, (until_ms, *lease)).rowcount])
+            leases = [(fire, lease_of(fire, until_ms)._asdict()) for fire in fires]
+            return Extension([fire for fire, lease in leases if not connection.execute(_EXTEND, lease).rowcount])
 
         return await self._connection.write(work)
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            remember(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
+            record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
-            _wake(connection, (each.id for each in settlements if each.then in ("done", "dead")), now_ms)
+            _wake(connection, (each.id for each in settlements if ends_fire(each)), now_ms)
             for each in settlements:
                 if each.delete_schedule and connection.execute(_DELETE_FINISHED, each.id).rowcount:
                     rows.leave(connection, [each.id])
@@ -240,15 +209,15 @@ class SqliteFires:
     ) -> Fire | None:
         def work(connection: sqlite3.Connection) -> Fire | None:
             fire = _get(connection, fire_id)
-            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+            decided = change(fire, to, now_ms, why)
+            if fire is None or decided is None:
                 return None
-            if to == "open":
-                connection.execute(_SEND_AGAIN, (now_ms, now_ms, *fire.schedule_id, fire.id))
-                remember(connection, [retried(fire, now_ms, why)], expires_at)
-                return fire
-            connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
-            _wake(connection, [fire.schedule_id], now_ms)
-            remember(connection, [cancelled(fire, now_ms, why)], expires_at)
+            if decided.after is None:
+                connection.execute(_CANCEL, (*fire.schedule_id, fire.id))
+                _wake(connection, [fire.schedule_id], now_ms)
+            else:
+                connection.execute(_REOPEN, (now_ms, now_ms, *fire.schedule_id, fire.id))
+            record(connection, [decided.entry], expires_at)
             return fire
 
         return await self._connection.write(work)
@@ -283,7 +252,7 @@ class SqliteFires:
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
         if not await self._connection.read(lambda connection: connection.execute(due, (now_ms,)).fetchone()):
-            return 0  # without asking for the write lock
+            return 0  # without taking the write lock
         return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
 
     async def count_expired(self, now_ms: int, most: int) -> int:
@@ -295,7 +264,7 @@ class SqliteFires:
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         parameters: list[object] = [state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # by which the index of those is found
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets SQLite use the partial index
         query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ? {sparse}"
         if id is not None:
             query, parameters = f"{query} AND f.owner = ? AND f.key = ?", [*parameters, *id]
@@ -305,26 +274,26 @@ class SqliteFires:
         query += " AND (f.nominal_at, f.id) > (?, ?)" if place else ""
         query += " ORDER BY f.nominal_at, f.id LIMIT ?"
         bound = (*parameters, *place, limit)
-        return [fire_of(row) for row in await self._connection.read(lambda raw: raw.execute(query, bound).fetchall())]
+        return [read_fire(row) for row in await self._connection.read(lambda raw: raw.execute(query, bound).fetchall())]
 
 
 def as_parameter(fires: Sequence[Fire]) -> str:
-    """Of `OPEN`."""
+    """Return the parameter of `OPEN`."""
     return rows.as_json([fire_columns(fire) for fire in fires])
 
 
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
-    """Open fires; the ids of those that were not open already."""
+    """Open fires, and return the ids of those that were not open already."""
     if not fires or connection.execute(OPEN, (as_parameter(fires),)).rowcount == len(fires):
         return {fire.id for fire in fires}
     return {fire.id for fire in fires if _get(connection, fire.id) == fire}
 
 
 def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement, Fire]], now_ms: int) -> list[Fire]:
-    """Change fires that are still leased as they were; those that are not come back."""
+    """Settle fires, and return those whose lease is no longer the caller's."""
     if not owed:
         return []
-    if all(each.then == "done" for each, _ in owed):  # as nearly always, and faster in one go
+    if all(each.then == "done" for each, _ in owed):  # the usual case, faster in one statement
         connection.execute("SAVEPOINT settling")
         leases = [(fire.owner, fire.key, fire.id, fire.holder, fire.attempt) for _, fire in owed]
         if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
@@ -336,19 +305,9 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
 
 
 def _settle(connection: sqlite3.Connection, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
-    """Change a fire if it is still leased as it was."""
-    reason = None if settlement.entry is None else settlement.entry.detail
-    lease = (*fire.schedule_id, fire.id, fire.holder, fire.attempt)
-    if settlement.then == "done":
-        changed = connection.execute(_DONE, lease)
-    elif settlement.then == "retry":
-        changed = connection.execute(_RETRY, (settlement.deliver_after, reason, *lease))
-    elif settlement.then == "dead":
-        changed = connection.execute(_GIVE_UP, (reason, *lease))
-    else:
-        deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-        changed = connection.execute(_RELEASE, (deliver_after, settlement.reason, *lease))
-    return changed.rowcount == 1
+    """Change a fire if its lease is still the caller's."""
+    lease = settled_lease(settlement, fire, now_ms)._asdict()
+    return connection.execute(_SETTLE[settlement.then], lease).rowcount == 1
 
 
 def _apply_leases(connection: sqlite3.Connection, result: LeasePlan, now_ms: int) -> None:
@@ -365,17 +324,17 @@ def _apply_leases(connection: sqlite3.Connection, result: LeasePlan, now_ms: int
 
 
 def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:
-    """Open the first that waits of each schedule, unless one is open. As a rule nothing waits at all."""
+    """Open the earliest waiting fire of each schedule, unless another is open. Usually nothing waits."""
     if connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
         connection.executemany(_WAKE, [(now_ms, *id) for id in ids])
 
 
 def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:
-    """Those of `ids` that have a fire open or waiting."""
+    """Return those of `ids` that have an open or waiting fire."""
     return {Id(*row) for row in connection.execute(_BUSY, (rows.as_json(ids),))} if ids else set()
 
 
 def _get(connection: sqlite3.Connection, fire_id: str) -> Fire | None:
-    """By its id alone: reads what is open; for people, not for workers."""
+    """Find a fire by its id alone, which scans all fires: for people, not for workers."""
     row = connection.execute(f"SELECT {FIRE} FROM tickler_fires f WHERE f.id = ?", (fire_id,)).fetchone()
-    return None if row is None else fire_of(row)
+    return None if row is None else read_fire(row)

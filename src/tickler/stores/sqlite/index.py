@@ -1,4 +1,4 @@
-"""The schedule index in SQLite: BEGIN IMMEDIATE lets one claimer in at a time."""
+"""The schedule index in SQLite. BEGIN IMMEDIATE admits one claimer at a time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 
 from tickler.database.sqlite.connection import Connection
-from tickler.errors import ManagedRow, WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, advance, lacking_zones, readable, reads
-from tickler.index.row_reports import KIND, OutdatedReport, say_set_aside
+from tickler.errors import WorkerUnfit
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import decode_walk, encode_walk, invalid_walk_cursor
 from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
+from tickler.records.kinds import OUTDATED
 from tickler.stores.sqlite import records, rows
 
 SELECT_DUE = """
@@ -25,7 +26,6 @@ SELECT_DUE = """
 ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
-_MANAGED = f"SELECT s.owner, s.key FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} LIMIT 1"
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM tickler_index {due} LIMIT :most)"
 _NEXT_FIRES = "SELECT next_fire_at FROM tickler_index WHERE owner = ? LIMIT ?"
 _SET_ASIDE = """
@@ -67,14 +67,14 @@ class SqliteIndex:
 
     async def upsert_many(self, index_rows: Sequence[IndexRow], *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
+            rows.refuse_managed(connection, [Id(row.owner, row.key) for row in index_rows])
             rows.enter(connection, [(row, False) for row in index_rows])
 
         await self._connection.write(work, using)
 
     async def remove(self, owner: str, key: str, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _refuse_managed(connection, [Id(owner, key)])
+            rows.refuse_managed(connection, [Id(owner, key)])
             rows.leave(connection, [Id(owner, key)])
 
         await self._connection.write(work, using)
@@ -108,7 +108,7 @@ class SqliteIndex:
         return int(found[0])
 
     async def restore(self) -> int:
-        if not await self.set_aside(limit=1):  # so that an ordinary start does not ask for the write lock
+        if not await self.set_aside(limit=1):  # so that an ordinary start does not take the write lock
             return 0
 
         def work(connection: sqlite3.Connection) -> int:
@@ -128,7 +128,7 @@ class SqliteIndex:
         if not 0 <= after < 1 << 63:
             raise invalid_walk_cursor(cursor)
         page = await self._connection.read(lambda connection: connection.execute(WALK, (after, limit)).fetchall())
-        rows = readable(row for _, format, *row in page if format <= ROW_FORMAT)
+        rows = readable(DueRow(id, *row) for id, format, *row in page if format <= ROW_FORMAT)
         return rows, encode_walk(page[-1][0]) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
@@ -147,7 +147,7 @@ class SqliteIndex:
         while True:
             wanted = limit - len(claimed)
             due = connection.execute(SELECT_DUE, (now_ms, ROW_FORMAT, wanted)).fetchall()
-            result = advance(due, now_ms)
+            result = advance([DueRow(*row) for row in due], now_ms)
             apply(connection, result)
             claimed += result.claimed
             if not result.problems or len(claimed) == limit:
@@ -160,11 +160,11 @@ class SqliteIndex:
         report = self._outdated.make(now_ms)
         if report is not None:
             value, expires_at = report
-            records.write(connection, KIND, self._outdated.name, value, expires_at)
+            records.write(connection, OUTDATED, self._outdated.name, value, expires_at)
 
 
 def apply(connection: sqlite3.Connection, result: AdvancePlan) -> None:
-    # In the order of their new places, so that neighbours are written together.
+    # In the order of the new instants, so that neighbouring index entries are written together.
     connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
     if result.finished or result.problems:
         _take_out(connection, result)
@@ -174,9 +174,8 @@ def _take_out(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     lacking = records.known_zones(connection, lacking_zones(result.problems))
     if lacking:
         raise WorkerUnfit(lacking)
-    say_set_aside(result.problems)
-    gone = [*result.finished, *(problem.row for problem in result.problems)]
-    connection.executemany("DELETE FROM tickler_index WHERE id = ?", [row[:1] for row in gone])
+    log_set_aside(result.problems)
+    connection.executemany("DELETE FROM tickler_index WHERE id = ?", [(id,) for id in result.left()])
     rows.put_aside(connection, result.aside())
 
 
@@ -186,9 +185,3 @@ def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int,
 
 def _orphans(connection: sqlite3.Connection, limit: int) -> list[Id]:
     return [Id(*row) for row in connection.execute(_ORPHANS, (limit,)).fetchall()]
-
-
-def _refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
-    managed = connection.execute(_MANAGED, (rows.as_json(ids),)).fetchone()
-    if managed:
-        raise ManagedRow(*managed)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-import msgspec
-
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
+from tickler.stores.sql.records import read_record
 
 _SELECT = """
     SELECT kind, name, value, version, expires_at FROM tickler_records
@@ -39,14 +38,14 @@ class SqliteRecords:
         row = await self._connection.read(
             lambda connection: connection.execute(_SELECT, {"kind": kind, "name": name, "now_ms": now_ms}).fetchone()
         )
-        return None if row is None else _record(row)
+        return None if row is None else read_record(row)
 
     async def put(
         self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
     ) -> int:
         def work(connection: sqlite3.Connection) -> int:
             row = connection.execute(_SELECT, {"kind": kind, "name": name, "now_ms": now_ms}).fetchone()
-            found = 0 if row is None else _record(row).version
+            found = 0 if row is None else read_record(row).version
             if expected is not None and expected != found:
                 raise VersionConflict(f"record {kind}/{name}", expected, found)
             write(connection, kind, name, value, expires_at, found + 1)
@@ -65,7 +64,8 @@ class SqliteRecords:
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
         wanted = {"kind": kind, "after": after, "now_ms": now_ms, "limit": limit}
         return [
-            _record(row) for row in await self._connection.read(lambda connection: connection.execute(_LIST, wanted).fetchall())
+            read_record(row)
+            for row in await self._connection.read(lambda connection: connection.execute(_LIST, wanted).fetchall())
         ]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
@@ -80,14 +80,9 @@ def write(connection: sqlite3.Connection, kind: str, name: str, value: bytes, ex
 
 
 def known_zones(connection: sqlite3.Connection, zones: set[str]) -> set[str]:
-    """Those of `zones` that some machine could read when it wrote a row with them."""
+    """Return those of `zones` that some machine has written a row with."""
     return {
         zone
         for zone in zones
         if connection.execute("SELECT 1 FROM tickler_records WHERE kind = 'zone' AND name = ?", (zone,)).fetchone()
     }
-
-
-def _record(row: tuple[str, str, str, int, int | None]) -> Record:
-    kind, name, value, version, expires_at = row
-    return Record(kind, name, msgspec.json.decode(value), version, expires_at)

@@ -1,4 +1,4 @@
-"""Moving rows in and out of the index: shared by schedules, which mirror into it, and the index itself."""
+"""Moves rows in and out of the index, for the index itself and for schedules, which have rows in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from tickler.index.advance import ROW_FORMAT
+from tickler.errors import ManagedRow
+from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 
@@ -26,60 +27,67 @@ _PUT_ASIDE = f"""
         (owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ROW_FORMAT})
 """
-# Many ids in one statement: each call from Python costs more than the look-up it asks for.
+# Many ids in one statement, since a call from Python costs more than a look-up.
 WANTED = "json_each(?) AS wanted"
 WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
-_REMEMBER_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
+_MANAGED = f"SELECT s.owner, s.key FROM {WANTED} CROSS JOIN tickler_schedules s ON {WANTED_ID} LIMIT 1"
+_RECORD_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
 
 
 def as_json(values: Sequence[object]) -> str:
-    """Many rows as one parameter of `json_each`. One statement for all of them leaves the interpreter to others while it runs;
-    one for each would ask for it again after every row, and wait for whoever has it.
+    """Encode many rows as one parameter of `json_each`. One statement for all of them releases the interpreter lock while it
+    runs; one for each row would have to take it again after every row.
     """
     return msgspec.json.encode(values).decode()
 
 
 def from_json(columns: int) -> str:
-    """The columns of rows that are arrays, as `json_each` has them in `value`."""
+    """Return SQL for the columns of rows that `json_each` yields as arrays."""
     return ", ".join(f"json_extract(value, '$[{column}]')" for column in range(columns))
 
 
-Entering = Sequence[tuple[IndexRow, bool]]  # whether a runner delivers it
+Entering = Sequence[tuple[IndexRow, bool]]  # each with whether workers deliver it
 
 
 def enter(connection: sqlite3.Connection, rows: Entering, *, new: bool = False) -> None:
-    """Put rows into the index, wherever they were before, and remember their zones as readable.
+    """Put rows into the index, wherever they were before, and record their zones as readable.
 
-    `new` ones are likely not to be there.
+    `new` rows are likely absent.
     """
     if not rows:
         return
     if not new or not _inserted(connection, rows):
         connection.executemany(f"{_INSERT} {_OR_REPLACE}", map(_columns, rows))
     take_back(connection, [Id(row.owner, row.key) for row, _ in rows])
-    connection.executemany(_REMEMBER_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
+    connection.executemany(_RECORD_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
 
 
 def leave(connection: sqlite3.Connection, ids: Iterable[Id]) -> None:
-    """Take rows out of the index and out of what was set aside."""
+    """Remove rows from the index and from the set-aside rows."""
     listed = list(ids)
     connection.executemany("DELETE FROM tickler_index WHERE owner = ? AND key = ?", listed)
     take_back(connection, listed)
 
 
 def take_back(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
-    """Forget that rows were set aside."""
+    """Remove rows from the set-aside rows."""
     if connection.execute("SELECT 1 FROM tickler_aside LIMIT 1").fetchone():
         connection.executemany("DELETE FROM tickler_aside WHERE owner = ? AND key = ?", ids)
 
 
-def put_aside(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> None:
-    """Keep `(owner, key, state, reason, when_text, tz, next_fire_at, ends_at, offset_ms, managed)` outside the index."""
+def refuse_managed(connection: sqlite3.Connection, ids: Sequence[Id]) -> None:
+    managed = connection.execute(_MANAGED, (as_json(ids),)).fetchone()
+    if managed:
+        raise ManagedRow(*managed)
+
+
+def put_aside(connection: sqlite3.Connection, rows: Iterable[AsideRow]) -> None:
+    """Keep rows outside the index."""
     connection.executemany(_PUT_ASIDE, rows)
 
 
 def _inserted(connection: sqlite3.Connection, rows: Entering) -> bool:
-    """Plainly, which is faster. False, and nothing written, if one of them is there."""
+    """Insert rows, which is faster than an upsert. Return False, with nothing written, if one exists."""
     connection.execute("SAVEPOINT entering")
     try:
         connection.executemany(_INSERT, map(_columns, rows))
@@ -87,7 +95,7 @@ def _inserted(connection: sqlite3.Connection, rows: Entering) -> bool:
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO entering")
         inserted = False
-    connection.execute("RELEASE entering")  # any other error ends the transaction that this is a part of
+    connection.execute("RELEASE entering")  # any other error ends the enclosing transaction
     return inserted
 
 

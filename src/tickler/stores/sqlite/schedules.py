@@ -1,32 +1,28 @@
-"""Schedules in SQLite, mirrored into the index in the same transaction."""
+"""Schedules in SQLite. A schedule and its index row change in the same transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from typing import Any
 
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, State, StoredSchedule
-from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.stores.sql.schedules import COLUMNS, read_schedule
 from tickler.stores.sqlite import fire_rows, rows
 
-_COLUMNS = """
-    SELECT s.owner, s.key, s.when_text, s.tz, s.enabled, s.version, s.created_at, s.updated_at, CAST(s.body AS BLOB) AS body,
-           i.next_fire_at, a.state, a.reason
-"""
-_BODY = 8  # among the columns
+_COLUMNS = "SELECT" + COLUMNS.format(body="CAST(s.body AS BLOB) AS body")
+_SIZED = f"{_COLUMNS}, length(CAST(s.body AS BLOB))"
 _INDEX_AND_ASIDE = """
     LEFT JOIN tickler_index i ON i.owner = s.owner AND i.key = s.key
     LEFT JOIN tickler_aside a ON a.owner = s.owner AND a.key = s.key
 """
 _JOINED = f"{_COLUMNS} FROM tickler_schedules s {_INDEX_AND_ASIDE}"
-_JOINED_TO_IDS = f"{_COLUMNS} FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} {_INDEX_AND_ASIDE}"
-# Each state is listed from the sparse index it is in, so that a page costs what is on it.
+_OF_IDS = f"FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} {_INDEX_AND_ASIDE}"
+# Each state is listed from a table or index that has only that state, so that a page costs what it shows.
 _LISTED_FROM = {
     None: f"{_JOINED} WHERE true",
     "paused": f"{_JOINED} WHERE s.enabled = 0",
@@ -49,7 +45,7 @@ _LISTED_FROM = {
 _LISTED_FROM["unreadable"] = _LISTED_FROM["finished"].replace("'finished'", "'unreadable'")
 _ORDERED_BY = {"active": "i", "finished": "a", "unreadable": "a"}
 
-# New ones are known to be absent, since the transaction has had the write lock from its start.
+# New schedules are known to be absent, since the transaction has the write lock from its start.
 _INSERT = """
     INSERT INTO tickler_schedules (owner, key, when_text, tz, enabled, version, created_at, updated_at, body)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -71,7 +67,7 @@ class SqliteSchedules:
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
             found = connection.execute(f"{_JOINED} WHERE s.owner = ? ORDER BY s.key", (owner,)).fetchall()
-            _apply(connection, decide({schedule.id: schedule for schedule in map(_stored, found)}))
+            _apply(connection, decide({schedule.id: schedule for schedule in map(read_schedule, found)}))
 
         await self._connection.write(work, using)
 
@@ -90,22 +86,21 @@ class SqliteSchedules:
         if failing:
             query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
         query, bound = f"{query} ORDER BY {by}.owner, {by}.key LIMIT ?", [*parameters, limit]
-        return [
-            _stored(row) for row in await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())
-        ]
+        found = await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())
+        return [read_schedule(row) for row in found]
 
 
 def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
-    found = connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),)).fetchall()
-    return {schedule.id: schedule for schedule in map(_stored, found)}
+    found = connection.execute(f"{_COLUMNS} {_OF_IDS}", (rows.as_json(ids),)).fetchall()
+    return {schedule.id: schedule for schedule in map(read_schedule, found)}
 
 
 def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequence[Id]) -> tuple[Stored, Collection[Id]]:
-    """Schedules in the order of their ids, until their bodies do not fit; and the ids that were not looked for after that."""
-    with closing(connection.execute(_JOINED_TO_IDS, (rows.as_json(ids),))) as cursor:
-        found = budget.fitting(cursor, lambda row: len(row[_BODY]))
-    left = ids[ids.index(Id(*found[-1][:2])) + 1 :] if budget.is_spent else ()
-    return {schedule.id: schedule for schedule in map(_stored, found)}, set(left)
+    """Return schedules in the order of their ids until their bodies do not fit, and the ids that were not read."""
+    with closing(connection.execute(f"{_SIZED} {_OF_IDS}", (rows.as_json(ids),))) as cursor:
+        found = [read_schedule(row) for *row, _ in budget.fitting(cursor, lambda row: int(row[-1]))]
+    left = ids[ids.index(found[-1].id) + 1 :] if budget.is_spent else ()
+    return {schedule.id: schedule for schedule in found}, set(left)
 
 
 def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
@@ -114,7 +109,7 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | Sc
     written = [change for change in changes if isinstance(change, ScheduleChange)]
     connection.executemany("DELETE FROM tickler_schedules WHERE owner = ? AND key = ?", removed)
     connection.executemany(_INSERT, (change.columns() for change in written if change.version == 1))
-    connection.executemany(_UPDATE, (_id_last(change.columns()) for change in written if change.version > 1))
+    connection.executemany(_UPDATE, (_id_last(*change.columns()) for change in written if change.version > 1))
     rows.leave(connection, [*removed, *(change.schedule.id for change in written if change.move in ("leave", "finish"))])
     for new in (True, False):
         entering = [
@@ -126,10 +121,5 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | Sc
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 
-def _id_last(columns: tuple[object, ...]) -> tuple[object, ...]:
-    return (*columns[2:], *columns[:2])
-
-
-def _stored(row: tuple[Any, ...]) -> StoredSchedule:
-    owner, key, when_text, tz, enabled, *rest = row
-    return stored_schedule(owner, key, when_text, tz, bool(enabled), *rest)
+def _id_last(owner: str, key: str, *columns: object) -> tuple[object, ...]:
+    return (*columns, owner, key)

@@ -1,4 +1,4 @@
-"""Making and migrating the tables."""
+"""Creates and migrates the tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PUT_FACT = """
 
 
 def migrate(connection: sqlite3.Connection, name: str, migrations: list[Migration] = MIGRATIONS) -> list[str]:
-    """Run what has not run yet, inside the transaction the caller has open."""
+    """Run pending migrations inside the caller's transaction."""
     to_run = pending(name, version(connection), migrations)
     for migration in to_run:
         for statement in migration.statements():
@@ -32,7 +32,7 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: list[Migratio
 
 
 def version(connection: sqlite3.Connection) -> int | None:
-    """The schema's version; None when there are no tables."""
+    """Return the schema's version, or None when there are no tables."""
     there = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tickler_records'").fetchone()
     if there is None:
         return None

@@ -1,4 +1,4 @@
-"""Changes to a fire by whoever has it leased: each one conditional write, on the head or on the fire's own item."""
+"""Changes to leased fires: one conditional write each, on the head or on the fire's own item."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
 from tickler.dynamo.codec import Attribute
+from tickler.fires.settle import holds
 from tickler.model.fire import Fire
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -15,12 +16,12 @@ from tickler.stores.dynamodb.fires.layout import FOLLOWED, LEASE, OF_FIRE, fire_
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.table import Table, settled
 
-# lost: it is not leased by the caller any more; together: it takes more than one write.
+# lost: the caller no longer has the lease; together: it takes more than one write.
 Result = Literal["done", "lost", "together"]
 
 
 class FireChange(NamedTuple):
-    """What is to become of a leased fire. It is closed alone only if there is nobody to wake."""
+    """A change to a leased fire. A single write may close it only if no fire waits for it."""
 
     fire: Fire
     values: Item
@@ -29,7 +30,7 @@ class FireChange(NamedTuple):
 
 
 async def change_leased(table: Table, changes: Sequence[FireChange]) -> dict[str, Result]:
-    """What came of each, by the fire's id. A fire lies on its head, as a rule, and otherwise in an item of its own."""
+    """Apply changes and return their results by fire id. A fire is usually on its head, otherwise in its own item."""
     token = text(layout.new_revision())
     results: dict[str, Result] = {}
     apart = await _apart(table, [change.fire for change in changes])
@@ -45,7 +46,7 @@ async def change_leased(table: Table, changes: Sequence[FireChange]) -> dict[str
     second = {change.fire.id: change for change in changes if change.fire.id not in results}
     outcomes = settled(await execute_many(table.client, [_on_item(table, change, token) for change in second.values()]))
     for change, outcome in zip(second.values(), outcomes, strict=True):
-        done = outcome.done and (outcome.item is not None or not change.closes)  # to delete what is gone succeeds as well
+        done = outcome.done and (outcome.item is not None or not change.closes)  # deleting an absent item succeeds too
         if done or _is_own(outcome, token):
             results[change.fire.id] = "done"
         else:
@@ -54,7 +55,7 @@ async def change_leased(table: Table, changes: Sequence[FireChange]) -> dict[str
 
 
 async def _apart(table: Table, fires: Iterable[Fire]) -> set[str]:
-    """Of fires of the same schedule, those that are not on its head: a batch takes no two statements on one item."""
+    """Return fires that are not on the head their schedule shares: a batch accepts one statement per item."""
     counts = Counter(Id(fire.owner, fire.key) for fire in fires)
     several = [id for id, count in counts.items() if count > 1]
     heads = await get_many(table.client, table.name, [layout.head_key(id) for id in several]) if several else []
@@ -77,14 +78,13 @@ def _on_item(table: Table, change: FireChange, token: Attribute) -> Statement:
 
 
 def _if_there(item: Item, change: FireChange) -> Result | None:
-    """What it means that a fire could not be changed which is on that head or item all the same; None when it is not."""
+    """Return why a fire on this head or item could not be changed, or None if it is not there."""
     there = fire_of(item)
     if there is None or there.id != change.fire.id:
         return None
-    same = (there.holder, there.attempt) == (change.fire.holder, change.fire.attempt)
-    return "together" if same else "lost"
+    return "together" if holds(there, change.fire) else "lost"
 
 
 def _is_own(outcome: Outcome, token: Attribute) -> bool:
-    """Done by an earlier attempt of the same request, whose answer was lost."""
+    """Tell whether an earlier attempt of the same request, whose response was lost, made the change."""
     return outcome.lost and outcome.item is not None and outcome.item.get(LEASE) == token

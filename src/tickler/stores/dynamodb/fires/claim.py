@@ -15,18 +15,18 @@ from tickler.dynamo.batches import run_concurrently
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
-from tickler.index.advance import RowProblem
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.fires.contract import ClaimRequest
+from tickler.index.advance import DueRow, RowProblem
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.schedule_json import active_schedule, read_body
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.multi_fire_claim import DueSchedule, MultiFireClaim
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, DueReader, check_zones, report_outdated, seen
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
-from tickler.stores.dynamodb.layout import DueRow, number
+from tickler.stores.dynamodb.layout import number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.reads import read
 from tickler.stores.dynamodb.table import CHECK_POLICY, Table
@@ -80,17 +80,17 @@ class FireClaimer:
         self._outdated = OutdatedReport()
         self.races_lost = 0
 
-    async def claim(self, request: ClaimRequest, limit: int) -> list[Claimed]:
+    async def claim(self, request: ClaimRequest) -> list[Claimed]:
         """Claim due schedules, and return them with claims that are ready for delivery.
 
         Stops when their weight reaches `limit`, or when the next one would exceed `max_bytes`.
         """
-        shards = await self._table.shards()
-        reader = DueReader(self._table.label)
+        shards, limit = await self._table.shards(), request.limit
+        reader, others = DueReader(self._table.label), frozenset(request.except_owners)
 
         def read_due(item: Item) -> DueSchedule | None:
             row = reader.read(item) if "has_target" in item else None
-            if row is None or not row.managed or row.owner in request.except_owners:
+            if row is None or not row.managed or row.owner in others:
                 return None
             return DueSchedule(row, int(item["version"]["N"]), layout.join_body(item, None), layout.body_bytes(item))
 
@@ -130,11 +130,11 @@ class FireClaimer:
 
         Returns those that were not tried, because the others reach the limit.
         """
-        batch = ClaimBatch([each.row for each in due], [each.columns() for each in due], request.now_ms, most)
+        batch = ClaimBatch([each.claimable() for each in due], request, most)
         await check_zones(self._records, batch.advance)
         settings = await self._table.settings.get()
         writes = ClaimWrites(self._table, batch.advance, settings.write_shards, request.now_ms)
-        opened = _by_schedule(batch.open((), request.worker, request.lease_ms))
+        opened = _by_schedule(batch.open(()))
         plans: dict[Id, ClaimPlan | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
         plans |= {each.id: each for each in batch.owed}
         planned = [each for each in due if each.id in plans]
@@ -145,7 +145,7 @@ class FireClaimer:
             self._result(each, outcome, writes) for each, outcome in zip(simple, outcomes, strict=True)
         ]
         aside = {each.due.id for each, outcome in zip(simple, outcomes, strict=True) if writes.is_claimed(outcome)}
-        say_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
+        log_set_aside([each for each in batch.advance.problems if Id(each.row.owner, each.row.key) in aside])
         multi_write = [each for each in attempts if not _is_simple(each.opened)]
         multi_write += [each for each in results if isinstance(each, ClaimAttempt)]
         results += await run_concurrently(multi_write, lambda each: self._open(each, request, writes))
@@ -231,7 +231,7 @@ class FireClaimer:
         statements = [writes.aside(each.problem, each.condition, each.gone) for each in unreadable]
         outcomes = await execute_many(self._table.client, statements)
         done = [each.problem for each, outcome in zip(unreadable, outcomes, strict=True) if writes.is_claimed(outcome)]
-        say_set_aside(done)
+        log_set_aside(done)
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 log.warning("cannot set aside an unreadable schedule, which will be claimed again: %s", outcome)
@@ -288,7 +288,7 @@ def _is_as_seen(head: Item, row: DueRow) -> bool:
 def _schedule(each: Claimed, body: bytes) -> StoredSchedule | InvalidSchedule:
     version, created_at, updated_at = (int(each.head[name]["N"]) for name in ("version", "created_at", "updated_at"))
     try:
-        return active_schedule(each.plan.row, read_body((version, created_at, updated_at, body)))
+        return active_schedule(each.plan.row, read_body(version, created_at, updated_at, body))
     except InvalidSchedule as error:
         return error
 

@@ -1,9 +1,9 @@
-"""Fires and their history in DynamoDB. See `fire_layout.py` for how they lie in the table."""
+"""Fires and their history in DynamoDB. `layout.py` documents the items."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from tickler.dynamo import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
+from tickler.fires.contract import ClaimRequest, LeaseRequest, TakeRequest
+from tickler.fires.settle import ManualChange, change
 from tickler.model.fire import (
     MANUALLY,
-    MAX_CLAIM_BYTES,
     Claim,
     DueItem,
     Entry,
@@ -23,13 +24,9 @@ from tickler.model.fire import (
     FireState,
     Health,
     Settlement,
-    cancelled,
-    retried,
-    sent_again,
 )
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.fires.claim import FireClaimer
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.history import inserts, read_history
 from tickler.stores.dynamodb.fires.layout import fire_key, unchanged
 from tickler.stores.dynamodb.fires.lease import Leaser
@@ -38,7 +35,7 @@ from tickler.stores.dynamodb.fires.settle import Settler
 from tickler.stores.dynamodb.fires.transaction import read_owing
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import TRIES, Table
-from tickler.stores.dynamodb.transactions import Delete, write_together
+from tickler.stores.dynamodb.transactions import Delete, write_transaction
 
 
 class DynamodbFires:
@@ -48,50 +45,25 @@ class DynamodbFires:
         self.leaser = Leaser(table)
         self._settler = Settler(table)
 
-    async def claim(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        except_owners: Collection[str] = (),
-        ahead_ms: int = 0,
-        max_bytes: int = MAX_CLAIM_BYTES,
-    ) -> list[Claim]:
-        order = ClaimRequest(now_ms, worker, lease_ms, expires_at, now_ms + ahead_ms, frozenset(except_owners), max_bytes)
-        work = asyncio.ensure_future(self.claimer.claim(order, limit))
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        work = asyncio.ensure_future(self.claimer.claim(request))
         try:
             taken = await asyncio.shield(work)
         except asyncio.CancelledError:
-            with suppress(TicklerError):  # whoever asked has gone
+            with suppress(TicklerError):  # the caller was cancelled
                 taken = await work
                 await self.claimer.give_back(taken)
-                await self._release([claim for each in taken for claim in each.claims], order)
+                await self._release([claim for each in taken for claim in each.claims], request)
             raise
         return sorted((claim for each in taken for claim in each.claims), key=_order)
 
-    async def lease(
-        self,
-        now_ms: int,
-        limit: int,
-        worker: str,
-        lease_ms: int,
-        *,
-        expires_at: int,
-        expired: bool = True,
-        except_owners: Collection[str] = (),
-        max_bytes: int = MAX_CLAIM_BYTES,
-        head_start_ms: int = 0,
-    ) -> list[Claim]:
-        order = ClaimRequest(now_ms, worker, lease_ms, expires_at, now_ms, frozenset(except_owners), max_bytes, head_start_ms)
-        work = asyncio.ensure_future(self.leaser.lease(order, limit, expired=expired))
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        work = asyncio.ensure_future(self.leaser.lease(request))
         try:
             return sorted(await asyncio.shield(work), key=_order)
         except asyncio.CancelledError:
             with suppress(TicklerError):
-                await self._release(await work, order)
+                await self._release(await work, request)
             raise
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
@@ -120,9 +92,10 @@ class DynamodbFires:
     ) -> Fire | None:
         for attempt in range(1, TRIES + 1):
             fire = await self.get(fire_id)
-            if fire is None or fire.worker is not None or (to == "open" and fire.state != "dead"):
+            decided = change(fire, to, now_ms, why)
+            if fire is None or decided is None:
                 return None
-            if await self._changed(fire, to, now_ms, expires_at, why):
+            if await self._changed(fire, decided, now_ms, expires_at):
                 return fire
             await pause(attempt)
         raise self._table.contended(fire_id)
@@ -143,10 +116,7 @@ class DynamodbFires:
         return await peek(self._table, due_by, limit)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
-        """Nothing: DynamoDB does so by itself, within days of the time to live."""
-        return 0
-
-    async def count_expired(self, now_ms: int, most: int) -> int:
+        """Do nothing: DynamoDB prunes by the time to live, within days."""
         return 0
 
     async def list(
@@ -154,28 +124,30 @@ class DynamodbFires:
     ) -> list[Fire]:
         return await list_fires(self._table, state, id, owner, after, limit)
 
-    async def _changed(self, fire: Fire, to: Literal["open", "cancelled"], now_ms: int, expires_at: int, why: str) -> bool:
-        """Whether it was still as it had been found."""
+    async def _changed(self, fire: Fire, decided: ManualChange, now_ms: int, expires_at: int) -> bool:
+        """Write a manual change. Return False if the fire was changed meanwhile."""
         owing = await read_owing(self._table, Id(fire.owner, fire.key))
-        entries = [cancelled(fire, now_ms, why) if to == "cancelled" else retried(fire, now_ms, why)]
-        if owing is None:  # only its fire is left
-            return not await write_together(self._table, [Delete(fire_key(fire), unchanged(fire)), *inserts(entries, expires_at)])
+        entries = [decided.entry]
+        if owing is None:  # the schedule was deleted, and only its fire is left
+            return not await write_transaction(
+                self._table, [Delete(fire_key(fire), unchanged(fire)), *inserts(entries, expires_at)]
+            )
         owing.close(fire, unchanged(fire))
         owing.remember(entries, expires_at)
-        if to == "open":
-            owing.add(sent_again(fire, now_ms))
-        else:
+        if decided.after is None:
             owing.wake(now_ms)
+        else:
+            owing.add(decided.after)
         return not await owing.write()
 
-    async def _release(self, claims: Sequence[Claim], order: ClaimRequest) -> None:
-        """Those that were claimed ahead of their time come at their time."""
+    async def _release(self, claims: Sequence[Claim], request: TakeRequest) -> None:
+        """Release fires of a cancelled call. Those claimed ahead of time become due at their time."""
         released = [
-            Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(order.now_ms, claim.due_at))
+            Settlement(Id(claim.fire.owner, claim.fire.key), claim.fire, "release", None, max(request.now_ms, claim.due_at))
             for claim in claims
             if claim.fire is not None
         ]
-        await self.settle(released, order.now_ms, expires_at=order.expires_at)
+        await self.settle(released, request.now_ms, expires_at=request.expires_at)
 
 
 def _order(claim: Claim) -> tuple[int, int]:

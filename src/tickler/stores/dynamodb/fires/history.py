@@ -52,9 +52,6 @@ async def record(table: Table, entries: Iterable[Entry], expires_at: int) -> Non
         settled(await execute_many(table.client, [table.insert(item) for item in items.values()]))
 
 
-remember = record  # the name that `settle.py` imports
-
-
 async def read_history(table: Table, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
     condition, values = "pk = :past", {":past": text(_partition(id))}
     if before is not None:

@@ -12,12 +12,12 @@ from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.fires.byte_budget import ByteBudget
+from tickler.fires.contract import LeaseRequest
 from tickler.fires.lease import lease
 from tickler.model.fire import Claim, Entry, Fire
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import fire_of, is_fire, schedule_of, unchanged
 from tickler.stores.dynamodb.fires.transaction import read_owing
@@ -44,27 +44,28 @@ class Leaser:
         self._route = Route()
         self.races_lost = 0
 
-    async def lease(self, request: ClaimRequest, limit: int, *, expired: bool) -> list[Claim]:
-        shards = await self._table.shards()
+    async def lease(self, request: LeaseRequest) -> list[Claim]:
+        shards, limit = await self._table.shards(), request.limit
+        others = frozenset(request.except_owners)
 
         def read_key(item: Item) -> Item | None:
-            if "fire_worker" in item and not expired:
+            if "fire_worker" in item and not request.expired:
                 return None
             try:
                 owner = schedule_of(item).owner
             except ValueError:
                 log.warning("%s: skipped a malformed open item, which Tickler did not write: %s", self._table.label, item)
                 return None
-            return None if owner in request.except_owners else {"pk": item["pk"], "sk": item["sk"]}
+            return None if owner in others else {"pk": item["pk"], "sk": item["sk"]}
 
-        query = DueQuery(self._table.client, self._table.open, number(request.until_ms), read_key, identity=place)
+        query = DueQuery(self._table.client, self._table.open, number(request.now_ms), read_key, identity=place)
         query.set_partitions(self._route.rotate(shards), self._route.width(shards, limit))
         leased: list[Claim] = []
         budget, is_full = ByteBudget(request.max_bytes), False
         try:
             while len(leased) < limit and (keys := await query.take(self._route.batch_size(limit - len(leased)))):
                 before = len(leased)
-                found, is_full = await self._read(keys, request, expired, budget)
+                found, is_full = await self._read(keys, request, budget)
                 await self._lease_batch(found, request, leased)
                 if is_full:
                     break
@@ -77,9 +78,7 @@ class Leaser:
         self._route.note_claim(full=is_full or len(leased) == limit)
         return leased
 
-    async def _read(
-        self, keys: Sequence[Item], request: ClaimRequest, expired: bool, budget: ByteBudget
-    ) -> tuple[list[Found], bool]:
+    async def _read(self, keys: Sequence[Item], request: LeaseRequest, budget: ByteBudget) -> tuple[list[Found], bool]:
         """Read fires as stored, because the index lags and projects only a part. Also returns whether the budget ran out."""
         own = await get_many(self._table.client, self._table.name, [key for key in keys if is_fire(key)])
         known = await read(self._table, dict.fromkeys(map(schedule_of, keys)), budget)
@@ -90,16 +89,16 @@ class Leaser:
             if (schedule := known.get(schedule_of(key))) is not None and schedule.is_left:
                 return found, True
             fire = fire_of(items[place(key)]) if place(key) in items else None
-            if fire is None or fire.deliver_after is None or (fire.worker and not expired):
+            if fire is None or fire.deliver_after is None or (fire.worker and not request.expired):
                 continue
             if fire.deliver_after > request.now_ms - (request.head_start_ms if fire.is_given_back else 0):
                 continue
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False
 
-    async def _lease_batch(self, found: Sequence[Found], request: ClaimRequest, leased: list[Claim]) -> None:
+    async def _lease_batch(self, found: Sequence[Found], request: LeaseRequest, leased: list[Claim]) -> None:
         """Lease these fires, and add to `leased` those that no other worker got first."""
-        decided = lease(((each.fire, each.schedule) for each in found), request.now_ms, request.worker, request.lease_ms)
+        decided = lease(((each.fire, each.schedule) for each in found), request)
         by_id = {each.fire.id: each for each in found}
         entries: defaultdict[str | None, list[Entry]] = defaultdict(list)
         for entry in decided.entries:
@@ -121,7 +120,7 @@ class Leaser:
         settled(outcomes)
         all_of(died)
 
-    async def _mark_dead(self, before: Fire, dead: Fire, entries: Sequence[Entry], request: ClaimRequest) -> None:
+    async def _mark_dead(self, before: Fire, dead: Fire, entries: Sequence[Entry], request: LeaseRequest) -> None:
         """Mark a fire dead, unless it was changed in between, and open the next one that waits."""
         for attempt in range(1, TRIES + 1):
             transaction = await read_owing(self._table, Id(before.owner, before.key))
@@ -137,7 +136,7 @@ class Leaser:
         raise self._table.contended(Id(before.owner, before.key))
 
 
-def _lease_writes(found: Found, fire: Fire, entries: Sequence[Entry], request: ClaimRequest, token: Attribute) -> list[Write]:
+def _lease_writes(found: Found, fire: Fire, entries: Sequence[Entry], request: LeaseRequest, token: Attribute) -> list[Write]:
     assert fire.deliver_after is not None
     assert fire.holder is not None
     values: Item = {

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
+from tickler.fires import claim
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
+from tickler.fires.contract import ClaimRequest
+from tickler.fires.settle import woken
+from tickler.index.advance import DueRow
 from tickler.model.fire import Claim, Fire
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import read_body
-from tickler.stores.dynamodb.fires.claim_request import ClaimRequest
 from tickler.stores.dynamodb.fires.layout import fire_key
-from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing, woken
+from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrite, ClaimWrites, seen
-from tickler.stores.dynamodb.layout import DueRow, join_body, place
+from tickler.stores.dynamodb.layout import join_body, place
 from tickler.stores.dynamodb.table import TRIES, Table
 from tickler.stores.dynamodb.transactions import Insert
 
@@ -38,9 +43,10 @@ class DueSchedule(NamedTuple):
     def id(self) -> Id:
         return Id(self.row.owner, self.row.key)
 
-    def columns(self) -> tuple[int, int, int, bytes]:
-        """Return the columns that `ClaimBatch` takes. The index does not project the times of the last writes."""
-        return self.version, 0, 0, self.body
+    def claimable(self) -> claim.DueSchedule:
+        """Return the schedule as `ClaimBatch` takes it. The index does not project the times of the last writes."""
+        row: dict[str, Any] = msgspec.structs.asdict(self.row)
+        return claim.DueSchedule(**row, version=self.version, created_at=0, updated_at=0, body=self.body)
 
 
 class MultiFireClaim:
@@ -94,8 +100,8 @@ class MultiFireClaim:
     async def _write_part(self, transaction: FireTransaction) -> bool:
         """Write one transaction, and return whether it succeeded. The first decides again by what is open now."""
         if self._left is None and self._plan.schedule.policy.overlap != "allow":
-            batch = ClaimBatch([self._due.row], [self._due.columns()], self._request.now_ms)
-            self._opened = batch.open([self._due.id] if transaction.busy else (), self._request.worker, self._request.lease_ms)
+            batch = ClaimBatch([self._due.claimable()], self._request)
+            self._opened = batch.open([self._due.id] if transaction.busy else ())
         wanted = self._missing(self._opened.fires if self._left is None else self._left, transaction)
         part, rest = wanted[:MAX_FIRES], wanted[MAX_FIRES:]
         write = self._head_write(rest)
@@ -130,4 +136,4 @@ class MultiFireClaim:
 def _check_body(head: Item) -> None:
     """Raise `InvalidSchedule` for an unreadable body on the head. A body item is not checked here."""
     if "body_revision" not in head:
-        read_body((0, 0, 0, join_body(head, None)))
+        read_body(0, 0, 0, join_body(head, None))

@@ -1,21 +1,21 @@
-"""Settling: what is remembered of attempts, and what becomes of their fires and of schedules that are finished."""
+"""Settles fires: records attempts, changes their fires, and deletes schedules that are finished."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import in_turns
+from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
+from tickler.fires.settle import holds
+from tickler.fires.settle import settled as settled_fire
 from tickler.model.fire import Extension, Fire, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires import layout as fire_layout
 from tickler.stores.dynamodb.fires.change import FireChange, change_leased
-from tickler.stores.dynamodb.fires.history import remember
+from tickler.stores.dynamodb.fires.history import record
 from tickler.stores.dynamodb.fires.layout import same_lease
 from tickler.stores.dynamodb.fires.transaction import own_fires, read_owing
 from tickler.stores.dynamodb.layout import number, text
@@ -28,8 +28,8 @@ class Settler:
         self._table = table
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, expires_at: int) -> list[Fire]:
-        """Entries first: a crash in between leads to an attempt too many, which is told of, and never to one that is not."""
-        await remember(self._table, [each.entry for each in settlements if each.entry is not None], expires_at)
+        """Record entries first: a crash in between may cause an extra attempt, but never an unrecorded one."""
+        await record(self._table, [each.entry for each in settlements if each.entry is not None], expires_at)
         latest = _latest(each.fire for each in settlements if each.fire is not None)
         lost = [each.fire for each in settlements if each.fire is not None and each.fire is not latest[each.fire.id]]
         finished = {each.id for each in settlements if each.delete_schedule}
@@ -44,9 +44,9 @@ class Settler:
                 lost.append(each.fire)
             elif result == "together":
                 together[each.id].append(each)
-        for some in all_of(await in_turns(list(together.values()), lambda some: self._in_turn(some, now_ms))):
+        for some in all_of(await run_concurrently(list(together.values()), lambda some: self._in_turn(some, now_ms))):
             lost += some
-        all_of(await in_turns(list(finished), self._delete_finished))
+        all_of(await run_concurrently(list(finished), self._delete_finished))
         return lost
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
@@ -54,23 +54,22 @@ class Settler:
         changes = [FireChange(fire, {"deliver_after": number(until_ms)}) for fire in latest.values()]
         results = await change_leased(self._table, changes)
         lost = [fire for fire in fires if fire is not latest[fire.id] or results[fire.id] == "lost"]
-        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # it was changed meanwhile
+        return Extension(lost, [fire for fire in latest.values() if results[fire.id] == "together"])  # changed meanwhile
 
     async def _in_turn(self, settlements: Sequence[Settlement], now_ms: int) -> list[Fire]:
-        """Settlements of one schedule; those fires that are not the caller's any more."""
+        """Settle fires of one schedule in turn, and return those whose lease is no longer the caller's."""
         return [each.fire for each in settlements if each.fire is not None and not await self._close(each, each.fire, now_ms)]
 
     async def _close(self, settlement: Settlement, fire: Fire, now_ms: int) -> bool:
-        """Close a fire together with what follows from that: it is dead, or another one is woken."""
+        """Close a fire, and in the same transaction add it as dead or wake the next. Return False if the lease is lost."""
         for attempt in range(1, TRIES + 1):
             owing = await read_owing(self._table, settlement.id)
             found = None if owing is None else await owing.find(fire)
-            if owing is None or found is None or (found.holder, found.attempt) != (fire.holder, fire.attempt):
+            if owing is None or found is None or not holds(found, fire):
                 return False
             owing.close(found, same_lease(found))
-            if settlement.then == "dead":
-                reason = None if settlement.entry is None else settlement.entry.detail
-                owing.add(replace(found, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
+            if (after := settled_fire(found, settlement, now_ms)) is not None:
+                owing.add(after)
             owing.wake(now_ms)
             if not await owing.write():
                 return True
@@ -78,7 +77,7 @@ class Settler:
         raise self._table.contended(settlement.id)
 
     async def _delete_finished(self, id: Id) -> None:
-        """Delete a schedule if it is finished and owes nothing."""
+        """Delete a schedule if it is finished and has no fires."""
         for attempt in range(1, TRIES + 1):
             heads = await get_many(self._table.client, self._table.name, [layout.head_key(id)])
             if not heads or not _is_finished(heads[0]):
@@ -94,9 +93,9 @@ class Settler:
 
 
 def _latest(fires: Iterable[Fire]) -> dict[str, Fire]:
-    """By id the latest lease of each fire: a worker that leases again what it had lost has the earlier one too, in vain.
+    """Return the latest lease of each fire by id. A worker that leased a fire again may also settle its earlier, lost lease.
 
-    The attempt alone does not tell: it starts again when a person retries a dead fire.
+    The attempt alone does not tell them apart: it restarts when a person retries a dead fire.
     """
     latest: dict[str, Fire] = {}
     for fire in fires:
@@ -110,23 +109,17 @@ def _age(fire: Fire) -> tuple[int, int]:
 
 
 def _change(settlement: Settlement, now_ms: int) -> FireChange | None:
-    """What is written of it, if that is one write: None for one without a fire, and for one that dies."""
-    fire, then = settlement.fire, settlement.then
-    if fire is None or then == "dead":
+    """Return what to write if one write is enough: None without a fire, and for a fire that becomes dead."""
+    fire = settlement.fire
+    if fire is None or settlement.then == "dead":
         return None
-    if then == "done":
+    after = settled_fire(fire, settlement, now_ms)
+    if after is None:
         return FireChange(fire, {}, closes=True)
-    deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-    values: Item = {"deliver_after": number(deliver_after)}
-    if then == "release":
-        values["fire_attempt"] = number(fire.attempt - 1)
-        if settlement.reason:
-            values["fire_reason"] = text(fire_layout.shortened(settlement.reason))
-        return FireChange(fire, values, ["fire_worker"])
-    reason = None if settlement.entry is None else settlement.entry.detail
-    if reason:
-        return FireChange(fire, {**values, "fire_reason": text(fire_layout.shortened(reason))}, ["fire_worker"])
-    return FireChange(fire, values, ["fire_worker", "fire_reason"])
+    values: Item = {"deliver_after": number(after.deliver_after or now_ms), "fire_attempt": number(after.attempt)}
+    if after.reason and after.reason != fire.reason:  # the stored reason may be longer than a head has room for
+        values["fire_reason"] = text(fire_layout.shortened(after.reason))
+    return FireChange(fire, values, ["fire_worker"] if after.reason else ["fire_worker", "fire_reason"])
 
 
 def _is_finished(head: Item) -> bool:

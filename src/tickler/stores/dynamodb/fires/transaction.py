@@ -1,13 +1,12 @@
-"""What one schedule owes, and changes to it that are made together: fires that come, go, wait, wake and die."""
+"""The fires of one schedule, and changes to them that are written in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from tickler.dynamo import Condition, Item, get_many
 from tickler.dynamo.batches import gathered
+from tickler.fires.settle import next_to_wake, woken
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
@@ -16,13 +15,13 @@ from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import FOLLOWED, OF_FIRE, fire_key, fire_of
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.table import Table, all_of
-from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, write_together
+from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write, write_transaction
 
-ENOUGH = 2  # of each kind: whether one is left when one goes
+ENOUGH = 2  # fires of each state to read: tells whether one is left after another is closed
 
 
 async def read_owing(table: Table, id: Id) -> FireTransaction | None:
-    """Consistently; None when there is no such schedule."""
+    """Read a schedule and its fires consistently. None when there is no such schedule."""
     heads = await get_many(table.client, table.name, [layout.head_key(id)]) if layout.can_exist(id) else []
     if not heads or "version" not in heads[0]:
         return None
@@ -37,7 +36,7 @@ async def read_owing(table: Table, id: Id) -> FireTransaction | None:
 async def own_fires(
     table: Table, id: Id, state: FireState | None, *, after: tuple[int, str] | None = None, limit: int | None = None
 ) -> list[Fire]:
-    """Fires of a schedule that have items of their own, consistently, by nominal instant and id."""
+    """Read the fires of a schedule that have their own items, consistently, by nominal instant and id."""
     condition, values = "pk = :fires", {":fires": text(fire_layout.partition(id))}
     if state is not None:
         low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
@@ -57,13 +56,8 @@ async def own_fires(
     return found
 
 
-def woken(fire: Fire, now_ms: int) -> Fire:
-    """One that waited. It may have been claimed ahead of its time."""
-    return replace(fire, state="open", deliver_after=max(now_ms, fire.nominal_at))
-
-
 class FireTransaction:
-    """As it was read. Changes are planned one after the other, and written together, if nothing has changed since."""
+    """Collects changes to a schedule's fires, which `write` applies together if nothing has changed since they were read."""
 
     def __init__(self, table: Table, head: Item, opened: Sequence[Fire], waiting: Sequence[Fire], shards: int) -> None:
         self.head = head
@@ -84,24 +78,24 @@ class FireTransaction:
 
     @property
     def busy(self) -> bool:
-        """Whether a fire is open or waits."""
+        """Tell whether a fire is open or waiting."""
         return self._now_on_head is not None or bool(self._opened or self._waiting)
 
     async def find(self, fire: Fire) -> Fire | None:
-        """The fire as it is now."""
+        """Return the fire as it is stored now."""
         if self.on_head is not None and self.on_head.id == fire.id:
             return self.on_head
         found = await get_many(self._table.client, self._table.name, [fire_key(fire)])
         return fire_of(found[0]) if found else None
 
     def advance(self, values: Item, removed: Sequence[str], seen: Condition) -> None:
-        """Move the schedule on, as a claim does."""
+        """Advance the schedule, as a claim does."""
         self._values |= values
         self._removed += removed
         self._condition |= seen
 
     def close(self, fire: Fire, condition: Condition) -> None:
-        """Take a fire away, on condition that it is as that says."""
+        """Remove a fire, on a condition."""
         if self._now_on_head is not None and self._now_on_head.id == fire.id:
             self._condition |= condition
             self._now_on_head = None
@@ -111,7 +105,7 @@ class FireTransaction:
         self._waiting = [each for each in self._waiting if each.id != fire.id]
 
     def add(self, fire: Fire) -> None:
-        """An open one goes onto the head, if there is room."""
+        """Add a fire. An open one goes onto the head, if that has none."""
         if fire.state == "open" and self._now_on_head is None:
             self._now_on_head = fire
             return
@@ -122,9 +116,10 @@ class FireTransaction:
             (self._opened if fire.state == "open" else self._waiting).append(fire)
 
     def wake(self, now_ms: int) -> None:
-        """Open the first that waits, unless one is open."""
-        if self._waiting and self._now_on_head is None and not self._opened:
-            first = self._waiting[0]
+        """Open the earliest waiting fire, unless another one is open."""
+        on_head = [] if self._now_on_head is None else [self._now_on_head]
+        first = next_to_wake([*on_head, *self._opened, *self._waiting])
+        if first is not None:
             self.close(first, fire_layout.same_fire(first))
             self.add(woken(first, now_ms))
 
@@ -132,11 +127,11 @@ class FireTransaction:
         self._writes += inserts(entries, expires_at)
 
     async def write(self) -> list[Write]:
-        """Those changes that were not possible any more, in which case nothing was changed."""
-        return await write_together(self._table, [self._head_write(), *self._writes, *self._marks()])
+        """Write all changes, and return those whose condition failed; then nothing was changed."""
+        return await write_transaction(self._table, [self._head_write(), *self._writes, *self._marks()])
 
     def _marks(self) -> list[Update]:
-        """Those who close a fire on the head see by it that others wait; those who close another one see it there."""
+        """Mark an open fire that others wait for, if none is on the head, so that closing it wakes them."""
         if self._now_on_head is not None or not self._opened or not self._waiting:
             return []
         first = self._opened[0]
@@ -154,6 +149,6 @@ class FireTransaction:
             values["spilled"] = text(layout.new_revision())
         elif "spilled" in self.head:
             removed.append("spilled")
-        if not values and not removed:  # DynamoDB takes no update of nothing
+        if not values and not removed:  # DynamoDB refuses an empty update
             values["home"] = self.head["home"]
         return Update({"pk": self.head["pk"], "sk": self.head["sk"]}, values, self._condition, removed)

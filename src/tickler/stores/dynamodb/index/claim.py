@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.errors import StoreUnavailable, TicklerError
-from tickler.index.advance import AdvancePlan, RowProblem, advance
-from tickler.index.row_reports import OutdatedReport, say_set_aside
+from tickler.index.advance import AdvancePlan, DueRow, RowProblem, advance
+from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.index_row import IndexRow
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route
-from tickler.stores.dynamodb.layout import DueRow, number
+from tickler.stores.dynamodb.layout import number
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import CHECK_POLICY, Table
 
@@ -107,7 +107,7 @@ class Claimer:
                 failure = StoreUnavailable(
                     f"{self._table.label}: cannot claim {row.owner}/{row.key} ({outcome.code}): {CHECK_POLICY}"
                 )
-        say_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if writes.is_claimed(outcome)])
+        log_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if writes.is_claimed(outcome)])
         if failure is not None:
             raise failure
 

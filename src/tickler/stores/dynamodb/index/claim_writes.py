@@ -9,11 +9,12 @@ from typing import NamedTuple
 from tickler.dynamo import Condition, Item, Outcome, Statement
 from tickler.dynamo.codec import Attribute
 from tickler.errors import WorkerUnfit
-from tickler.index.advance import ROW_FORMAT, AdvancePlan, RowProblem, lacking_zones
-from tickler.index.row_reports import KIND, OutdatedReport
+from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, RowProblem, lacking_zones
+from tickler.index.row_reports import OutdatedReport
 from tickler.model.schedule import Id
+from tickler.records.kinds import OUTDATED
 from tickler.stores.dynamodb import layout
-from tickler.stores.dynamodb.layout import IN_INDEX, DueRow, number, text
+from tickler.stores.dynamodb.layout import IN_INDEX, number, text
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import Table
 
@@ -107,7 +108,7 @@ async def report_outdated(outdated: OutdatedReport, records: DynamodbRecords, no
     report = outdated.make(now_ms)
     if report is not None:
         value, expires_at = report
-        await records.put(KIND, outdated.name, value, now_ms=now_ms, expires_at=expires_at)
+        await records.put(OUTDATED, outdated.name, value, now_ms=now_ms, expires_at=expires_at)
 
 
 def seen(row: DueRow) -> Condition:

@@ -1,4 +1,4 @@
-"""The schedule index in DynamoDB: rows are heads of items, in the sparse GSI `due` only while they will fire."""
+"""The schedule index in DynamoDB. Rows are head items, which are in the sparse GSI `due` only while they will fire."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNREADABLE = layout.listed_partitions("unreadable")
 
 
 class WalkPlace(NamedTuple):
-    """Where a walk stands."""
+    """A position in a walk."""
 
-    shard: Annotated[int, Meta(ge=0)]  # by number
-    met: dict[str, dict[str, str]] | None  # the last entry of it that was met
+    shard: Annotated[int, Meta(ge=0)]  # its number
+    met: dict[str, dict[str, str]] | None  # the last entry of it that was read
 
 
 class DynamodbIndex:
@@ -39,7 +39,7 @@ class DynamodbIndex:
         self.claimer = Claimer(table, records)
 
     async def upsert_many(self, rows: Sequence[IndexRow], *, using: object = None) -> None:
-        """Rows are written each for itself: what fails half-way can be repeated."""
+        """Write each row on its own; a call that fails half-way can be repeated."""
         refuse_using(using)
         settings = await self._table.settings.get()
         wanted = {Id(row.owner, row.key): layout.row_head(row, self._table.home, settings.write_shards) for row in rows}
@@ -50,7 +50,7 @@ class DynamodbIndex:
                 if "version" in head:
                     raise ManagedRow(*id)
                 if head["revision"] == wanted[id]["revision"]:
-                    del wanted[id]  # written by an earlier attempt whose answer was lost
+                    del wanted[id]  # an earlier attempt wrote it, and its response was lost
             statements = [self._upsert(head, found.get(id)) for id, head in wanted.items()]
             outcomes = settled(await execute_many(self._table.client, statements))
             lost = [id for id, outcome in zip(wanted, outcomes, strict=True) if not outcome.done]
@@ -86,7 +86,7 @@ class DynamodbIndex:
         return await self._table.count(self._table.due, await self._table.shards(), until=due_by, most=most)
 
     async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
-        """Of `limit` heads: where some of those are in no index, there may be more rows than are found here."""
+        """Read `limit` heads. Some may not be in the index, so there may be more rows than are returned."""
         heads = layout.owners_heads(owner)
         request: dict[str, object] = {
             "KeyConditionExpression": "pk = :owner AND begins_with(sk, :heads)",
@@ -120,10 +120,10 @@ class DynamodbIndex:
         return sum(outcome.done for outcome in outcomes)
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
-        """Shard after shard of what is at home here, earliest first.
+        """Walk the rows of this region shard by shard, earliest first.
 
-        A row that is advanced meanwhile is met, and perhaps again where it moved to. One that moves to an earlier instant, or
-        to another shard because they became more, may be missed. What was written a moment ago may not be in the GSI yet.
+        A row that is advanced meanwhile is returned, perhaps twice. One that moves to an earlier instant, or to another shard
+        because there are more shards now, may be missed. A row written a moment ago may not be in the GSI yet.
         """
         number, start = (0, None) if cursor is None else decode_walk(cursor, WalkPlace)
         shards = await self._table.shards()
@@ -135,7 +135,7 @@ class DynamodbIndex:
             if start is None:
                 number += 1
         read = DueReader(self._table.label).read
-        rows = readable(row[1:] for item in found if (row := read(item)) is not None)
+        rows = readable(row for item in found if (row := read(item)) is not None)
         return rows, encode_walk(WalkPlace(number, start)) if number < len(shards) else None
 
     async def _due_page(self, shard: str, start: Item | None, limit: int) -> dict[str, Any]:
@@ -150,19 +150,12 @@ class DynamodbIndex:
             request["ExclusiveStartKey"] = start
         return await self._table.client.call("Query", request)
 
-    async def orphans(self, limit: int) -> list[Id]:
-        """None, by construction: a row and its schedule are one item."""
-        return []
-
-    async def drop_orphans(self, limit: int) -> int:
-        return 0
-
     def _upsert(self, head: Item, before: Item | None) -> Statement:
         if before is None:
             return self._table.insert(head)
         values = {name: value for name, value in head.items() if name not in ("pk", "sk")}
         gone = [name for name in before if name not in head]
-        # A claim changes a head and not its revision: what it left there, such as a time to live, must not stay.
+        # A claim changes a head but not its revision: what it wrote, such as a time to live, must be removed.
         seen = {"revision": before["revision"], "version": None, "next_fire_at": before.get("next_fire_at")}
         return self._table.update({"pk": head["pk"], "sk": head["sk"]}, values, seen, gone)
 
@@ -198,7 +191,7 @@ class DynamodbIndex:
 
         keys = [key for each in all_of(await gathered(map(listed, _UNREADABLE))) for key in each]
         heads = await get_many(self._table.client, self._table.name, keys)
-        return [head for head in heads if "was_due_at" in head]  # one that was mended just now is still listed
+        return [head for head in heads if "was_due_at" in head]  # a row that was just restored may still be listed
 
     async def _heads(self, ids: Sequence[Id] | dict[Id, Item]) -> dict[Id, Item]:
         keys = [layout.head_key(id) for id in ids]
@@ -207,4 +200,4 @@ class DynamodbIndex:
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using: DynamoDB has no transaction of yours to join: leave it out, or use sqlite:// or postgresql://")
+        raise InvalidInput("using= has no transaction to join on DynamoDB: leave it out, or use sqlite:/// or postgresql://")

@@ -16,7 +16,7 @@ from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR
 from tickler.stores.dynamodb.maintenance.sparsity import SparsityCount
 from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
-from tickler.stores.store import Fault, MalformedItem
+from tickler.stores.optional import Fault, MalformedItem
 
 _TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
 
@@ -131,6 +131,3 @@ def _reasons(item: Item, index: _Index, types: dict[str, str], table_keys: list[
             if attribute not in item:
                 reason = f"is missing, but {present} is set, so {index.name} leaves the item out"
                 yield _FaultOf(attribute, reason, "write both, or neither", index.partition[0])
-
-
-find_misfits = find_malformed  # the name that `stores/dynamodb/__init__.py` imports

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tickler.dynamo.codec import Attribute, Item, size_of
-from tickler.stores.contents import IndexState, RawSchedule, raw_schedule
+from tickler.stores.contents import IndexState, RawSchedule, without_place
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import LEASE, OF_FIRE, OWED
 from tickler.stores.dynamodb.layout import number, text
@@ -24,22 +24,25 @@ def read_raw(head: Mapping[str, Attribute], body: bytes) -> RawSchedule | None:
     if standing == "absent" and "version" not in head:
         return None
     place = head["was_due_at" if standing == "unreadable" else "next_fire_at"] if standing in ("indexed", "unreadable") else None
-    return raw_schedule(
-        *layout.id_of(head),
-        head["when_text"]["S"],
-        head["tz"]["S"],
-        _number(head, "version"),
-        _number(head, "created_at"),
-        _number(head, "updated_at"),
-        "enabled" not in head or head["enabled"]["BOOL"],
-        body.decode() if "version" in head else "{}",
-        standing,
-        None if place is None else int(place["N"]),
-        _number(head, "ends_at") if "ends_at" in head else None,
-        _number(head, "offset_ms"),
-        layout.format_of(head),
-        head["reason"]["S"] if "reason" in head else None,
+    owner, key = layout.id_of(head)
+    raw = RawSchedule(
+        owner=owner,
+        key=key,
+        when_text=head["when_text"]["S"],
+        tz=head["tz"]["S"],
+        version=_number(head, "version"),
+        created_at=_number(head, "created_at"),
+        updated_at=_number(head, "updated_at"),
+        enabled="enabled" not in head or head["enabled"]["BOOL"],
+        body=body.decode() if "version" in head else "{}",
+        standing=standing,
+        next_fire_at=None if place is None else int(place["N"]),
+        ends_at=_number(head, "ends_at") if "ends_at" in head else None,
+        offset_ms=_number(head, "offset_ms"),
+        format=layout.format_of(head),
+        reason=head["reason"]["S"] if "reason" in head else None,
     )
+    return without_place(raw)
 
 
 def raw_items(raw: RawSchedule, home: str, shards: int) -> tuple[Item, Item | None]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN
 from tickler.stores.dynamodb.schema import KEY_TYPES, TTL, table_definition
-from tickler.stores.store import Form, no_such_form
+from tickler.stores.optional import no_such_form
 
 STREAM_VIEW = "NEW_AND_OLD_IMAGES"
 
@@ -57,7 +57,7 @@ COMMANDS = {
 }
 
 
-def render(form: Form, table: str) -> str:
+def render(form: str, table: str) -> str:
     if form == "cloudformation":
         return _cloudformation(table)
     if form == "terraform":

@@ -1,4 +1,4 @@
-"""Schedules in DynamoDB. Schedule and index row are one item, so they cannot come apart."""
+"""Schedules in DynamoDB. A schedule and its index row are one item, so they cannot diverge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tickler.stores.dynamodb.schedules.reads import listed_ids, owners_ids, read
 from tickler.stores.dynamodb.schedules.writes import Writer
 from tickler.stores.dynamodb.table import Table
 
-# An *unindexed* schedule is one that is listed as active and has no next fire; here, only a foreign hand can make one.
+# An *unindexed* schedule is listed as active and has no next fire; only a manual edit of the table can make one.
 _LISTED_AS: dict[State | None, tuple[str, ...]] = {
     None: ("active", "paused", "finished", "unreadable"),
     "active": ("active",),

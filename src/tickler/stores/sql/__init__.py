@@ -1,0 +1,1 @@
+"""What the SQLite and the PostgreSQL store share. Statements have `{schema}.` before tables, as PostgreSQL needs it."""
