@@ -117,12 +117,12 @@ NOTHING_CLAIMED = {
     ("exports", "raised"),
     [
         ([{**UP, **CLAIMS}], {}),
-        ([NOTHING_CLAIMED], {"TicklerNothingClaimed": "has been due for 15m 0s", "TicklerLate": "was 15m 0s late"}),
+        ([NOTHING_CLAIMED], {"TicklerNothingClaimed": "has waited for 15m 0s", "TicklerLate": "were 15m 0s late"}),
         ([{**UP, **CLAIMS, "tickler_oldest_due_seconds": "400x20"}], {"TicklerLate": "6m 40s late"}),
         ([{**UP, **CLAIMS, "tickler_dead_fires": "3x20"}], {"TicklerDeadFires": "3 fires failed"}),
         ([DOWN], {"TicklerNothingClaimed": "The store does not answer"}),
         ([DOWN, {**UP, **CLAIMS}], {}),
-        ([], {"TicklerNothingClaimed": "No process of Tickler's is scraped"}),
+        ([], {"TicklerNothingClaimed": "No Tickler process is scraped"}),
     ],
     ids=["well", "nothing claimed", "late", "dead", "no store", "one of two without", "no process"],
 )

@@ -82,7 +82,7 @@ async def test_the_doctor_finds_a_fault_and_mends_it(visitor: Visitor, service: 
     await visitor.open("/doctor")
     await visitor.sees("Quick checks")
     await visitor.press("Check everything")
-    finding = visitor.page.locator(".finding.critical").filter(has_text="1 schedule is enabled and not in the index")
+    finding = visitor.page.locator(".finding.critical").filter(has_text="1 enabled schedule is not in the index")
     await visitor.sees(f"{owner}/lost", finding)
     await visitor.sees("tickler doctor --repair", finding)
     await visitor.press("Repair", agree=False)

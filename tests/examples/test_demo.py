@@ -38,7 +38,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_demo_shows_what_is_due_what_was_delivered_and_what_failed(address: str) -> None:
-    assert "Fires, as they happen" in _read(f"{address}/")
+    assert "Live fires" in _read(f"{address}/")
     until = time.monotonic() + TIMEOUT_S
     delivered = dead = False
     while not (delivered and dead) and time.monotonic() < until:

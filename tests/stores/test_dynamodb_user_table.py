@@ -371,7 +371,7 @@ async def test_a_plan_with_a_field_that_does_not_exist_is_refused_and_not_taken_
 ) -> None:
     """A real bug: `daySchedule.enabled` never existed, so no day was ever on, and nothing reported it."""
     products.put("p1", schedule={"M": {"mon": {"M": {field: {"BOOL": True}}}}})
-    with pytest.raises(InvalidWhen, match=rf"mon\.{field}.*a day is on because it has a 'time'"):
+    with pytest.raises(InvalidWhen, match=rf"mon\.{field}.*a day is on when it has a 'time'"):
         await index.upsert("p1", NOW_MS)
 
 
