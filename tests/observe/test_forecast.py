@@ -427,7 +427,7 @@ async def test_what_another_version_kept_is_replaced(clock: ManualClock) -> None
         await t._store.records.put(FORECAST, NAME, b'{"forecast": 7}', now_ms=NOW_MS)
         assert (await t.forecast()).at == NOW_MS
         assert (await t.forecasts.last()) is not None
-        with pytest.raises(InvalidInput, match="Tickler's own"):
+        with pytest.raises(InvalidInput, match="is reserved by Tickler"):
             await t.records.put(FORECAST, NAME, {})
 
 

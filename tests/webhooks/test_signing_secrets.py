@@ -417,9 +417,9 @@ async def test_a_record_of_another_shape_is_refused_by_name(cache: SecretCache, 
 
 
 async def test_callers_cannot_write_such_records_themselves(records: CountedRecords, clock: ManualClock) -> None:
-    with pytest.raises(InvalidInput, match="Tickler's own"):
+    with pytest.raises(InvalidInput, match="is reserved by Tickler"):
         await Records(records, clock).put("secret", "u1", [])
-    with pytest.raises(InvalidInput, match="Tickler's own"):
+    with pytest.raises(InvalidInput, match="is reserved by Tickler"):
         await Records(records, clock).delete("secret", "u1")
 
 
