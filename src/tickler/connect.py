@@ -1,4 +1,4 @@
-"""The composition root: a URL becomes a Tickler. The only place that names a backend."""
+"""The composition root: a URL becomes a Tickler. Only `connect.py` and `dynamodb.py` name a backend."""
 
 from __future__ import annotations
 

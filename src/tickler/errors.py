@@ -206,8 +206,7 @@ class SchemaTooNew(SchemaError):
 
     def __init__(self, store: str, found: int, supported: int) -> None:
         super().__init__(
-            f"{store} has schema version {found}, which needs a Tickler of schema version {found - 1} or later; "
-            f"this one has {supported} and works up to {supported + 1}: upgrade the tickler package"
+            f"{store} has schema version {found}, and this Tickler works up to version {supported + 1}: upgrade Tickler"
         )
         self.found = found
         self.supported = supported

@@ -135,7 +135,7 @@ async def test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_t
     says: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench()
-    monkeypatch.setattr("tickler.deliver.retry.MAX_RELEASE_MS", {"missing": 400, None: 400})
+    monkeypatch.setattr("tickler.deliver.retry.MAX_RELEASE_DELAY_MS", {"missing": 400, None: 400})
     now_ms = bench.clock.now_ms()
     told: dict[str, Any] = {"delivers_to": ["python:work"], "doing": "working", **says}
     await report(bench.store.store().records, WorkerReport(name="w2", started_at=now_ms, seen_at=now_ms + 20_000, **told))
@@ -182,7 +182,7 @@ def test_what_is_given_back_is_put_off_for_longer_the_older_it_is_and_dead_after
     assert delay_ms(3_600, EXHAUSTED) == 10_000
     assert delay_ms(3_600, Outcome(verdict="release", retry_after_ms=7)) == 7
     assert delay_ms(30 * 86_400) == 300_000
-    late_ms = START_MS + retry.MAX_RELEASED_MS + 1
+    late_ms = START_MS + retry.MAX_RELEASE_AGE_MS + 1
     assert after_release(MISSING, START_MS, late_ms, lambda: 1) == NextStep("dead")
 
 

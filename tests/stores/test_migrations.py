@@ -145,7 +145,9 @@ async def test_a_worker_runs_on_the_next_schema_version_and_refuses_the_one_afte
     async with connect(url) as t:
         await t.schedules.put(Schedule(owner="u1", key="a", when=Cron("0 * * * *")))
     await migrate_with(url, later(url, NEWEST + 1, NEWEST + 2))
-    with pytest.raises(SchemaTooNew, match=f"schema version {NEWEST + 2}, which needs a Tickler of schema version {NEWEST + 1}"):
+    with pytest.raises(
+        SchemaTooNew, match=f"schema version {NEWEST + 2}, and this Tickler works up to version {NEWEST + 1}: upgrade"
+    ):
         await connect(url).open()
     with pytest.raises(SchemaTooNew):
         await store_for_url(url).migrate()

@@ -113,7 +113,7 @@ class Attempts:
         then, deliver_after = retry.after_release(outcome, opened_at, now_ms)
         detail = _clean(outcome.detail, MAX_DETAIL_BYTES) or "the attempt could not begin"
         if then == "dead" or deliver_after is None:
-            days = retry.MAX_RELEASED_MS // 86_400_000
+            days = retry.MAX_RELEASE_AGE_MS // 86_400_000
             hopeless = replace(outcome, verdict="give_up", detail=f"{detail}, and no worker could begin it within {days} days")
             return self.settled(claim, delivery, hopeless, now_ms)
         deliver_after = max(deliver_after, claim.due_at)

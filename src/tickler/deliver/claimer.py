@@ -20,7 +20,7 @@ from tickler.stores.store import Store
 
 LEASE_EVERY_S = 0.25  # while there is much to claim; otherwise in every round
 HEAD_START_MS = 1_000
-LOOK_PAST_SHARE = 20  # a claim that passes over owners whose fires wait asks for this fraction of the free slots
+LOOK_PAST_SHARE = 20  # a claim that passes over waiting owners asks for 1/20 of the free slots
 MIN_CROWD = 16  # an owner with no more fires waiting is never passed over
 
 

@@ -1,4 +1,9 @@
-"""The targets that a worker can deliver to: Tickler's own kinds whose packages are installed, and those of the caller."""
+"""The targets that a worker can deliver to: Tickler's own kinds whose packages are installed, and those of the caller.
+
+To add a kind: write its struct in `model/target.py`, its deliverer in `targets/`, and its extra in `missing_targets.EXTRAS`; then
+make the deliverer in `own_deliverers`, and say in `attempt.host_of` what a limit per host counts. A kind of your own outside of
+Tickler needs none of that: see `Tickler.deliver_with`.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseReq
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
         leased = replace(fire, attempt=fire.attempt + 1, deliver_after=until_ms, worker=request.worker, lease_token=now_ms)
-        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # a manual retry has no spread
+        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # a retry may be due before
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result
 

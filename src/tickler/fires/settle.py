@@ -1,6 +1,7 @@
 """The pure middle of settling and of manual changes: what becomes of a fire, and which waiting fire opens next.
 
-The SQL stores have the guard (`holds`, see `stores/sql/fires.py`) and the wake rule (`next_to_wake`) in their statements.
+The SQL stores express the same in their statements: the guard (`holds`) and the effects (`settled`) are in `stores/sql/fires.py`,
+the wake rule (`next_to_wake`) is in each store.
 """
 
 from __future__ import annotations

@@ -226,9 +226,8 @@ def _checked_headers(headers: object) -> dict[str, str]:
         raise InvalidSchedule("target.headers", f"give a mapping of at most {MAX_HEADERS} names to values")
     checked: dict[str, str] = {}
     for name, value in headers.items():
-        if not isinstance(name, str) or not HEADER_NAME.fullmatch(
-            name
-        ):  # the message does not repeat it: it may contain the value
+        if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):
+            # The message does not repeat the name: it may contain the value.
             raise InvalidSchedule("target.headers", "one has an invalid name: use letters, digits and '-'")
         lower = name.lower()
         if lower.startswith(_OUR_HEADERS) or lower in _CONNECTION_HEADERS:

@@ -1,7 +1,8 @@
 """Checks a store, and repairs it on request, also while workers run.
 
 To add a check: write a function in `checks/`, in the file of its subject, that returns a `Finding` or None. The finding has the
-function's name, with hyphens. List the function in `DEEP` or `QUICK`, its proof in `PASSED_MESSAGES`, and a repair in `REPAIRS`.
+function's name, with hyphens. List it in `DEEP` or `QUICK`, what it proves in `PASSED_MESSAGES`, its repair in
+`REPAIRS`, and in `DEPENDS_ON` the checks without which it proves nothing.
 """
 
 from __future__ import annotations

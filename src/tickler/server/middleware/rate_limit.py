@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from tickler.server.problems import Refused
 
+REQUESTS_PER_SECOND = 200.0  # of one token, unless TICKLER_RATE says otherwise
+BURST_S = 2.0  # a burst has as many requests as this time allows
 MAX_CALLERS = 10_000
 MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 
@@ -14,18 +16,17 @@ MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address
 class RateLimit:
     """A token bucket per caller."""
 
-    def __init__(self, per_second: float, clock_s: Callable[[], float], most: float | None = None) -> None:
-        """`most` is the burst; by default the requests of two seconds."""
+    def __init__(self, per_second: float, clock_s: Callable[[], float], burst: float | None = None) -> None:
         self._per_second = per_second
-        self._most = max(2 * per_second, 1.0) if most is None else most
+        self._burst = max(BURST_S * per_second, 1.0) if burst is None else burst
         self._clock_s = clock_s
         self._buckets: dict[str, tuple[float, float]] = {}  # by caller: tokens left, and when
 
     def take(self, caller: str) -> float:
         """Count a request; return 0 if it is allowed, else the seconds until the next one is."""
         now = self._clock_s()
-        left, at = self._buckets.get(caller, (self._most, now))
-        left = min(left + (now - at) * self._per_second, self._most)
+        left, at = self._buckets.get(caller, (self._burst, now))
+        left = min(left + (now - at) * self._per_second, self._burst)
         if caller not in self._buckets and len(self._buckets) >= MAX_CALLERS:
             self._buckets.clear()  # bounds memory; the callers start again with full buckets
         if left < 1:

@@ -36,8 +36,8 @@ from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
 
-# As for claims from the index, with each row's schedule. Rows whose bodies exceed the bytes of a claim are locked meanwhile, but
-# neither sent nor changed.
+# Like `SELECT_DUE` of the index, joined with the schedules. Rows whose bodies exceed the bytes of a claim are locked, but neither
+# sent nor changed.
 SELECT_DUE = """
     WITH due AS MATERIALIZED (
         SELECT ctid, owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed
