@@ -289,10 +289,11 @@ async def test_where_many_attempts_were_abandoned_no_more_begin_and_none_is_coun
         assert {"hook", "other"} <= set(bench.keys), "another target, and another owner"
         (report,) = await bench.tickler.workers()
         assert report.abandoned == bench.at_once
-        waiting = [fire for fire in await bench.fires() if fire.worker is None]
+        still_open = await bench.fires()  # some may be leased just now, to be given back at once
+        waiting = [fire for fire in still_open if fire.worker is None]
         assert {fire.attempt for fire in waiting} == {0}
         assert {fire.reason for fire in waiting} == {f"given back: {STUCK.detail}"}
-        assert len(waiting) + len(await bench.fires("dead")) == 200
+        assert len(still_open) + len(await bench.fires("dead")) == 200
         let_go.set()
         await asyncio.sleep(30)
         assert len(set(bench.keys)) == 202
