@@ -431,7 +431,7 @@ MUTANTS = [
     Mutant("count a retried fire from its first opening", "stores/sqlite/fires.py", "SET opened_at = ?, attempt = 0",
            "SET opened_at = coalesce(opened_at, ?), attempt = 0",
            "tests/conformance/test_sqlite.py::TestFires::"
-           "test_a_dead_fire_is_sent_again_from_now_on_with_no_attempts_counted"),
+           "test_a_dead_fire_is_retried_from_now_on_with_no_attempts_counted"),
     Mutant("lease what is given back at most once without bounds", "deliver/dispatcher.py", "if is_at_most_once(claim))",
            "if claim.fire is None)",
            "tests/deliver/test_give_back.py::"

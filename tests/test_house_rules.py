@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from mutants import MUTANTS
+
 import tickler
 
+TESTS = Path(__file__).parent
 SOURCE = Path(tickler.__file__).parent
 MAX_LINES = 600
 MAX_PUBLIC_NAMES = 40
@@ -70,3 +73,15 @@ def test_no_file_is_too_long_to_read() -> None:
 
 def test_the_public_names_can_be_learnt_in_an_afternoon() -> None:
     assert len(tickler.__all__) <= MAX_PUBLIC_NAMES
+
+
+def test_every_mutant_fits_the_code_and_names_a_test_that_exists() -> None:
+    tests = "\n".join(file.read_text(encoding="utf-8") for folder in (TESTS, SOURCE / "testing") for file in folder.rglob("*.py"))
+    wrong = []
+    for mutant in MUTANTS:
+        file, _, name = mutant.test.partition("::")
+        is_found = f"def {name.rpartition('::')[2].partition('[')[0]}(" in tests or "class " + name in tests
+        fits = (SOURCE / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1
+        if not (fits and (TESTS.parent / file).exists() and (is_found or not name)):
+            wrong.append(mutant.name)
+    assert wrong == []
