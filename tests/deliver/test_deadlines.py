@@ -91,6 +91,7 @@ async def test_what_ends_in_time_is_left_alone(timeout: MakeTimeout) -> None:
     async with timeout(0.02):
         await asyncio.sleep(0)
     await asyncio.sleep(0.05)
+    assert not cancellations()
 
 
 @BOTH

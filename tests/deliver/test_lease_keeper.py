@@ -197,6 +197,7 @@ async def test_what_changes_while_it_is_read_is_read_again() -> None:
     keeper.start()
     wait_here("it is extended", lambda: bool(store.extended))
     await keeper.stop()
+    assert next(reads, None) is None, "it was read again after each change"
 
 
 async def test_leases_of_a_loop_that_is_dead_are_left_to_end(caplog: pytest.LogCaptureFixture) -> None:
