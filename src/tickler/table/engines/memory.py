@@ -1,0 +1,108 @@
+"""The reference engine: rows in a dictionary. Every operation reads, decides and applies, as the SQL engines do."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tickler.database.progress import OnProgress, no_progress
+from tickler.table.definition import Row, TableDefinition
+from tickler.table.engines.engine import Ask, Position, Reader, Slice
+from tickler.table.engines.rows import decode, is_alive
+from tickler.table.key import ItemId
+from tickler.table.operation import Delete, Operation, decide
+from tickler.table.selection import Span
+
+Rows = dict[tuple[str, str], Row]
+
+
+class MemoryReader:
+    def __init__(self, table: TableDefinition, rows: Mapping[tuple[str, str], Row]) -> None:
+        self._table = table
+        self._rows = rows
+
+    async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
+        rows = [self._alive(id, now_ms) for id in ids]
+        return [None if row is None else decode(self._table, row.entity, row.body) for row in rows]
+
+    async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
+        found = [each for each in self._in_span(ask.span, now_ms) if each[1].entity in ask.entities]
+        if ask.start is not None:
+            found = [each for each in found if (each[0] < ask.start if ask.backwards else each[0] > ask.start)]
+        found.sort(key=lambda each: each[0], reverse=ask.backwards)
+        positions = [position for position, _ in found[: ask.limit]]
+        items = [decode(self._table, row.entity, row.body) for _, row in found[: ask.limit]]
+        return Slice(items, positions, positions[-1] if len(found) > ask.limit else None)
+
+    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+        return sum(row.entity in entities for _, row in self._in_span(span, now_ms))
+
+    def _in_span(self, span: Span, now_ms: int) -> list[tuple[Position, Row]]:
+        found: list[tuple[Position, Row]] = []
+        slot = None if span.gsi is None else 2 * self._table.gsis[span.gsi]
+        for row in self._rows.values():
+            partition, sort = (row.pk, row.sk) if slot is None else row.keys[slot : slot + 2]
+            if partition == span.partition and sort is not None and span.contains(sort) and is_alive(row.expires_at, now_ms):
+                found.append(((sort, row.pk, row.sk), row))
+        return found
+
+    def _alive(self, id: ItemId[Any], now_ms: int) -> Row | None:
+        row = self._rows.get((id.pk, id.sk))
+        return row if row is not None and is_alive(row.expires_at, now_ms) else None
+
+
+class MemoryEngine(MemoryReader):
+    def __init__(self, table: TableDefinition, rows: Rows) -> None:
+        super().__init__(table, rows)
+        self.rows = rows
+        self._secret = secrets.token_bytes(32)
+
+    async def open(self, *, create: bool) -> None:
+        """Do nothing: the rows are there."""
+
+    async def close(self) -> None:
+        """Do nothing: the rows belong to whoever made them."""
+
+    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
+        changes: Rows = {}
+        removals: list[tuple[str, str]] = []
+        results = []
+        for operation in operations:
+            id = operation.id
+            row = self._alive(id, now_ms)
+            found = None if row is None else decode(self._table, row.entity, row.body)
+            stored = decide(operation, found)
+            results.append(found if isinstance(operation, Delete) else stored)
+            if stored is None:
+                removals.append((id.pk, id.sk))
+            elif stored is not found:
+                changes[id.pk, id.sk] = id.definition.row(stored)
+        self.rows.update(changes)
+        for key in removals:
+            self.rows.pop(key, None)
+        return results
+
+    async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
+        for operation in operations:
+            await self.write([operation], now_ms=now_ms)
+
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+        rows = [self._table.definition_of(entity).row(entity) for entity in entities]
+        self.rows.update({(row.pk, row.sk): row for row in rows})
+        on_progress("loading", len(rows), len(rows))
+        return len(rows)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reader]:
+        yield MemoryReader(self._table, dict(self.rows))
+
+    async def secret(self) -> bytes:
+        return self._secret
+
+    async def sweep(self, *, now_ms: int, limit: int) -> int:
+        expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]
+        for key in expired:
+            del self.rows[key]
+        return len(expired)

@@ -1,0 +1,36 @@
+"""Rows as the memory and SQL engines read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tickler.errors import SchemaMismatch
+from tickler.table.definition import TableDefinition
+
+
+def is_alive(expires_at: int | None, now_ms: int) -> bool:
+    return expires_at is None or expires_at > now_ms
+
+
+def decode(table: TableDefinition, entity: str, body: bytes) -> Any:
+    definition = table.entities.get(entity)
+    if definition is None:
+        raise unknown_entity(table, entity)
+    return definition.decode(body)
+
+
+def decode_all(table: TableDefinition, entities: Sequence[str], bodies: Sequence[bytes]) -> list[Any]:
+    """Decode rows, in one call if they are of one entity."""
+    if len(set(entities)) != 1 or entities[0] not in table.entities:
+        return [decode(table, entity, body) for entity, body in zip(entities, bodies, strict=True)]
+    try:
+        return table.entities[entities[0]].decode_list(b"[" + b",".join(bodies) + b"]")
+    except msgspec.MsgspecError:
+        return [decode(table, entities[0], body) for body in bodies]  # raises for the one at fault
+
+
+def unknown_entity(table: TableDefinition, entity: str) -> SchemaMismatch:
+    return SchemaMismatch(table.name, f"an item is of the unknown entity {entity!r}: import the module that defines it", entity)
