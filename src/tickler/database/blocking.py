@@ -7,8 +7,9 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import wait
+from contextlib import AbstractAsyncContextManager, contextmanager
 from queue import SimpleQueue
 from typing import Any, Self
 
@@ -23,7 +24,8 @@ class Blocking:
     """Wraps an object so that its coroutine methods block. They run on an event loop in a separate thread.
 
     Any thread may call. A waiting caller runs work that is bound to its thread, such as that of its own sqlite3 connection.
-    Attributes with coroutine methods are wrapped too; all others are passed through.
+    Attributes with coroutine methods are wrapped too, `async with` becomes `with`, and `async for` becomes `for`; everything else
+    is passed through.
     """
 
     def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
@@ -36,15 +38,41 @@ class Blocking:
 
             @functools.wraps(attribute)
             def call(*args: Any, **kwargs: Any) -> Any:
-                # A generator may call back into this object or be bound to this thread, so it is consumed here.
-                args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
-                return self._loop.run(attribute(*args, **kwargs))
+                return self._loop.run(attribute(*map(_given, args), **{key: _given(arg) for key, arg in kwargs.items()}))
 
             return call
-        is_part = type(attribute).__module__.startswith("tickler.") and any(
-            inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
-        )
-        return Blocking(attribute, self._loop) if is_part else attribute
+        if inspect.isasyncgenfunction(inspect.unwrap(attribute)):
+            return self._entered_or_iterated(attribute)
+        return Blocking(attribute, self._loop) if _has_coroutines(attribute) else attribute
+
+    def _entered_or_iterated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose result works with `with` or `for` where that of `function` needs `async`."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = function(*map(_given, args), **kwargs)
+            return self._entered(result) if hasattr(result, "__aenter__") else self._iterated(result)
+
+        return call
+
+    @contextmanager
+    def _entered(self, manager: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+        entered = self._loop.run(manager.__aenter__())
+        try:
+            yield Blocking(entered, self._loop)
+        except BaseException as error:
+            if not self._loop.run(manager.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self._loop.run(manager.__aexit__(None, None, None))
+
+    def _iterated(self, items: AsyncGenerator[Any, None]) -> Iterator[Any]:
+        end = object()
+        try:
+            while (item := self._loop.run(_next(items, end))) is not end:
+                yield item
+        finally:
+            self._loop.run(items.aclose())
 
     def open(self) -> Self:
         """Connect. `with` calls this, and `close` at its end."""
@@ -69,6 +97,23 @@ class Blocking:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _given(argument: Any) -> Any:
+    """Return an argument as the wrapped object takes it. A generator may be bound to this thread, so it is consumed here."""
+    if isinstance(argument, Blocking):
+        return argument._wrapped
+    return list(argument) if isinstance(argument, Iterator) else argument
+
+
+def _has_coroutines(attribute: object) -> bool:
+    return type(attribute).__module__.startswith("tickler.") and any(
+        inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
+    )
+
+
+async def _next(items: AsyncGenerator[Any, None], end: object) -> Any:
+    return await anext(items, end)
 
 
 class _Loop:
