@@ -7,18 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tickler.model.fire import (
-    MANUALLY,
-    MAX_CLAIM_BYTES,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, MAX_CLAIM_BYTES, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 
 

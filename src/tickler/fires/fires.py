@@ -27,17 +27,7 @@ from tickler.clock import Clock, to_ms
 from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.cursor import decode_instant, encode_instant
-from tickler.model.fire import (
-    HISTORY_RETENTION_MS,
-    MANUALLY,
-    Claim,
-    Entry,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-    sent_again,
-)
+from tickler.model.fire import HISTORY_RETENTION_MS, MANUALLY, Claim, Entry, Fire, FireState, Health, Settlement, sent_again
 from tickler.model.limits import check_limit
 from tickler.model.schedule import Id, check_name, checked_id
 

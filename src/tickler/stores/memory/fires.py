@@ -14,17 +14,7 @@ from tickler.fires.lease import lease
 from tickler.fires.settle import change, ends_fire, holds, next_to_wake, settled, woken
 from tickler.index.row_reports import log_set_aside
 from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.schedules import MemorySchedules

@@ -17,18 +17,7 @@ from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    GIVEN_BACK,
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import GIVEN_BACK, MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.fire_rows import record

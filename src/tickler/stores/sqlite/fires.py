@@ -19,18 +19,7 @@ from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    GIVEN_BACK,
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import GIVEN_BACK, MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules

@@ -14,17 +14,7 @@ from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires.contract import ClaimRequest, LeaseRequest, TakeRequest
 from tickler.fires.settle import ManualChange, change
-from tickler.model.fire import (
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.fires.claim import FireClaimer
 from tickler.stores.dynamodb.fires.history import inserts, read_history

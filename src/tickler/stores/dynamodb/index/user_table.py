@@ -11,31 +11,12 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from tickler.clock import to_ms
-from tickler.dynamo import (
-    Address,
-    Client,
-    Condition,
-    Item,
-    Outcome,
-    Statement,
-    execute_many,
-    from_item,
-    get_many,
-    to_item,
-)
+from tickler.dynamo import Address, Client, Condition, Item, Outcome, Statement, execute_many, from_item, get_many, to_item
 from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.dynamo.statements import update
-from tickler.errors import (
-    InvalidInput,
-    InvalidWhen,
-    NeverFires,
-    ScheduleNotFound,
-    SchemaMismatch,
-    StoreUnavailable,
-    TicklerError,
-)
+from tickler.errors import InvalidInput, InvalidWhen, NeverFires, ScheduleNotFound, SchemaMismatch, StoreUnavailable, TicklerError
 from tickler.model.limits import check_limit
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route, SparseIndex
 from tickler.stores.dynamodb.index.user_table_units import MS_PER, Unit, UnitCheck
