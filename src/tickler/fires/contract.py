@@ -40,6 +40,9 @@ class LeaseRequest(TakeRequest, frozen=True, kw_only=True):
     head_start_ms: int = 0  # leave fires that were given back to other workers for this long
 
 
+FOREVER_MS = (1 << 63) - 1
+
+
 class FireStore(Protocol):
     """Keeps fires and their history. The caller passes `now_ms`; a store never reads a clock.
 
@@ -110,9 +113,6 @@ class FireStore(Protocol):
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
         """Return the newest entry of each schedule and whether it has a dead fire. Costs a few look-ups an id."""
 
-    async def next_at(self) -> int | None:
-        """Return the earliest instant at which `claim` or `lease` would find something, or None."""
-
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         """Return up to `limit` rows and fires that are due at an instant, earliest first, without taking them.
 
@@ -126,3 +126,8 @@ class FireStore(Protocol):
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         """Return fires in a state, of a schedule, an owner or all, by nominal instant and id, after a place in that order."""
+
+
+async def next_at(fires: FireStore) -> int | None:
+    """Return the earliest instant at which `claim` or `lease` would find something, or None."""
+    return next((due.at for due in await fires.peek(FOREVER_MS, 1)), None)

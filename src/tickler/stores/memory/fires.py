@@ -131,11 +131,6 @@ class MemoryFires:
         last = {id: await self.history(id=id, before=None, limit=1) for id in ids}
         return {id: Health(found[0][1] if found else None, id in dead) for id, found in last.items()}
 
-    async def next_at(self) -> int | None:
-        rows = [entry.next_fire_at for id, entry in self._tables.index.items() if self._has_target(id)]
-        fires = [fire.deliver_after for fire in self._tables.fires.values() if fire.deliver_after is not None]
-        return min([*rows, *fires], default=None)
-
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         rows = [
             DueItem(*id, entry.next_fire_at, None)

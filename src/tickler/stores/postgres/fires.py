@@ -178,12 +178,6 @@ _HEALTH = """
         WHERE h.owner = wanted.owner AND h.key = wanted.key ORDER BY h.at DESC, h.number DESC LIMIT 1
     ) AS last ON true
 """
-_NEXT_AT = """
-    SELECT least(
-        (SELECT min(next_fire_at) FROM {schema}.tickler_index WHERE has_target),
-        (SELECT min(deliver_after) FROM {schema}.tickler_fires WHERE deliver_after IS NOT NULL)
-    )
-"""
 _PEEK = """
     (SELECT owner, key, next_fire_at AS at, NULL::text AS id FROM {schema}.tickler_index
         WHERE has_target AND next_fire_at <= $1 ORDER BY next_fire_at LIMIT $2)
@@ -337,11 +331,6 @@ class PostgresFires:
         return {
             Id(owner, key): Health(None if entry is None else _decode_entry(entry), dead) for owner, key, entry, dead in found
         }
-
-    async def next_at(self) -> int | None:
-        sql = self._database.sql(_NEXT_AT)
-        earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
-        return earliest
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         sql = self._database.sql(_PEEK)

@@ -89,12 +89,6 @@ _HEALTH = """
         )
     FROM json_each(?) AS wanted ORDER BY wanted.key
 """
-_NEXT_AT = """
-    SELECT min(at) FROM (
-        SELECT min(next_fire_at) AS at FROM tickler_index WHERE has_target = 1
-        UNION ALL SELECT min(deliver_after) FROM tickler_fires WHERE deliver_after IS NOT NULL
-    )
-"""
 _PEEK = """
     SELECT * FROM (
         SELECT owner, key, next_fire_at AS at, NULL AS id FROM tickler_index
@@ -226,11 +220,6 @@ class SqliteFires:
             id: Health(None if entry is None else _decode_entry(entry), bool(dead))
             for id, (entry, dead) in zip(ids, found, strict=True)
         }
-
-    async def next_at(self) -> int | None:
-        found = await self._connection.read(lambda connection: connection.execute(_NEXT_AT).fetchone())
-        earliest: int | None = found[0]
-        return earliest
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         found = await self._connection.read(
