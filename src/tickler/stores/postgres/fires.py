@@ -11,7 +11,7 @@ import msgspec
 
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch, DueSchedule, OpenedFire
+from tickler.fires.claim import ClaimBatch, DueSchedule, OpenPlan
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
@@ -363,7 +363,7 @@ class PostgresFires:
         sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
         return [read_fire(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
 
-    async def _open(self, connection: Connection, opened: OpenedFire) -> Sequence[Claim]:
+    async def _open(self, connection: Connection, opened: OpenPlan) -> Sequence[Claim]:
         """Open fires, and return the claims except those whose fire was open already."""
         if not opened.fires:
             return opened.claims
