@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -71,16 +71,11 @@ _PUT_HISTORY = """
 
 
 def contents(database: Pool) -> Contents:
-    async def read(statement: str, parameters: Sequence[Any]) -> Sequence[Iterable[Any]]:
-        text = database.sql(statement)
-        found: Sequence[Iterable[Any]] = await database.read(lambda connection: connection.fetch(text, *parameters))
-        return found
-
     def restoring(put: Callable[[Connection, Pool, Sequence[T]], Awaitable[None]]) -> sql.Restore[T]:
         return lambda things: database.write(lambda connection: put(connection, database, things))
 
     return sql.contents(
-        read,
+        database,
         records=restoring(_put_records),
         schedules=restoring(_put_schedules),
         rows=restoring(_put_rows),

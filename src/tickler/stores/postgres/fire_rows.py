@@ -13,7 +13,6 @@ from tickler.schedules.write import ScheduleRemoval
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.fires import FIRE, read_fire
 
-FAILING = "SELECT owner, key FROM {schema}.tickler_fires WHERE state = 'dead'"
 _RECORD = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT owner, key, at, happened, $6::bigint, entry

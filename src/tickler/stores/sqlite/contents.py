@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tickler.database.sqlite.connection import Connection
 from tickler.model.fire import Fire
@@ -46,16 +46,11 @@ _PUT_ENTRY = """
 
 
 def contents(connection: Connection) -> Contents:
-    async def read(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        text = statement.replace("{schema}.", "").replace("$", ":p")
-        named = {f"p{number}": value for number, value in enumerate(parameters, 1)}
-        return await connection.read(lambda raw: raw.execute(text, named).fetchall())
-
     def restoring(put: Callable[[sqlite3.Connection, Sequence[T]], None]) -> sql.Restore[T]:
         return lambda things: connection.write(lambda raw: put(raw, things))
 
     return sql.contents(
-        read,
+        connection,
         records=restoring(_put_records),
         schedules=restoring(_put_schedules),
         rows=restoring(_put_rows),

@@ -11,8 +11,6 @@ from tickler.model.schedule import Id
 from tickler.stores.sql.fires import FIRE, read_fire
 from tickler.stores.sqlite import rows
 
-# The second condition is redundant; it lets SQLite use the partial index of fires that are not open.
-FAILING = "SELECT owner, key FROM tickler_fires WHERE state = 'dead' AND state <> 'open'"
 _RECORD = """
     INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
     SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
