@@ -17,9 +17,8 @@ from tickler.index.advance import ROW_FORMAT
 from tickler.model.fire import GIVEN_BACK, MANUALLY, Claim, DueItem, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
-from tickler.stores.postgres.fire_rows import record
 from tickler.stores.postgres.index import PostgresIndex
-from tickler.stores.postgres.rows import transposed
+from tickler.stores.postgres.rows import record, transposed
 from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
 

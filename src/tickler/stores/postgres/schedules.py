@@ -18,7 +18,7 @@ from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
-from tickler.stores.postgres import fire_rows, rows
+from tickler.stores.postgres import rows
 from tickler.stores.sql.schedules import JOINED, SqlScheduleReads, read_schedule
 
 _DIALECT = {"body": "s.body", "enabled": "s.enabled", "paused": "NOT s.enabled"}
@@ -190,7 +190,7 @@ class PostgresSchedules(SqlScheduleReads):
         finished = [change.finished() for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
         if removals:
-            await fire_rows.cancel(connection, self._database, removals)
+            await rows.cancel(connection, self._database, removals)
         if any(change.row is not None and change.row.next_fire_at < change.updated_at + SOON_MS for change in written):
             await self._database.notify(connection)
 

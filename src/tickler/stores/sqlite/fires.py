@@ -21,7 +21,6 @@ from tickler.model.schedule import Id
 from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules
-from tickler.stores.sqlite.fire_rows import record
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
@@ -123,7 +122,7 @@ class SqliteFires(sql_fires.SqlFireReads):
                 apply(connection, batch.advance)
                 opened = batch.open(_busy(connection, batch.exclusive))
                 claimed += opened.claimed(_opened(connection, opened.fires))
-                record(connection, opened.entries, request.expires_at)
+                rows.record(connection, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
@@ -152,7 +151,7 @@ class SqliteFires(sql_fires.SqlFireReads):
             taken = takewhile(lambda fire: fire.schedule_id not in left, due)
             result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), request)
             _apply_leases(connection, result, now_ms)
-            record(connection, result.entries, request.expires_at)
+            rows.record(connection, result.entries, request.expires_at)
             return result.claims
 
         return await self._connection.write(work)
@@ -166,7 +165,7 @@ class SqliteFires(sql_fires.SqlFireReads):
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
+            rows.record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
             _wake(connection, (each.id for each in settlements if ends_fire(each)), now_ms)
             for each in settlements:
@@ -196,7 +195,7 @@ class SqliteFires(sql_fires.SqlFireReads):
                 _wake(connection, [fire.schedule_id], now_ms)
             else:
                 connection.execute(_REOPEN, (now_ms, now_ms, *fire.schedule_id, fire.id))
-            record(connection, [decided.entry], expires_at)
+            rows.record(connection, [decided.entry], expires_at)
             return fire
 
         return await self._connection.write(work)

@@ -12,7 +12,7 @@ from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.sql.schedules import COLUMNS, INDEX_AND_ASIDE, SqlScheduleReads, read_schedule
-from tickler.stores.sqlite import fire_rows, rows
+from tickler.stores.sqlite import rows
 
 _DIALECT = {"body": "CAST(s.body AS BLOB) AS body", "enabled": "s.enabled = 1", "paused": "s.enabled = 0"}
 _COLUMNS = COLUMNS.replace("{body}", _DIALECT["body"])
@@ -79,7 +79,7 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | Sc
         ]
         rows.enter(connection, entering, new=new)
     for removal in removals:
-        fire_rows.cancel(connection, *removal)
+        rows.cancel(connection, *removal)
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 
