@@ -20,9 +20,9 @@ from tickler.errors import InvalidInput, InvalidWhen, NeverFires, ScheduleNotFou
 from tickler.model.limits import check_limit
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route, SparseIndex
 from tickler.stores.dynamodb.index.user_table_units import MS_PER, Unit, UnitCheck
+from tickler.stores.dynamodb.layout import shard_of
 from tickler.stores.dynamodb.maintenance.sparsity import Sparsity, sparsity_of
 from tickler.stores.dynamodb.schema import check_key, describe
-from tickler.stores.dynamodb.shards import shard_of
 from tickler.stores.dynamodb.table import TRIES, all_of
 from tickler.when import KINDS, When, parse_when, when_from_json
 
