@@ -21,13 +21,16 @@ COPY_FROM_ROWS = 500  # from this many on, COPY is worth a savepoint
 
 COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format", "has_target")
 
-_ENTER = """
+INSERT = """
     INSERT INTO {schema}.tickler_index AS i
         (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
         $10::boolean[]
     )
+"""
+_ENTER = f"""
+    {INSERT}
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format, has_target = excluded.has_target

@@ -24,10 +24,6 @@ _PUT_SCHEDULE = """
         when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
         created_at = excluded.created_at, updated_at = excluded.updated_at, body = excluded.body
 """
-_INDEX = """
-    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 _SET_ASIDE = """
     INSERT INTO tickler_aside (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, state, reason)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -76,7 +72,7 @@ def _put_rows(connection: sqlite3.Connection, index_rows: Sequence[RawSchedule])
 def _put_places(connection: sqlite3.Connection, schedules: Sequence[RawSchedule]) -> None:
     rows.leave(connection, [raw.id for raw in schedules])
     indexed = [(*sql.row_columns(raw), raw.has_target) for raw in schedules if raw.standing == "indexed"]
-    connection.executemany(_INDEX, indexed)
+    connection.executemany(rows.INSERT, indexed)
     aside = [(*sql.row_columns(raw), raw.standing, raw.reason) for raw in schedules if raw.standing in ("unreadable", "finished")]
     connection.executemany(_SET_ASIDE, aside)
 

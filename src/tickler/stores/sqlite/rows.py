@@ -15,7 +15,7 @@ from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 from tickler.stores.sql.fires import FIRE, read_fire
 
-_INSERT = """
+INSERT = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
@@ -66,7 +66,7 @@ def enter(connection: sqlite3.Connection, rows: Entering, *, new: bool = False) 
     if not rows:
         return
     if not new or not _inserted(connection, rows):
-        connection.executemany(f"{_INSERT} {_OR_REPLACE}", map(_columns, rows))
+        connection.executemany(f"{INSERT} {_OR_REPLACE}", map(_columns, rows))
     take_back(connection, [Id(row.owner, row.key) for row, _ in rows])
     connection.executemany(_RECORD_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
 
@@ -113,7 +113,7 @@ def _inserted(connection: sqlite3.Connection, rows: Entering) -> bool:
     """Insert rows, which is faster than an upsert. Return False, with nothing written, if one exists."""
     connection.execute("SAVEPOINT entering")
     try:
-        connection.executemany(_INSERT, map(_columns, rows))
+        connection.executemany(INSERT, map(_columns, rows))
         inserted = True
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO entering")
