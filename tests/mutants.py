@@ -42,14 +42,14 @@ def of_store(store: str, name: str, old: str, new: str, test: str, module: str =
 
 MUTANTS = [
     *(
-        of_store(store, "list what is sound among what is failing", "if failing:", "if False:",
-                 f"tests/conformance/test_{store}.py::TestFires::"
-                 "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead", module)
+        Mutant(f"{store}: list what is sound among what is failing", f"stores/{module}.py", "if failing:", "if False:",
+               f"tests/conformance/test_{store}.py::TestFires::"
+               "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead")
         for store, module in (
-            ("memory", "schedules"),
-            ("sqlite", "schedules"),
-            ("postgres", "schedules"),
-            ("dynamodb", "schedules/schedule_store"),
+            ("memory", "memory/schedules"),
+            ("sqlite", "sql/schedules"),
+            ("postgres", "sql/schedules"),
+            ("dynamodb", "dynamodb/schedules/schedule_store"),
         )
     ),
     Mutant("guard: look up localhost before its network is checked", "deliver/address_guard.py",

@@ -325,7 +325,7 @@ async def test_a_run_that_is_stopped_while_the_store_is_away_waits_for_it_no_lon
     bench.behave = after(3_600)
     task = asyncio.create_task(bench.tickler.run(RunOptions(in_flight=2, drain=1)))
     await bench.until_arrived(2)
-    bench.faults.away("fires.claim", "fires.lease", "fires.next_at", "fires.settle", "fires.extend", "records.put")
+    bench.faults.away("fires.claim", "fires.lease", "fires.peek", "fires.settle", "fires.extend", "records.put")
     bench.tickler.stop()
     before = bench.clock.now_ms()
     await task

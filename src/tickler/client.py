@@ -73,10 +73,10 @@ class Tickler:
         self._abandoned = Abandoned()  # attempts abandoned by any worker or earlier tick
         self._encryption = Encryption.from_environment(settings.environ)
         self.schedules = Schedules(
-            store.schedules, clock, encryption=self._encryption, kept_ms=self._retention_ms, wake=self._wake
+            store.schedules, clock, encryption=self._encryption, retention_ms=self._retention_ms, wake=self._wake
         )
         self.index = Index(store.index)
-        self.fires = Fires(store.fires, clock, kept_ms=self._retention_ms, wake=self._wake)
+        self.fires = Fires(store.fires, clock, retention_ms=self._retention_ms, wake=self._wake)
         self.records = Records(store.records, clock)
         self.secrets = SigningSecrets(store.records, self._encryption, clock)
         self.tokens = Tokens(store.records, clock)

@@ -47,7 +47,7 @@ async def test_a_worker_does_not_take_over_from_itself_what_it_could_not_settle(
     await bench.put(*many(20))
     async with bench.running(RunOptions(lease=10)):
         await bench.until_arrived(1)
-        bench.faults.away("fires.settle", "fires.extend", "fires.next_at", "fires.claim", "fires.lease")
+        bench.faults.away("fires.settle", "fires.extend", "fires.peek", "fires.claim", "fires.lease")
         await asyncio.sleep(60)
         bench.faults.back()
         await asyncio.sleep(60)

@@ -17,7 +17,7 @@ from tickler import At, IndexRow, ManualClock, Schedule
 from tickler.dynamo import Item, get_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
-from tickler.fires.contract import ClaimRequest, LeaseRequest
+from tickler.fires.contract import ClaimRequest, LeaseRequest, next_at
 from tickler.model.fire import Claim, Entry, Fire, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
@@ -537,7 +537,7 @@ async def test_what_is_left_to_others_does_not_cost_a_request_for_each_few(table
     store.client.usage.requests.clear()
     assert len(await claim(store, hour(1), 10)) == 1
     assert store.client.usage.requests["Query"] <= 12
-    assert await store.fires.next_at() == hour(1) + LEASE_MS
+    assert await next_at(store.fires) == hour(1) + LEASE_MS
 
 
 async def test_the_fires_of_excepted_owners_do_not_cost_a_request_for_each_few(tables: Tables) -> None:
@@ -849,7 +849,7 @@ async def test_fires_that_were_open_when_shards_were_raised_are_found_and_new_on
     leased = await lease(store, hour(4))
     assert {fire.id for fire in owed(leased)} == {fire.id for fire in owed([*before, *after])}
     assert await settle(store, hour(4), *(done(fire, hour(4)) for fire in owed(leased))) == []
-    assert await store.fires.next_at() == hour(4)
+    assert await next_at(store.fires) == hour(4)
 
 
 async def test_open_fires_are_their_home_regions_and_move_with_it(dynamodb_server: DynamodbServer, tables: Tables) -> None:

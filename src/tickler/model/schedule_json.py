@@ -130,7 +130,6 @@ def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
 
 
 def stored_schedule(
-    *,
     owner: str,
     key: str,
     when_text: str,

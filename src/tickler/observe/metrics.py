@@ -11,6 +11,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tickler.errors import TicklerError
+from tickler.fires.contract import next_at
 from tickler.model.delivery import Listener, Outcome
 from tickler.model.fire import Claim, Settlement
 from tickler.observe.forecast_cache import ForecastCache
@@ -165,12 +166,12 @@ def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
 
 
 async def read_gauges(store: Store, forecasts: ForecastCache, now_ms: int) -> StoreGauges:
-    next_at = await store.fires.next_at()
+    due_at = await next_at(store.fires)
     reports = await workers(store.records, now_ms)
     forecast = await forecasts.last()
     return StoreGauges(
         due=await store.index.count(due_by=now_ms, most=MAX_DUE),
-        due_since=next_at if next_at is not None and next_at <= now_ms else None,
+        due_since=due_at if due_at is not None and due_at <= now_ms else None,
         dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),
         rows=forecast.rows if forecast is not None else await store.index.count(most=MAX_ROWS),
         alive=sum(worker.is_alive(now_ms) for worker in reports),

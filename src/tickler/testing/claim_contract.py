@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import FireStore, next_at
 from tickler.model.fire import Fire, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Missed, Policy
@@ -76,7 +76,7 @@ class ClaimContract(FireFixtures):
         (fire,) = fires_of(await worker.claim(start + MINUTE_MS))
         assert (fire.opened_at, fire.deliver_after) == (start + MINUTE_MS, start + MINUTE_MS + LEASE_MS)
         assert await worker.lease(start + MINUTE_MS) == []
-        assert await fires.next_at() == start + MINUTE_MS + LEASE_MS
+        assert await next_at(fires) == start + MINUTE_MS + LEASE_MS
 
     # The result of a claim.
 

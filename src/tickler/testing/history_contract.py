@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
+from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest, next_at
 from tickler.model.fire import DueItem, Entry, Fire, Settlement, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
@@ -146,57 +146,57 @@ class HistoryContract(FireFixtures):
     # The next instant.
 
     async def test_nothing_lies_ahead_of_an_empty_store(self, fires: FireStore) -> None:
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     async def test_the_next_instant_is_that_of_the_earliest_schedule_with_a_target(
         self, store: Store, schedules: Schedules, fires: FireStore
     ) -> None:
         await store.index.upsert_many([IndexRow("u1", "row", HOURLY, NOW_MS + 1)])
         await schedules.put(schedule("without", target=None))
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
         await schedules.put(schedule("spread", policy=SPREAD))
-        assert await fires.next_at() == hour(1) + schedule("spread", policy=SPREAD).offset_ms()
+        assert await next_at(fires) == hour(1) + schedule("spread", policy=SPREAD).offset_ms()
         await schedules.put(schedule("digest"))
-        assert await fires.next_at() == hour(1)
+        assert await next_at(fires) == hour(1)
         await schedules.pause("u1", "digest")
         await schedules.delete("u1", "spread")
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     async def test_the_next_instant_is_that_of_the_earliest_fire_too(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule())
         (fire,) = fires_of(await worker.claim(hour(1)))
-        assert await fires.next_at() == hour(1) + LEASE_MS, "when its lease runs out"
+        assert await next_at(fires) == hour(1) + LEASE_MS, "when its lease runs out"
         await fires.extend([fire], hour(1.5))
-        assert await fires.next_at() == hour(1.5)
+        assert await next_at(fires) == hour(1.5)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
-        assert await fires.next_at() == hour(1.25)
+        assert await next_at(fires) == hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), release(fire))
-        given_back = await fires.next_at()
+        given_back = await next_at(fires)
         assert given_back is not None
         assert given_back <= hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), done(fire, hour(1.25)))
-        assert await fires.next_at() == hour(2)
+        assert await next_at(fires) == hour(2)
 
     async def test_a_fire_that_was_opened_by_hand_is_seen_ahead(self, schedules: Schedules, fires: FireStore) -> None:
         await schedules.put(schedule(enabled=False))
         assert await fires.open(triggered(at=hour(0.5)))
-        assert await fires.next_at() == hour(0.5)
+        assert await next_at(fires) == hour(0.5)
 
     async def test_fires_that_wait_or_are_dead_do_not_lie_ahead(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule("waits", ends_at=hour(2), policy=Policy(missed="all", overlap="wait")))
         await worker.claim(hour(2))
-        assert await fires.next_at() == hour(2) + LEASE_MS
+        assert await next_at(fires) == hour(2) + LEASE_MS
         await schedules.delete("u1", "waits")
         await schedules.put(schedule("dead", ONCE))
         (fire,) = fires_of(await worker.claim(hour(1)))
         await worker.settle(hour(1), dead(fire, hour(1)))
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     # Peeking at due fires.
 
