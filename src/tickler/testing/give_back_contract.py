@@ -6,24 +6,10 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import Fire, Settlement, fire_id, unbegun_fire
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    LEASE_MS,
-    ONCE,
-    FireFixtures,
-    Worker,
-    dead,
-    done,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    release,
-    retry,
-    schedule,
-    triggered,
-)
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import entries, fires_of, keys, listed
+from tickler.testing.hourly import AT_MOST_ONCE, ONCE, hour, schedule
+from tickler.testing.settlements import dead, done, release, retry
 
 LATER = hour(1) + 5_000
 REASON = "given back: the worker has no handler 'digest'"
@@ -160,8 +146,7 @@ class GiveBackContract(FireFixtures):
     async def test_a_release_says_why_or_leaves_the_reason_that_was_there(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=Policy(attempts=5)))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=Policy(attempts=5))
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
         (second,) = fires_of(await worker.lease(hour(1)))
         await worker.settle(hour(1), release(second, hour(1)))
