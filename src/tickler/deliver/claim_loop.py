@@ -16,10 +16,9 @@ from tickler.deliver.claimer import Claimer
 from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.history_pruner import HistoryPruner
 from tickler.deliver.lease_extender import LeaseExtender
-from tickler.deliver.run_options import CLAIM_BATCH
+from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.summary import Summary
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.model.fire import Claim, DueItem
 from tickler.schedules.schedules import Schedules

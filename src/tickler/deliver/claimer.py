@@ -12,8 +12,7 @@ from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.lease_extender import LeaseExtender
 from tickler.deliver.listeners import Listeners
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
-from tickler.deliver.run_options import CLAIM_BATCH
-from tickler.deliver.worker_config import WorkerConfig
+from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, is_at_most_once
 from tickler.stores.store import Store
