@@ -59,7 +59,7 @@ class ClaimLoop:
         self._woken.set()
 
     def stop(self) -> None:
-        """Claim no more, finish what is in flight, and give back the rest."""
+        """Claim no more, finish what is in flight, and release the rest."""
         self._stopping.set()
         self._woken.set()
 
@@ -89,7 +89,7 @@ class ClaimLoop:
             dead=counts["dead"],
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
-            given_back=counts["given_back"],
+            released=counts["released"],
         )
 
     @asynccontextmanager

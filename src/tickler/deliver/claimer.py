@@ -143,7 +143,7 @@ class Claimer:
         return claims
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
-        """Lease open fires. Those that were given back are left for a moment to workers that have what is missing here."""
+        """Lease open fires. Those released for a reason are left for a moment to workers that have what is missing here."""
         self._leased_at = asyncio.get_running_loop().time()
         missing = self._dispatcher.missing_targets
         others_can = bool(missing) and await self._capable_workers.exist_for(missing.recent(now_ms), now_ms)

@@ -155,9 +155,9 @@ class HistoryContract(FireFixtures):
         assert await fires.next_at() == hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), release(fire))
-        given_back = await fires.next_at()
-        assert given_back is not None
-        assert given_back <= hour(1.25)
+        released = await fires.next_at()
+        assert released is not None
+        assert released <= hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), done(fire, hour(1.25)))
         assert await fires.next_at() == hour(2)

@@ -213,7 +213,7 @@ class LeaseContract(FireFixtures):
         assert found == ["good"]
         assert len(await listed(fires, "dead")) == 6
 
-    # Extending and giving back.
+    # Extending and releasing.
 
     async def test_an_extended_lease_is_kept_and_no_longer_than_that(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
@@ -269,7 +269,7 @@ class LeaseContract(FireFixtures):
         assert (await fires.extend([first], hour(3))).lost == [first]
         assert await fires.get(first.id) == second
 
-    async def test_a_lease_given_back_was_never_taken(
+    async def test_a_released_lease_was_never_taken(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         fire = await put_and_claim(schedules, worker)
@@ -287,7 +287,7 @@ class LeaseContract(FireFixtures):
         assert again.attempt == 2
         assert [entry.happened for entry in await entries(fires)] == ["failed"]
 
-    async def test_a_lease_given_back_for_later_is_not_taken_before(
+    async def test_a_lease_released_for_later_is_not_taken_before(
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
         fire = await put_and_claim(schedules, worker)

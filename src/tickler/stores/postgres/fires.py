@@ -18,8 +18,8 @@ from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
-    GIVEN_BACK,
     MANUALLY,
+    RELEASED,
     Claim,
     DueItem,
     Entry,
@@ -83,7 +83,7 @@ _OPEN_SINCE = f"""
     ) AS bytes
     FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
-        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= $1 - $5::bigint)
+        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= $1 - $5::bigint)
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE OF f SKIP LOCKED
 """

@@ -20,8 +20,8 @@ from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import (
-    GIVEN_BACK,
     MANUALLY,
+    RELEASED,
     Claim,
     DueItem,
     Entry,
@@ -47,7 +47,7 @@ SELECT_DUE = """
     LIMIT ?
 """
 _OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
-_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= ?)"
+_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""
