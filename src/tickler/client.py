@@ -16,13 +16,12 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.listeners import Listeners, OnDispatch
-from tickler.deliver.run_options import RunOptions
+from tickler.deliver.run_options import RunOptions, WorkerConfig
 from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import TargetRegistry, Wrap, own_deliverers, wrapped
 from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index

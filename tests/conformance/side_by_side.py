@@ -28,7 +28,8 @@ from tickler.stores.contents import Part, RawSchedule
 from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 from tickler.testing.contents_contract import all_of
-from tickler.testing.fire_fixtures import HOOK, LEASE_MS, hour
+from tickler.testing.fire_fixtures import LEASE_MS
+from tickler.testing.hourly import HOOK, hour
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS
 from tickler.when import When
 

@@ -411,10 +411,10 @@ async def test_a_handler_that_no_worker_has_is_named_and_no_other_is(memory: Tic
     lacking = "no running worker has the handler 'digest': start one that does, or correct its target"
     assert (await memory.why("u1", "digest")).sentence.endswith(f"but {lacking}")
     clock.advance(timedelta(hours=1))
-    assert (await memory.tick()).given_back == 1
+    assert (await memory.tick()).released == 1
     await alive(memory, delivers_to=["http", "python:secret"])
     why = await memory.why("u1", "digest", names_workers=False)
-    assert "was given back without an attempt (the worker has no handler 'digest'" in why.sentence
+    assert "was released without an attempt (the worker has no handler 'digest'" in why.sentence
     assert why.sentence.endswith(f"but {lacking}")
     assert "none of them has the handler 'digest'" in says(why, "workers")
     assert "secret" not in why.sentence + "".join(fact.says for fact in why.facts)

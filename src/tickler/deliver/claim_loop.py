@@ -16,10 +16,9 @@ from tickler.deliver.claimer import Claimer
 from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.history_pruner import HistoryPruner
 from tickler.deliver.lease_extender import LeaseExtender
-from tickler.deliver.run_options import CLAIM_BATCH
+from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.summary import Summary
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.fires.contract import next_at
 from tickler.model.fire import Claim, DueItem
@@ -61,7 +60,7 @@ class ClaimLoop:
         self._woken.set()
 
     def stop(self) -> None:
-        """Claim no more, finish what is in flight, and give back the rest."""
+        """Claim no more, finish what is in flight, and release the rest."""
         self._stopping.set()
         self._woken.set()
 
@@ -91,7 +90,7 @@ class ClaimLoop:
             dead=counts["dead"],
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
-            given_back=counts["given_back"],
+            released=counts["released"],
         )
 
     @asynccontextmanager

@@ -37,7 +37,7 @@ class LeaseRequest(TakeRequest, frozen=True, kw_only=True):
     """A request for open fires."""
 
     expired: bool = True  # also take over leases that ran out
-    head_start_ms: int = 0  # leave fires that were given back to other workers for this long
+    head_start_ms: int = 0  # leave fires that were released for a reason to other workers for this long
 
 
 FOREVER_MS = (1 << 63) - 1
@@ -75,8 +75,8 @@ class FireStore(Protocol):
         worker and the attempt it had. If its schedule is delivered at most once or has no attempts left, the fire becomes dead
         instead. Fires whose schedule was deleted are cancelled. `max_bytes` limits a lease as it limits a claim.
 
-        With `head_start_ms`, a fire that was given back is not leased until that long after its deliver_after: the caller could
-        not start it either, and another worker may.
+        With `head_start_ms`, a fire that was released for a reason is not leased until that long after its deliver_after: the
+        caller could not start it either, and another worker may.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:

@@ -11,7 +11,7 @@ A fire is one occurrence of a schedule. It is open from its claim until it is de
                 └─ no attempts left ──► dead ──manual retry──► open
 
 A schedule that is delivered at most once has no open fires: only its claimer knows of the claim. A claimer that cannot start the
-attempt gives it back by opening a fire (`unbegun_fire`), whose next attempt is its only one.
+attempt releases it by opening a fire (`unbegun_fire`), whose next attempt is its only one.
 """
 
 from __future__ import annotations

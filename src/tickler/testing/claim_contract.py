@@ -17,28 +17,10 @@ from tickler.model.schedule import Schedule
 from tickler.model.target import HttpTarget, PythonTarget
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    HOURLY,
-    LEASE_MS,
-    MINUTE_MS,
-    ONCE,
-    SPREAD,
-    FireFixtures,
-    Worker,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    minutely,
-    nominals,
-    schedule,
-    skips,
-    stored,
-)
-from tickler.testing.store_contract import DAY_MS, NOW_MS
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim
+from tickler.testing.fire_queries import entries, fires_of, keys, listed, nominals, skips
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, HOURLY, MINUTE_MS, ONCE, SPREAD, hour, minutely, schedule
+from tickler.testing.store_contract import DAY_MS, NOW_MS, stored
 from tickler.when import Cron, Every
 
 
@@ -164,8 +146,7 @@ class ClaimContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         """A resume uses the clock of its caller, which may be slightly behind the claimer's."""
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await schedules.pause("u1", "digest")
         assert (await schedules.resume("u1", "digest")).next_fire_at == hour(1)
         await schedules.put(schedule("good"))

@@ -115,7 +115,7 @@ def command(
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = HOST,
 ) -> None:
-    """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and give all other fires back."""
+    """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and release all other fires."""
     url, parent, number = required_store(store), pop_parent_pid(), pop_process_number()
     configure_logging(os.environ)
     raise_file_limit()

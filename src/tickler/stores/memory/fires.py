@@ -59,7 +59,7 @@ class MemoryFires:
             fire
             for fire in tables.fires.values()
             if fire.deliver_after is not None
-            and fire.deliver_after <= request.now_ms - (request.head_start_ms if fire.is_given_back else 0)
+            and fire.deliver_after <= request.now_ms - (request.head_start_ms if fire.has_release_reason else 0)
             and (request.expired or fire.worker is None)
             and fire.owner not in request.except_owners
         ]

@@ -14,7 +14,7 @@ from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.fire import GIVEN_BACK, MANUALLY, Claim, DueItem, Extension, Fire, Health, Settlement
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.index import PostgresIndex
@@ -69,7 +69,7 @@ _OPEN_SINCE = f"""
     ) AS bytes
     FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
-        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= $1 - $5::bigint)
+        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= $1 - $5::bigint)
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE OF f SKIP LOCKED
 """

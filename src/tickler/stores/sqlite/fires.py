@@ -16,7 +16,7 @@ from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.fire import GIVEN_BACK, MANUALLY, Claim, DueItem, Extension, Fire, Health, Settlement
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
@@ -33,7 +33,7 @@ SELECT_DUE = """
     LIMIT ?
 """
 _OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
-_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= ?)"
+_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""

@@ -119,7 +119,7 @@ class FireClaimer:
         self._route.note_claim(full=is_full or _weight(taken) >= limit)
         return taken
 
-    async def give_back(self, taken: Sequence[Claimed]) -> None:
+    async def revert(self, taken: Sequence[Claimed]) -> None:
         """Revert claims that opened no fire, and would otherwise be lost."""
         await execute_many(self._table.client, [each.undo for each in taken if each.undo is not None])
 
@@ -213,7 +213,7 @@ class FireClaimer:
         try:
             schedules = await self._schedules(claimed)
         except TicklerError:
-            await self.give_back(claimed)  # fires come again when their leases expire
+            await self.revert(claimed)  # fires come again when their leases expire
             raise
         for each in claimed:
             schedule = schedules.get(each.plan.id)

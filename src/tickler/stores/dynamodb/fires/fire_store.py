@@ -42,7 +42,7 @@ class DynamodbFires:
         except asyncio.CancelledError:
             with suppress(TicklerError):  # the caller was cancelled
                 taken = await work
-                await self.claimer.give_back(taken)
+                await self.claimer.revert(taken)
                 await self._release([claim for each in taken for claim in each.claims], request)
             raise
         return sorted((claim for each in taken for claim in each.claims), key=_order)

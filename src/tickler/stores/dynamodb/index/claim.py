@@ -41,7 +41,7 @@ class Claimer:
             claimed = await asyncio.shield(work)
         except asyncio.CancelledError:
             with suppress(TicklerError):  # the caller is gone: its rows become due again, if the undo succeeds
-                await self._give_back(await work)
+                await self._revert(await work)
             raise
         rows = [each.row for each in claimed]
         rows.sort(key=lambda row: row.next_fire_at)
@@ -112,5 +112,5 @@ class Claimer:
         if failure is not None:
             raise failure
 
-    async def _give_back(self, claimed: Sequence[ClaimResult]) -> None:
+    async def _revert(self, claimed: Sequence[ClaimResult]) -> None:
         await execute_many(self._table.client, [each.undo for each in claimed])
