@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -12,7 +11,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Response
 from litestar.enums import MediaType
-from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from tickler.errors import ScheduleNotFound
@@ -21,7 +19,7 @@ from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
 from tickler.server.pages.assets import url_of
 from tickler.server.pages.states import entry_state, fire_state
-from tickler.server.pages.time_format import format_time, time_element
+from tickler.server.pages.time_format import format_time, sentence, time_element, with_times
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
 
@@ -76,6 +74,8 @@ def _render(request: HttpRequest, name: str, section: str, status: int, values: 
         "notice": NOTICES.get(request.query_params.get("notice", ""), "").format(values.get("subject", "One fire")),
         "time": partial(time_element, now_ms=now_ms),
         "format_time": partial(format_time, now_ms=now_ms),
+        "with_times": partial(with_times, now_ms=now_ms),
+        "sentence": partial(sentence, now_ms=now_ms),
     }
     text = _templates.get_template(f"{name}.html").render({**shared, **values})
     return Response(text, status_code=status, media_type=MediaType.HTML, headers={"cache-control": "no-store"})
@@ -164,14 +164,6 @@ def span(ms: int) -> str:
     return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else human_format.span(ms)
 
 
-def with_code(text: str) -> Markup:
-    """Escape a text, and mark what stands between backticks as code."""
-    parts = re.split(r"`([^`]+)`", text)
-    return Markup().join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
-    )
-
-
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tickler.server.pages"),
@@ -180,7 +172,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({"span": span, "at_least": at_least, "with_code": with_code})
+    environment.filters.update({"span": span, "at_least": at_least})
     functions = {"schedule_path": schedule_path, "with_query": with_query, "asset": url_of}
     environment.globals.update({**functions, "entry_state": entry_state, "fire_state": fire_state})
     return environment
