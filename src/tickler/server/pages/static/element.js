@@ -1,0 +1,6 @@
+/** Make an element with these properties and children. */
+export function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
