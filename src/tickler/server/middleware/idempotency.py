@@ -96,16 +96,9 @@ class Idempotency:
             raise Refused(409, "the first request with this key is still running: wait", headers={"retry-after": "1"})
         if stored.body is None:
             raise Refused(409, "the first request with this key was done, but its response was too large to store")
-        await send(
-            {
-                "type": "http.response.start",
-                "status": stored.status,
-                "headers": [
-                    *((name.encode(), value.encode("latin-1")) for name, value in stored.headers.items()),
-                    (b"idempotent-replayed", b"true"),
-                ],
-            }
-        )
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers.items()]
+        headers.append((b"idempotent-replayed", b"true"))
+        await send({"type": "http.response.start", "status": stored.status, "headers": headers})
         await send({"type": "http.response.body", "body": base64.b64decode(stored.body), "more_body": False})
 
 

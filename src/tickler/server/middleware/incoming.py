@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from litestar.types import Receive
 
-from tickler.server.middleware.byte_limit import HeldBytes
+from tickler.server.middleware.caller_limits import HeldBytes
 from tickler.server.problems import Refused
 
 IDLE_S = 10.0  # maximum pause within a streamed body

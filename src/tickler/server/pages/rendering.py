@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -18,8 +17,8 @@ from tickler.observe import human_format
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
 from tickler.server.pages.assets import url_of
-from tickler.server.pages.states import entry_state, fire_state
 from tickler.server.pages.time_format import format_time, sentence, time_element, with_times
+from tickler.server.pages.timeline import entry_state, fire_state
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
 
@@ -50,13 +49,11 @@ async def page(request: HttpRequest, name: str, section: str, status: int = 200,
     """Render the template `name`; `section` is the entry of the navigation that it belongs to."""
     who = _caller_or_nobody(request)
     form_token = await context_of(request).sessions.form_token(who.client_id)
-    counts = {} if who is ANONYMOUS else {"failed": await _count_dead(request, who.owner)}
+    counts = {}
+    if who is not ANONYMOUS:
+        dead = await context_of(request).tickler.fires.list(state="dead", owner=who.owner, limit=MAX_NAV_COUNT + 1)
+        counts["failed"] = len(dead.items)
     return _render(request, name, section, status, {**values, "form_token": form_token, "counts": counts})
-
-
-async def _count_dead(request: HttpRequest, owner: str | None) -> int:
-    """Count dead fires up to one more than the navigation shows."""
-    return len((await context_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
 def _render(request: HttpRequest, name: str, section: str, status: int, values: Mapping[str, Any]) -> Response[str]:
@@ -102,8 +99,7 @@ async def read_form(request: HttpRequest) -> dict[str, str]:
     except ValueError:
         raise Refused(400, "the form is malformed: open the page again") from None
     fields = dict(pairs)
-    given = fields.pop("form_token", "")
-    if not await context_of(request).sessions.is_form_token(given, caller_of(request).client_id):
+    if not await context_of(request).sessions.is_form_token(fields.pop("form_token", ""), caller_of(request).client_id):
         raise Refused(403, "this form is too old, or the page did not send it: open the page again")
     return fields
 
@@ -153,10 +149,6 @@ def schedule_path(owner: str, key: str, *more: str) -> str:
 
 def at_least(count: int, limit: int) -> str:
     return f"{count:,}+" if count >= limit else f"{count:,}"
-
-
-def pretty_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def span(ms: int) -> str:

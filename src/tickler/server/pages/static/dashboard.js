@@ -1,5 +1,5 @@
 // The page *Now*: live counts, clocks, workers and fires.
-import { element } from "./element.js";
+import { byId, element } from "./element.js";
 import { follow, stateOf } from "./stream.js";
 import { formatTime, onZoneChange, showTime, zoneName } from "./time.js";
 
@@ -7,12 +7,8 @@ const MAX_LISTED = 12;
 const MAX_NAV_COUNT = Number(document.querySelector("nav").dataset.maxCount);
 const SHOWN_MS = 60_000;
 const fires = [];
-const list = document.getElementById("fires");
-const strip = document.getElementById("strip");
-const live = document.getElementById("live");
-const noFires = document.getElementById("no-fires");
-const storeClock = document.getElementById("store-clock");
-const nextDue = document.getElementById("next-due");
+const [list, strip, live, noFires] = byId("fires", "strip", "live", "no-fires");
+const [storeClock, nextDue] = byId("store-clock", "next-due");
 const COUNTS_OF_ROWS = ["sleeping", "due", "late"]; // at least so many, where not all rows were read
 let dueAt = Number(nextDue.dataset.dueAt);
 let hasMore = "more" in nextDue.dataset;

@@ -4,3 +4,8 @@ export function element(name, properties, ...children) {
   made.append(...children);
   return made;
 }
+
+/** Return the elements with these ids. */
+export function byId(...ids) {
+  return ids.map((id) => document.getElementById(id));
+}

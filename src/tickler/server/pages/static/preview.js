@@ -1,14 +1,10 @@
 // The form: previews the next ten fires of what is typed, and shows its errors.
-import { element } from "./element.js";
+import { byId, element } from "./element.js";
 import { formatTime, minutesOf, onZoneChange, showTime, zoneName } from "./time.js";
 
-const when = document.getElementById("when");
-const tz = document.getElementById("tz");
-const list = document.getElementById("preview");
-const words = document.getElementById("preview-words");
-const kind = document.getElementById("kind");
-const to = document.getElementById("to");
-const warning = document.getElementById("to-warning"); // why the service would refuse to deliver there
+const [when, tz, kind, to, hint] = byId("when", "tz", "kind", "to", "to-hint");
+const [list, words] = byId("preview", "preview-words");
+const [warning] = byId("to-warning"); // why the service would refuse to deliver there
 let timer = 0;
 let requests = 0;
 
@@ -70,7 +66,6 @@ if (document.querySelector("[data-new]")) tz.value = Intl.DateTimeFormat().resol
 preview().catch(() => {});
 
 // The field of the target: its label follows the kind, and kinds without a value hide it.
-const hint = document.getElementById("to-hint");
 const KINDS = { http: ["URL", "We POST each fire here"], python: ["Handler name", hint?.textContent ?? ""] };
 
 function showTarget() {

@@ -2,7 +2,7 @@
 
 const RECONNECT_MS = 5_000;
 
-/** Return the state of the fire after an attempt, as `states.py` names it. */
+/** Return the state of the fire after an attempt, as `timeline.py` names it. */
 export function stateOf(fire) {
   if (fire.gave_up) return "dead";
   return fire.happened === "failed" ? "retrying" : fire.happened;
