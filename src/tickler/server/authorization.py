@@ -51,9 +51,13 @@ def owner_filter(request: HttpRequest, requested: str | None) -> OwnerFilter | N
     return OwnerFilter(owner) if caller.can_see(owner) else None
 
 
+def may_write(caller: Caller, target: Target | None) -> bool:
+    return caller.owner is None or target is None or isinstance(target, HttpTarget)
+
+
 def check_target(caller: Caller, target: Target | None) -> None:
     """Refuse targets other than HTTP for tokens bound to an owner: they run with the worker's own rights."""
-    if caller.owner is not None and target is not None and not isinstance(target, HttpTarget):
+    if not may_write(caller, target):
         raise Refused(422, "this token may write HTTP targets only: give a URL", "target")
 
 

@@ -12,10 +12,10 @@ from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Health
 from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import record
-from tickler.server.authorization import names_workers, path_id, redact_fires, redact_history
+from tickler.server.authorization import may_write, names_workers, path_id, redact_fires, redact_history
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path, with_query
-from tickler.server.pages.schedules import may_edit, payload_text
+from tickler.server.pages.schedules import payload_text
 from tickler.server.pages.timeline import timeline
 from tickler.when import Unreadable, marked
 from tickler.when.describe import in_words
@@ -50,7 +50,7 @@ async def schedule(request: HttpRequest) -> Response[str]:
         owner=owner, key=key, subject=f"{owner}/{key}", stored=stored, history=history, health=health,
         payload="" if stored is None else await payload_text(request, stored),
         warnings=[] if stored is None else tickler.warnings(stored.target),
-        may_edit=stored is not None and may_edit(caller_of(request), stored.target),
+        may_edit=stored is not None and may_write(caller_of(request), stored.target),
         fires=listed, unlisted=len(fires) - len(listed), dead=len(by_state[-1]), max_marks=MAX_MARKS,
         words=in_words(stored.when) if stored is not None and is_readable else "",
         upcoming=_upcoming(stored) if stored is not None and is_readable else [],

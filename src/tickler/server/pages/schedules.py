@@ -19,11 +19,10 @@ from tickler.model.schedule_json import read_schedule_json, schedule_from_json
 from tickler.model.strict_json import read_json
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.server.audit_log import record
-from tickler.server.authorization import check_target, schedule_at
+from tickler.server.authorization import check_target, may_write, schedule_at
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import read_revision, revision_text
 from tickler.server.json_body import read_off_loop
-from tickler.server.middleware.caller import Caller
 from tickler.server.pages.rendering import page, read_form, redirect, schedule_path, with_query
 from tickler.server.problems import Refused, problem_of
 from tickler.webhooks.encryption import origin_of
@@ -76,7 +75,7 @@ async def new(request: HttpRequest) -> Response[str]:
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: HttpRequest) -> Response[str]:
     stored = await schedule_at(request)
-    if not may_edit(caller_of(request), stored.target):
+    if not may_write(caller_of(request), stored.target):
         raise Refused(403, "the target is not a URL, and your token cannot write such a target: ask the operator of the service")
     return await _form(request, _fields(stored) | {"payload": await payload_text(request, stored)})
 
@@ -93,15 +92,6 @@ async def save(request: HttpRequest) -> Response[Any]:
 
 
 HANDLERS = [schedules, new, edit, create, save]
-
-
-def may_edit(who: Caller, target: Target | None) -> bool:
-    """Say whether the caller could save a schedule with this target."""
-    try:
-        check_target(who, target)
-    except Refused:
-        return False
-    return True
 
 
 async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
@@ -226,11 +216,11 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
 
 def _moved(before: HttpTarget, url: str) -> HttpTarget:
     """Change the URL and keep what the form does not show. Encrypted parts belong to one origin and cannot follow."""
-    origin = origin_of(before.url)
-    if before.sealed is not None and origin != origin_of(url):
+    moved, origin = replace(before, url=url), origin_of(before.url)
+    if before.sealed is not None and origin != origin_of(moved.url):
         text = f"headers or secret are encrypted for {origin} alone: keep that origin, or PUT them again through the API"
         raise Refused(422, text, "target.url")
-    return replace(before, url=url)
+    return moved
 
 
 def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[str, object]:

@@ -14,14 +14,11 @@ let dueAt = Number(nextDue.dataset.dueAt);
 let hasMore = "more" in nextDue.dataset;
 let offset = Number(storeClock.dataset.nowMs) - Date.now(); // the store's clock less this browser's
 
-function count(value, limit, more) {
-  return more || (limit && value >= limit) ? `${value.toLocaleString()}+` : value.toLocaleString();
-}
-
 function showStats(stats) {
   for (const place of document.querySelectorAll("[data-number]")) {
     const name = place.dataset.number;
-    place.textContent = count(stats[name], Number(place.dataset.limit || 0), stats.more && COUNTS_OF_ROWS.includes(name));
+    const isAtLeast = stats[name] >= (place.dataset.limit ?? Infinity) || (stats.more && COUNTS_OF_ROWS.includes(name));
+    place.textContent = `${stats[name].toLocaleString()}${isAtLeast ? "+" : ""}`;
     const box = place.closest(".number");
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
