@@ -56,7 +56,7 @@ def passed_on(snapshot: StoreSnapshot) -> Finding | None:
         count=len(passed),
         says=f"some workers lack handlers that others have: they release such fires, which costs about {span(1_000)}",
         example=f"{without[0]} lacks {requirement(passed[0])}",
-        remedy="give all workers the same handlers and packages, or run that server with `--no-runner`",
+        remedy="give all workers the same handlers and packages, or run that server with `--no-worker`",
     )
 
 
