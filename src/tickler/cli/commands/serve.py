@@ -37,7 +37,7 @@ DEFAULT_STORE = "sqlite:///tickler.db"
 
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.", show_default=str(DEFAULT_PORT))]
-NoWorker = Annotated[bool, typer.Option("--no-worker", "--no-runner", metavar=FLAG, help="Leave deliveries to `tickler work`.")]
+NoWorker = Annotated[bool, typer.Option("--no-worker", metavar=FLAG, help="Leave deliveries to `tickler work`.")]
 
 log = logging.getLogger("tickler")
 
