@@ -18,8 +18,7 @@ KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name of the sch
 OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Limit to this owner.")]
 KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Limit to this schedule; needs --owner.")]
 ZoneOption = Annotated[
-    str | None,
-    typer.Option("--tz", metavar="ZONE", show_default="UTC", help="Time zone of the schedule, such as Europe/Paris."),
+    str | None, typer.Option("--tz", metavar="ZONE", show_default="UTC", help="Time zone of the schedule, such as Europe/Paris.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="Maximum number of rows.")]
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Continue after this cursor.")]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
-from tickler.cli.output import print_json, print_line
+from tickler.cli.output import print_result
 from tickler.cli.progress import progress_bar
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url, store_for_url
@@ -49,12 +49,8 @@ def command(
     counts = asyncio.run(_restore(url, file, force) if restore else _back_up(url, file))
     size = file.stat().st_size
     summary = ", ".join(some(count, *LABELS.get(name, (name, name))) for name, count in counts.items())
-    if json:
-        print_json({"file": str(file), "bytes": size, "counts": counts})
-    elif restore:
-        print_line(f"restored {parse_url(url).text} from {file}: {summary}")
-    else:
-        print_line(f"wrote {file}, {size / 1e6:,.1f} MB: {summary}")
+    done = f"restored {parse_url(url).text} from {file}" if restore else f"wrote {file}, {size / 1e6:,.1f} MB"
+    print_result({"file": str(file), "bytes": size, "counts": counts}, f"{done}: {summary}", as_json=json)
 
 
 async def _back_up(url: str, file: Path) -> dict[str, int]:

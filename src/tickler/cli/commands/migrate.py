@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
-from tickler.cli.output import print_json, print_line
+from tickler.cli.output import print_json, print_line, print_result
 from tickler.cli.progress import progress_lines
 from tickler.connect import parse_url, store_for_url
 from tickler.database.progress import OnProgress
@@ -68,10 +68,8 @@ def command(
     messages: list[str] = []
     with progress_lines("migrating", messages.append if as_json else print_line) as on_progress:
         names = asyncio.run(_migrate(opened, name, shards, home, come_from, on_progress))
-    if as_json:
-        print_json({"store": name, "ran": names, "messages": messages})
-    else:
-        print_line(*(f"ran {each}" for each in names), f"{name} is up to date")
+    ran = [f"ran {each}" for each in names]
+    print_result({"store": name, "ran": names, "messages": messages}, *ran, f"{name} is up to date", as_json=as_json)
 
 
 async def _migrate(

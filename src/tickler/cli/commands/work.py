@@ -47,14 +47,12 @@ InFlight = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts 
 PerOwner = Annotated[
     int,
     typer.Option(
-        min=1,
-        help="Maximum concurrent attempts per owner. Some slots stay free for idle owners, unless this equals --in-flight.",
+        min=1, help="Maximum concurrent attempts per owner. Some slots stay free for idle owners, unless this equals --in-flight."
     ),
 ]
 PerHost = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts per host.")]
 Lease = Annotated[
-    float,
-    typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a crash another worker takes over."),
+    float, typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a crash another worker takes over.")
 ]
 Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may run after a stop signal.")]
 MaxTimeout = Annotated[
@@ -90,12 +88,7 @@ MetricsPort = Annotated[
     ),
 ]
 MetricsHost = Annotated[
-    str,
-    typer.Option(
-        envvar="TICKLER_METRICS_HOST",
-        metavar="ADDRESS",
-        help="Address for /metrics. Metrics need no token.",
-    ),
+    str, typer.Option(envvar="TICKLER_METRICS_HOST", metavar="ADDRESS", help="Address for /metrics. Metrics need no token.")
 ]
 
 _EXAMPLE = "name a function as in mypackage.handlers:register"
