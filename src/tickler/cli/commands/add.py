@@ -7,7 +7,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor, flag
 from tickler.cli.schedule_options import ScheduleOptions, bounds_of, schedule_fields, with_schedule_options
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant
@@ -21,11 +21,11 @@ from tickler.when import when_from_json
 WhenArgument = Annotated[
     str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m' or 'at(2035-01-01T09:00:00)'.")
 ]
-PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Create it paused.")]
+PausedOption = Annotated[bool, flag("--paused", help="Create it paused.")]
 IfVersionOption = Annotated[
     int | None, typer.Option("--if-version", min=0, metavar="N", help="Replace this version only; 0 means create only.")
 ]
-ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="Replace the schedule if it exists.")]
+ReplaceOption = Annotated[bool, flag("--replace", help="Replace the schedule if it exists.")]
 
 
 @with_schedule_options

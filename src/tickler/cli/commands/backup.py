@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
+from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_result
 from tickler.cli.progress import progress_bar
 from tickler.clock import SystemClock
@@ -20,11 +20,8 @@ from tickler.stores.optional import backed_up_to_files, contents_of
 from tickler.stores.store import Store
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write; with --restore, file to read.")]
-Force = Annotated[
-    bool,
-    typer.Option("--force", metavar=FLAG, help="Replace the existing file; with --restore, replace the contents of the store."),
-]
-Restore = Annotated[bool, typer.Option("--restore", metavar=FLAG, help="Restore the store from FILE.")]
+Force = Annotated[bool, flag("--force", help="Replace the existing file; with --restore, replace the contents of the store.")]
+Restore = Annotated[bool, flag("--restore", help="Restore the store from FILE.")]
 
 # Singular and plural of what a store counts.
 LABELS = {

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from tickler.cli.options import FLAG, JsonOption, OwnerOption, StoreOption
+from tickler.cli.options import JsonOption, OwnerOption, StoreOption, flag
 from tickler.cli.output import print_json, print_note
 from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
@@ -25,7 +25,7 @@ from tickler.observe.human_format import some
 from tickler.transfer.ndjson import export_lines
 
 FileArgument = Annotated[str, typer.Argument(metavar="[FILE]", help="File to write; - for stdout.")]
-ForceOption = Annotated[bool, typer.Option("--force", metavar=FLAG, help="Replace the existing file.")]
+ForceOption = Annotated[bool, flag("--force", help="Replace the existing file.")]
 
 
 def command(

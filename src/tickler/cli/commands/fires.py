@@ -9,7 +9,6 @@ import typer
 
 from tickler.cli.fire_actions import FireAction, run_on_each
 from tickler.cli.options import (
-    FLAG,
     AfterOption,
     ByOption,
     JsonOption,
@@ -19,6 +18,7 @@ from tickler.cli.options import (
     StoreOption,
     YesOption,
     actor,
+    flag,
     usage_error,
 )
 from tickler.cli.output import confirmed, print_json, print_note
@@ -31,10 +31,9 @@ from tickler.observe.human_format import count
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="Fires to cancel, with --cancel.")]
 StateOption = Annotated[FireState, typer.Option(help="Show fires in this state.")]
 HistoryOption = Annotated[
-    bool,
-    typer.Option("--history", metavar=FLAG, help="Show the history of a schedule, the latest first; needs --owner and --key."),
+    bool, flag("--history", help="Show the history of a schedule, the latest first; needs --owner and --key.")
 ]
-CancelOption = Annotated[bool, typer.Option("--cancel", metavar=FLAG, help="Cancel the given fires: they are never delivered.")]
+CancelOption = Annotated[bool, flag("--cancel", help="Cancel the given fires: they are never delivered.")]
 
 
 def command(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tickler.cli.fire_actions import FireAction, run_on_each
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, usage_error
+from tickler.cli.options import ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, flag, usage_error
 from tickler.cli.output import confirmed, print_note, print_result
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
@@ -18,7 +18,7 @@ PAGE = 1_000  # fires per query
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="FIRE_ID", help="Fires to retry, as listed by `tickler fires --state dead`.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="Retry all dead fires, or those of --owner and --key.")]
+AllOption = Annotated[bool, flag("--all", help="Retry all dead fires, or those of --owner and --key.")]
 
 
 def command(

@@ -21,9 +21,9 @@ from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
 from tickler.cli.metrics_server import HOST, serving_metrics
 from tickler.cli.options import StoreOption, required_store
-from tickler.cli.shutdown import EXIT_TIMEOUT_S, Shutdown, pop_parent_pid
+from tickler.cli.shutdown import EXIT_TIMEOUT_S, PARENT, Shutdown, pop_number
 from tickler.cli.store_session import create_if_asked
-from tickler.cli.supervisor import Supervisor, pop_process_number
+from tickler.cli.supervisor import NUMBER, Supervisor
 from tickler.cli.tracing import trace_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect, opened_store
@@ -109,7 +109,7 @@ def command(
     metrics_host: MetricsHost = HOST,
 ) -> None:
     """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and give all other fires back."""
-    url, parent, number = required_store(store), pop_parent_pid(), pop_process_number()
+    url, parent, number = required_store(store), pop_number(PARENT), pop_number(NUMBER) or 0
     configure_logging(os.environ)
     raise_file_limit()
     options = RunOptions(
