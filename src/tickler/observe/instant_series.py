@@ -62,6 +62,9 @@ class Expansion:
                 if after < hour + second <= until:
                     yield hour + second
 
+    def __iter__(self) -> Iterator[int]:
+        return self.between(-1, 1 << 62)
+
 
 class Shifted(NamedTuple):
     """Part of an expansion: the instants with `after < at <= last`, shifted by an offset."""
