@@ -141,10 +141,7 @@ class Tickler:
         Set `names_workers` to False before showing the result to the owner: workers are named after their machines.
         """
         instant = None if at is None else to_ms(at, "at")
-        store, id = self._store, checked_id(owner, key)
-        return await why(
-            store.schedules, store.fires, store.records, id, self._clock.now_ms(), instant, names_workers=names_workers
-        )
+        return await why(self._store, checked_id(owner, key), self._clock.now_ms(), instant, names_workers=names_workers)
 
     async def forecast(self) -> Forecast:
         """Return the number of coming fires, by hour over a week and by minute over an hour, and their peaks.

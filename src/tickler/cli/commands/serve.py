@@ -18,7 +18,7 @@ from rich.markup import escape
 from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, load_setup, run_setup
 from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
-from tickler.cli.options import FLAG, StoreOption
+from tickler.cli.options import StoreOption, flag
 from tickler.cli.shutdown import Shutdown
 from tickler.client import Tickler
 from tickler.connect import connect, parse_url
@@ -37,7 +37,7 @@ DEFAULT_STORE = "sqlite:///tickler.db"
 
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.", show_default=str(DEFAULT_PORT))]
-NoWorker = Annotated[bool, typer.Option("--no-worker", metavar=FLAG, help="Leave deliveries to `tickler work`.")]
+NoWorker = Annotated[bool, flag("--no-worker", help="Leave deliveries to `tickler work`.")]
 
 log = logging.getLogger("tickler")
 

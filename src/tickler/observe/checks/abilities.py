@@ -110,15 +110,13 @@ async def unserved(store: Store, clock: Clock, on_progress: OnProgress) -> Findi
         on_progress("looking for schedules that no worker can deliver", done, None)
     if not number:
         return None
+    one = "schedule needs a handler or package that no running worker has: its fires will wait"
+    many = "schedules need handlers or packages that no running worker has: their fires will wait"
     return Finding(
         check="unserved",
         severity="warning",
         count=number,
-        says=some(
-            number,
-            "schedule needs a handler or package that no running worker has: its fires will wait",
-            "schedules need handlers or packages that no running worker has: their fires will wait",
-        ),
+        says=some(number, one, many),
         example=example,
         remedy="start a worker that has it (`tickler work --setup module:function` registers handlers), or correct the schedules",
     )
