@@ -42,14 +42,14 @@ def of_store(store: str, name: str, old: str, new: str, test: str, module: str =
 
 MUTANTS = [
     *(
-        of_store(store, "list what is sound among what is failing", "if failing:", "if False:",
-                 f"tests/conformance/test_{store}.py::TestFires::"
-                 "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead", module)
+        Mutant(f"{store}: list what is sound among what is failing", f"stores/{module}.py", "if failing:", "if False:",
+               f"tests/conformance/test_{store}.py::TestFires::"
+               "test_a_schedule_is_failing_for_as_long_as_a_fire_of_its_is_dead")
         for store, module in (
-            ("memory", "schedules"),
-            ("sqlite", "schedules"),
-            ("postgres", "schedules"),
-            ("dynamodb", "schedules/schedule_store"),
+            ("memory", "memory/schedules"),
+            ("sqlite", "sql/schedules"),
+            ("postgres", "sql/schedules"),
+            ("dynamodb", "dynamodb/schedules/schedule_store"),
         )
     ),
     Mutant("guard: look up localhost before its network is checked", "deliver/address_guard.py",
@@ -362,7 +362,7 @@ MUTANTS = [
            "tests/deliver/test_payload_memory.py::test_owners_whose_handlers_hang_keep_nobody_out_who_has_nothing_decoded"),
     Mutant("wait for memory while told to stop", "deliver/dispatcher.py", "        self._memory.clear()", "        pass",
            "tests/deliver/test_payload_memory.py::"
-           "test_what_waits_for_memory_is_given_back_as_soon_as_the_worker_is_told_to_stop"),
+           "test_what_waits_for_memory_is_released_as_soon_as_the_worker_is_told_to_stop"),
     Mutant("fail for want of file descriptors", "deliver/targets/http.py",
            "if isinstance(error, aiohttp.ClientConnectorError) and (out_of := exhaustion(error)) is not None:",
            "if (out_of := None) is not None:",
@@ -370,23 +370,23 @@ MUTANTS = [
            "test_a_worker_without_file_descriptors_loses_nothing_and_delivers_when_it_has_some"),
     Mutant("claim on while something has run out", "deliver/shortage.py",
            "return max(min(wanted, self._allowed + trickle - self._claimed), 0)", "return wanted",
-           "tests/deliver/test_give_back.py::test_while_something_has_run_out_less_is_claimed_and_nothing_is_lost"),
+           "tests/deliver/test_release.py::test_while_something_has_run_out_less_is_claimed_and_nothing_is_lost"),
     Mutant("claim nothing more after a shortage while all that is in hand hangs", "deliver/shortage.py",
            "self._allowed + trickle - self._claimed", "self._allowed - self._claimed",
-           "tests/deliver/test_give_back.py::"
+           "tests/deliver/test_release.py::"
            "test_a_little_is_claimed_after_a_shortage_though_nothing_that_is_in_hand_ends"),
     Mutant("fail what this worker has no handler for", "deliver/attempt.py",
            'if then == "dead" or deliver_after is None:', "if True:",
-           "tests/deliver/test_give_back.py::test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it"),
+           "tests/deliver/test_release.py::test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it"),
     Mutant("race with those that have the handler", "deliver/claimer.py",
            "HEAD_START_MS if others_can", "0 if others_can",
-           "tests/deliver/test_give_back.py::test_a_worker_that_lacks_a_handler_leaves_the_others_a_head_start"),
-    Mutant("lose what is given back at most once", "deliver/dispatcher.py",
-           "self._settlement_writer.open(unbegun_fire(claim, now_ms, deliver_after, release.reason))", "_ = deliver_after",
-           "tests/deliver/test_give_back.py::test_what_was_not_begun_when_a_worker_is_told_to_stop_is_delivered_by_the_next"),
-    Mutant("open twice what is given back", "deliver/settlement_writer.py", "if fire.id in self._maybe_opened and await",
+           "tests/deliver/test_release.py::test_a_worker_that_lacks_a_handler_leaves_the_others_a_head_start"),
+    Mutant("lose what is released at most once", "deliver/dispatcher.py",
+           "self._settlement_writer.open(unbegun_fire(claim, now_ms, deliver_after, settlement.reason))", "_ = deliver_after",
+           "tests/deliver/test_release.py::test_what_was_not_begun_when_a_worker_is_told_to_stop_is_delivered_by_the_next"),
+    Mutant("open twice what is released", "deliver/settlement_writer.py", "if fire.id in self._maybe_opened and await",
            "if False and await",
-           "tests/deliver/test_give_back.py::test_what_was_given_back_by_an_answer_that_was_lost_is_delivered_once"),
+           "tests/deliver/test_release.py::test_what_was_released_by_an_answer_that_was_lost_is_delivered_once"),
     Mutant("abandon any number of attempts", "deliver/abandoned.py", "self._of_owner[owner, label] >= MAX_PER_OWNER", "False",
            "tests/deliver/test_dispatcher.py::test_where_many_attempts_were_abandoned_no_more_begin_and_none_is_counted"),
     Mutant("forget the memory of what was abandoned", "deliver/payload_memory.py",
@@ -403,9 +403,9 @@ MUTANTS = [
            "tests/deliver/test_dispatcher.py::test_a_handler_that_will_not_be_cancelled_holds_neither_its_place_nor_its_fire"),
     Mutant("find no handler missing", "observe/checks/abilities.py", "    if not missing:\n", "    if missing or not missing:\n",
            "tests/observe/test_doctor.py::test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_worth_knowing"),
-    Mutant("sqlite: count what is given back", "stores/sql/fires.py", "worker = NULL, attempt = f.attempt - 1, reason",
+    Mutant("sqlite: count what is released", "stores/sql/fires.py", "worker = NULL, attempt = f.attempt - 1, reason",
            "worker = NULL, reason",
-           "tests/conformance/test_sqlite.py::TestFires::test_what_is_given_back_can_be_given_back_again"),
+           "tests/conformance/test_sqlite.py::TestFires::test_what_is_released_can_be_released_again"),
     Mutant("let a repeated release undo a later lease", "fires/lease.py", "lease_token=now_ms", "lease_token=None",
            "tests/conformance/test_sqlite.py::TestFires::"
            "test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone"),
@@ -432,33 +432,33 @@ MUTANTS = [
            "SET opened_at = coalesce(opened_at, ?), attempt = 0",
            "tests/conformance/test_sqlite.py::TestFires::"
            "test_a_dead_fire_is_retried_from_now_on_with_no_attempts_counted"),
-    Mutant("lease what is given back at most once without bounds", "deliver/dispatcher.py", "if is_at_most_once(claim))",
+    Mutant("lease what is released at most once without bounds", "deliver/dispatcher.py", "if is_at_most_once(claim))",
            "if claim.fire is None)",
-           "tests/deliver/test_give_back.py::"
-           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+           "tests/deliver/test_release.py::"
+           "test_what_was_released_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
     Mutant("claim on after a lease of what is delivered at most once", "deliver/claimer.py",
            "self._size.leased(sum(map(is_at_most_once, claims)))", "pass",
-           "tests/deliver/test_give_back.py::"
-           "test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
+           "tests/deliver/test_release.py::"
+           "test_what_was_released_or_triggered_at_most_once_is_leased_for_free_slots_alone"),
     Mutant("leave everything to workers that have the handler", "deliver/claimer.py",
            "            now_ms=now_ms,\n            limit=min(room, CLAIM_BATCH),",
            "            now_ms=now_ms - head_start_ms,\n            limit=min(room, CLAIM_BATCH),",
-           "tests/deliver/test_give_back.py::"
+           "tests/deliver/test_release.py::"
            "test_a_worker_that_lacks_a_handler_leaves_the_others_nothing_that_it_has_itself"),
     Mutant("leave fires to workers that do not say what they have", "deliver/capable_workers.py",
            "any(other.has(label) for other",
            "any(other.can_deliver_to(label) for other",
-           "tests/deliver/test_give_back.py::"
+           "tests/deliver/test_release.py::"
            "test_a_worker_that_lacks_a_handler_waits_for_nobody_who_does_not_say_that_it_would_take_it"),
     *(
         of_store(store, "give nobody a head start", old, new,
                  f"tests/conformance/test_{store}.py::TestFires::"
-                 "test_what_was_given_back_is_left_to_others_for_a_head_start_and_nothing_else_is", module)
+                 "test_what_was_released_for_a_reason_is_left_to_others_for_a_head_start_and_nothing_else_is", module)
         for store, old, new, module in (
-            ("memory", "(request.head_start_ms if fire.is_given_back else 0)", "0", "fires"),
+            ("memory", "(request.head_start_ms if fire.has_release_reason else 0)", "0", "fires"),
             ("sqlite", "f.reason NOT LIKE", "f.reason LIKE", "fires"),
             ("postgres", "AND ($5 = 0 OR f.reason", "AND ($5 >= 0 OR f.reason", "fires"),
-            ("dynamodb", "(request.head_start_ms if fire.is_given_back else 0)", "0", "fires/lease"),
+            ("dynamodb", "(request.head_start_ms if fire.has_release_reason else 0)", "0", "fires/lease"),
         )
     ),
     of_store("dynamodb", "count unknown bytes as none",

@@ -235,7 +235,7 @@ async def test_a_stop_is_for_what_runs_and_not_for_what_begins_later() -> None:
 
 
 @in_virtual_time
-async def test_a_run_that_is_cancelled_ends_what_it_began_and_gives_back_the_rest() -> None:
+async def test_a_run_that_is_cancelled_ends_what_it_began_and_releases_the_rest() -> None:
     bench = Bench()
     await bench.put(*many(5, 1))
     bench.behave = after(4)
@@ -325,13 +325,13 @@ async def test_a_run_that_is_stopped_while_the_store_is_away_waits_for_it_no_lon
     bench.behave = after(3_600)
     task = asyncio.create_task(bench.tickler.run(RunOptions(in_flight=2, drain=1)))
     await bench.until_arrived(2)
-    bench.faults.away("fires.claim", "fires.lease", "fires.next_at", "fires.settle", "fires.extend", "records.put")
+    bench.faults.away("fires.claim", "fires.lease", "fires.peek", "fires.settle", "fires.extend", "records.put")
     bench.tickler.stop()
     before = bench.clock.now_ms()
     await task
     assert bench.clock.now_ms() - before == pytest.approx(6_000, abs=100), "the drain, and a moment to write down what came of it"
     bench.faults.back()
-    assert len(await bench.fires()) == 5, "what could not be given back is taken over when the leases end"
+    assert len(await bench.fires()) == 5, "what could not be released is taken over when the leases end"
 
 
 @pytest.mark.parametrize("how", ["declare", "resume", "update"])

@@ -198,7 +198,7 @@ async def test_errors_of_the_engine_stay_at_their_places_among_throttled_stateme
 
 
 @pytest.mark.parametrize("fraction", [0.5, 1.0])
-async def test_unprocessed_writes_are_given_back_and_not_done(client: Client, proxy: FaultProxy, fraction: float) -> None:
+async def test_unprocessed_writes_are_returned_and_not_done(client: Client, proxy: FaultProxy, fraction: float) -> None:
     proxy.unprocessed = fraction
     keys = {f"k{n}" for n in range(20)}
     writes = [{"PutRequest": {"Item": item(key)}} for key in sorted(keys)]
@@ -211,7 +211,7 @@ async def test_unprocessed_writes_are_given_back_and_not_done(client: Client, pr
 
 
 @pytest.mark.parametrize("fraction", [0.5, 1.0])
-async def test_unprocessed_keys_are_given_back_with_how_they_were_asked_for(
+async def test_unprocessed_keys_are_returned_with_how_they_were_asked_for(
     client: Client, proxy: FaultProxy, fraction: float
 ) -> None:
     keys = {f"k{n}" for n in range(20)}

@@ -16,13 +16,12 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.listeners import Listeners, OnDispatch
-from tickler.deliver.run_options import RunOptions
+from tickler.deliver.run_options import RunOptions, WorkerConfig
 from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import TargetRegistry, Wrap, own_deliverers, wrapped
 from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index
@@ -73,10 +72,10 @@ class Tickler:
         self._abandoned = Abandoned()  # attempts abandoned by any worker or earlier tick
         self._encryption = Encryption.from_environment(settings.environ)
         self.schedules = Schedules(
-            store.schedules, clock, encryption=self._encryption, kept_ms=self._retention_ms, wake=self._wake
+            store.schedules, clock, encryption=self._encryption, retention_ms=self._retention_ms, wake=self._wake
         )
         self.index = Index(store.index)
-        self.fires = Fires(store.fires, clock, kept_ms=self._retention_ms, wake=self._wake)
+        self.fires = Fires(store.fires, clock, retention_ms=self._retention_ms, wake=self._wake)
         self.records = Records(store.records, clock)
         self.secrets = SigningSecrets(store.records, self._encryption, clock)
         self.tokens = Tokens(store.records, clock)
@@ -142,10 +141,7 @@ class Tickler:
         Set `names_workers` to False before showing the result to the owner: workers are named after their machines.
         """
         instant = None if at is None else to_ms(at, "at")
-        store, id = self._store, checked_id(owner, key)
-        return await why(
-            store.schedules, store.fires, store.records, id, self._clock.now_ms(), instant, names_workers=names_workers
-        )
+        return await why(self._store, checked_id(owner, key), self._clock.now_ms(), instant, names_workers=names_workers)
 
     async def forecast(self) -> Forecast:
         """Return the number of coming fires, by hour over a week and by minute over an hour, and their peaks.

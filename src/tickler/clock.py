@@ -44,7 +44,7 @@ class SystemClock:
         self.offset_ms = 0  # the store's time minus this machine's, at the last `follow`
 
     def now_ms(self) -> int:
-        return self._now_ns() // 1_000_000
+        return (self._wall_ns() if self._ahead_ns is None else self._steady_ns() + self._ahead_ns) // 1_000_000
 
     def follow(self, store_now_ms: int, asked_at: int, answered_at: int, within_ms: int = 1) -> int:
         """Adjust this clock to the store's answer, and return by how many milliseconds it was wrong.
@@ -64,9 +64,6 @@ class SystemClock:
                 -self.offset_ms,
             )
         return error_ms
-
-    def _now_ns(self) -> int:
-        return self._wall_ns() if self._ahead_ns is None else self._steady_ns() + self._ahead_ns
 
 
 class ManualClock:

@@ -72,7 +72,9 @@ def connect(
         keep_history=_retention(keep_history),
     )
     if url is None:
-        return Tickler(_store_for_pool(pool, "public" if schema is None else schema), clock or SystemClock(), settings)
+        postgres = needing_extra(BACKENDS["postgresql"], "postgresql://")
+        on_pool = cast(Store, postgres.store_for_pool(pool, "public" if schema is None else schema))
+        return Tickler(on_pool, clock or SystemClock(), settings)
     if schema is not None:
         raise InvalidInput("connect: schema= needs pool=: in a URL, write ?schema=…")
     parsed = parse_url(url)
@@ -114,7 +116,7 @@ async def opened_store(url: str, *, create: bool | None = None) -> AsyncIterator
 def _store(parsed: StoreUrl) -> Store:
     parsed = msgspec.structs.replace(parsed, parameters={k: v for k, v in parsed.parameters.items() if k != "create"})
     if parsed.scheme in BACKENDS:
-        return _backend(parsed.scheme)(parsed)
+        return cast(OpenStore, needing_extra(BACKENDS[parsed.scheme], f"{parsed.scheme}://").open_store)(parsed)
     others = {point.name: point for point in entry_points(group="tickler.stores")}
     if parsed.scheme in others:
         return cast(OpenStore, others[parsed.scheme].load())(parsed)
@@ -160,10 +162,6 @@ def _without_password(url: str) -> str:
     return re.sub(r"(password=)[^&]*", r"\1…", url, flags=re.IGNORECASE)
 
 
-def _backend(scheme: str) -> OpenStore:
-    return cast(OpenStore, needing_extra(BACKENDS[scheme], f"{scheme}://").open_store)
-
-
 def needing_extra(module: str, what: str) -> ModuleType:
     """Import one of our modules. If a third-party package is missing, `InvalidInput` names the extra to install."""
     try:
@@ -173,8 +171,3 @@ def needing_extra(module: str, what: str) -> ModuleType:
         if extra is None:
             raise
         raise InvalidInput(f"{what} needs the package {error.name}: install it with `{install_command(extra)}`") from None
-
-
-def _store_for_pool(pool: object, schema: str) -> Store:
-    _backend("postgresql")
-    return cast(Store, import_module(BACKENDS["postgresql"]).store_for_pool(pool, schema))

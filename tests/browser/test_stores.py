@@ -17,7 +17,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 async def test_a_schedule_is_created_fails_is_explained_fixed_and_retried(visit: Visit, url: str, tmp_path: Path) -> None:
-    async with serving(url, tmp_path, "--no-runner") as service:
+    async with serving(url, tmp_path, "--no-worker") as service:
         visitor = await visit(service)
         await visitor.open("/")
         await visitor.sees("Start one with")

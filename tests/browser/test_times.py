@@ -77,6 +77,31 @@ async def test_all_times_follow_the_switch_which_is_remembered(visit: Visit, ser
     assert re.fullmatch(r"\d\d:\d\d:\d\d UTC\+5:30", await visitor.page.locator("#store-clock").inner_text())
 
 
+async def test_instants_inside_the_sentences_of_why_and_doctor_follow_the_switch(
+    visit: Visit, service: Service, owner: str
+) -> None:
+    visitor = await visit(service, zone="Asia/Kolkata", size=DESK)
+    key = "<b>broken</b>"
+    await service.kill_fires(owner, key)
+    said = (await service.call("GET", f"{path(owner, key)}/why"))["sentence"]
+    due = re.search(r"of (\S+ \S+) Europe/Berlin \(\d\d:\d\d UTC\) is dead", said)
+    assert due is not None, "the API names zone and UTC"
+    at = datetime.fromisoformat(due[1]).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+    for place, choices in ((path(owner, key), ("yours", "utc", "its")), ("/doctor", ("yours", "utc"))):
+        await visitor.open(place)
+        sentences = visitor.page.locator(".why, .finding:has(time)")
+        for choice in choices:
+            await choose(visitor, choice)
+            there = at.astimezone(ZoneInfo({"yours": "Asia/Kolkata", "utc": "UTC", "its": "Europe/Berlin"}[choice]))
+            text = "".join(await sentences.all_inner_texts())
+            offsets = set(await sentences.locator("time small").all_inner_texts())
+            assert zone_name(there) in offsets
+            assert len(offsets) == 1 or choice == "its", "where summer has another offset"
+            assert not re.search(r"\d{4}-\d\d-\d\d", text)
+            if place != "/doctor":  # which shows the earliest of all dead fires
+                assert f"{key}'s fire of {there:%a} {there.day} {there:%b}, {there:%H:%M}" in text
+
+
 async def test_the_forecast_begins_its_days_at_midnight_of_the_chosen_zone(visit: Visit, service: Service) -> None:
     visitor = await visit(service, zone="Asia/Kolkata", size=DESK)
     await until("it is worked out", lambda: service.call("GET", "/forecast"))

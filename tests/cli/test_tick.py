@@ -46,7 +46,7 @@ async def test_it_delivers_what_is_due_and_prints_its_summary_as_one_line_of_jso
     assert "the worker has no handler 'unknown'" in done.stderr
     summary = msgspec.json.decode(done.stdout, type=Summary)
     assert (summary.claimed, summary.delivered, summary.failed, summary.dead, summary.left) == (5, 2, 1, 0, False)
-    assert summary.given_back == 2
+    assert summary.released == 2
     async with tickler.connect(sqlite_url) as t:
         found = [(await t.fires.history("u1", f"k{n}")).items[0] for n in range(3)]
         assert [entry.answer for entry in found] == ["done", None, "done"]

@@ -21,14 +21,15 @@ from tickler import At, Cron, Every, IndexRow, Policy, Schedule, Weekly
 from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
-from tickler.fires.contract import ClaimRequest, LeaseRequest
+from tickler.fires.contract import ClaimRequest, LeaseRequest, next_at
 from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
 from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
 from tickler.testing.contents_contract import all_of
-from tickler.testing.fire_fixtures import HOOK, LEASE_MS, hour
+from tickler.testing.fire_fixtures import LEASE_MS
+from tickler.testing.hourly import HOOK, hour
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS
 from tickler.when import When
 
@@ -248,7 +249,7 @@ class SideBySide(RuleBasedStateMachine):
         self.stage.ask(lambda t: t.schedules.list(owner=owner, state=state, limit=1))
         self.stage.ask(lambda t: t.index.count(due_by=now_ms))
         self.stage.ask(lambda t: t.index.next_due())
-        self.stage.ask(lambda t: t.store.fires.next_at())
+        self.stage.ask(lambda t: next_at(t.store.fires))
         self.stage.ask(lambda t: _sorted(t.store.fires.peek(now_ms, 1000)))
 
     @invariant()

@@ -26,7 +26,7 @@ async def state(tickler: Tickler, keys: list[str]) -> dict[str, Any]:
     return {
         "happened": sorted(f"{entry.happened} {entry.attempt} {entry.status}" for entry in entries),
         "details": sorted({entry.detail for entry in entries if entry.detail}),
-        "given_back": sum((fire.reason or "").startswith("given back: the worker could not connect") for fire in open_fires),
+        "released": sum((fire.reason or "").startswith("released: the worker could not connect") for fire in open_fires),
         "dead": len((await tickler.fires.list(state="dead")).items),
     }
 
@@ -54,7 +54,7 @@ async def main(port: int, number: int) -> None:
         await asyncio.sleep(0.1)
         held: list[int] = []
         until = time.monotonic() + DEADLINE_S
-        while (during := await state(tickler, keys))["given_back"] < len(keys) // 2 and time.monotonic() < until:
+        while (during := await state(tickler, keys))["released"] < len(keys) // 2 and time.monotonic() < until:
             with suppress(OSError):
                 while True:
                     held.append(os.open(os.devnull, os.O_RDONLY))

@@ -257,9 +257,9 @@ async def test_an_answer_that_is_no_outcome_is_a_failure_that_names_the_delivere
     ],
 )
 @in_virtual_time
-async def test_a_kind_of_target_that_nothing_here_delivers_to_is_given_back_for_others(target: Target, said: str) -> None:
+async def test_a_kind_of_target_that_nothing_here_delivers_to_is_released_for_others(target: Target, said: str) -> None:
     settlement, outcome = await attempts().make(claim(target=target))
-    assert (settlement.then, settlement.entry, settlement.reason) == ("release", None, f"given back: {said}")
+    assert (settlement.then, settlement.entry, settlement.reason) == ("release", None, f"released: {said}")
     assert (outcome.detail, outcome.obstacle) == (said, "missing")
     assert attempts().targets.missing(claim(target=target)) == outcome
 

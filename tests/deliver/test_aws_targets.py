@@ -856,7 +856,7 @@ class TestOpeningAndClosing:
 
 @both
 @pytest.mark.parametrize("step", ["connect", "read files"])
-async def test_a_worker_that_has_run_out_of_file_descriptors_gives_the_fire_back(
+async def test_a_worker_that_has_run_out_of_file_descriptors_releases_the_fire(
     service_name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_more(*_: object, **__: object) -> None:

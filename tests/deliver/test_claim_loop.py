@@ -87,7 +87,7 @@ async def test_an_idle_runner_asks_no_more_often_than_the_store_wants() -> None:
     bench = Bench()
     async with bench.running():
         await asyncio.sleep(600)
-    assert 600 <= bench.faults.asked["fires.next_at"] <= 1_300
+    assert 600 <= bench.faults.asked["fires.peek"] <= 1_300
     assert bench.faults.asked["fires.claim"] < 10, "a claim takes a lock; a look does not"
 
 
@@ -467,9 +467,9 @@ async def test_a_store_that_was_away_for_longer_than_a_lease_makes_nobody_take_o
     async with bench.running(options), bench.running(options), bench.running():
         await bench.until_arrived(4)
         for _ in range(3):
-            bench.faults.away("fires.extend", "fires.next_at", "fires.claim", "fires.lease")
+            bench.faults.away("fires.extend", "fires.peek", "fires.claim", "fires.lease")
             await asyncio.sleep(33)
-            del bench.faults.failing["fires.claim"], bench.faults.failing["fires.lease"], bench.faults.failing["fires.next_at"]
+            del bench.faults.failing["fires.claim"], bench.faults.failing["fires.lease"], bench.faults.failing["fires.peek"]
             await asyncio.sleep(4)  # some come back before others
             bench.faults.back()
             await asyncio.sleep(30)
@@ -484,7 +484,7 @@ async def test_a_store_that_fails_again_and_again_does_not_keep_the_dead_alive()
     await bench.claimed_by_a_ghost(lease_ms=10_000)
     async with bench.running():
         for _ in range(40):
-            bench.faults.failing_once["fires.next_at"] = [StoreUnavailable("the store is away")]
+            bench.faults.failing_once["fires.peek"] = [StoreUnavailable("the store is away")]
             await asyncio.sleep(3)
     assert bench.keys == ["digest"]
 

@@ -47,7 +47,7 @@ async def test_a_worker_does_not_take_over_from_itself_what_it_could_not_settle(
     await bench.put(*many(20))
     async with bench.running(RunOptions(lease=10)):
         await bench.until_arrived(1)
-        bench.faults.away("fires.settle", "fires.extend", "fires.next_at", "fires.claim", "fires.lease")
+        bench.faults.away("fires.settle", "fires.extend", "fires.peek", "fires.claim", "fires.lease")
         await asyncio.sleep(60)
         bench.faults.back()
         await asyncio.sleep(60)
@@ -149,7 +149,7 @@ async def test_every_instant_of_what_is_claimed_ahead_fires_at_its_time() -> Non
 
 
 @in_virtual_time
-async def test_what_is_held_and_delivered_at_most_once_is_given_back_for_its_instant_when_told_to_stop() -> None:
+async def test_what_is_held_and_delivered_at_most_once_is_released_for_its_instant_when_told_to_stop() -> None:
     bench = Bench()
     await bench.put(schedule(policy=AT_MOST_ONCE))
     async with bench.running(RunOptions(ahead=5, drain=30)):
@@ -289,10 +289,10 @@ async def test_where_many_attempts_were_abandoned_no_more_begin_and_none_is_coun
         assert {"hook", "other"} <= set(bench.keys), "another target, and another owner"
         (report,) = await bench.tickler.workers()
         assert report.abandoned == bench.at_once
-        still_open = await bench.fires()  # some may be leased just now, to be given back at once
+        still_open = await bench.fires()  # some may be leased just now, to be released at once
         waiting = [fire for fire in still_open if fire.worker is None]
         assert {fire.attempt for fire in waiting} == {0}
-        assert {fire.reason for fire in waiting} == {f"given back: {STUCK.detail}"}
+        assert {fire.reason for fire in waiting} == {f"released: {STUCK.detail}"}
         assert len(still_open) + len(await bench.fires("dead")) == 200
         let_go.set()
         await asyncio.sleep(30)
@@ -318,7 +318,7 @@ async def test_what_an_abandoned_attempt_was_given_takes_memory_until_it_ends(mo
         await asyncio.sleep(60)
         assert bench.keys == ["k00000"]
         (waiting,) = await bench.fires()
-        assert (waiting.key, waiting.attempt, waiting.reason) == ("k00001", 0, f"given back: {STUCK.detail}")
+        assert (waiting.key, waiting.attempt, waiting.reason) == ("k00001", 0, f"released: {STUCK.detail}")
         let_go.set()
         await asyncio.sleep(15)
         assert await bench.happened("k00001") == ["delivered"]

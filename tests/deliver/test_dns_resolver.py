@@ -110,7 +110,7 @@ async def test_a_lookup_counts_until_the_system_lets_go_of_it(nameserver: SlowNa
                 continue
 
 
-async def test_where_no_thread_can_be_started_the_place_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_no_thread_can_be_started_the_place_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

@@ -120,6 +120,6 @@ async def test_a_worker_without_file_descriptors_loses_nothing_and_delivers_when
     result = json.loads(said)
     during = result["during"]
     assert set(during["happened"]) <= {"delivered 1 204"}  # over a connection that was there, or one that closed in between
-    assert (during["details"], during["dead"], during["given_back"] >= 2 * number) == ([], 0, True)
-    assert result["after"] == {"happened": ["delivered 1 204"] * 4 * number, "details": [], "given_back": 0, "dead": 0}
+    assert (during["details"], during["dead"], during["released"] >= 2 * number) == ([], 0, True)
+    assert result["after"] == {"happened": ["delivered 1 204"] * 4 * number, "details": [], "released": 0, "dead": 0}
     assert arrived == 4 * number

@@ -130,7 +130,7 @@ async def test_it_beats_whatever_the_rounds_do(fault: str) -> None:
         if fault == "hangs":
             bench.faults.held["fires.claim"] = asyncio.Event()
         else:
-            bench.faults.away("fires.claim", "fires.lease", "fires.next_at")
+            bench.faults.away("fires.claim", "fires.lease", "fires.peek")
         await asyncio.sleep(100)
         said = await life(bench)
         assert since_start(said.seen_at) == 100

@@ -197,7 +197,7 @@ async def test_owners_whose_handlers_hang_keep_nobody_out_who_has_nothing_decode
 
 
 @in_virtual_time
-async def test_what_waits_for_memory_is_given_back_as_soon_as_the_worker_is_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_memory_is_released_as_soon_as_the_worker_is_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_memory, "DecodingLimit", partial(DecodingLimit, 1))
     bench = Bench()
     await bench.put(*with_payload(LISTS, *many(2, policy=Policy(timeout=600))))
@@ -212,7 +212,7 @@ async def test_what_waits_for_memory_is_given_back_as_soon_as_the_worker_is_told
 
 
 @in_virtual_time
-async def test_what_waited_for_memory_when_the_worker_stops_is_given_back_unbegun(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waited_for_memory_when_the_worker_stops_is_released_unbegun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_memory, "DecodingLimit", partial(DecodingLimit, 1))
     bench = Bench()
     await bench.put(*with_payload(LISTS, *many(2, policy=Policy(timeout=600))))

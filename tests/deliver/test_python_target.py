@@ -194,7 +194,7 @@ async def test_an_iterator_that_ends_within_a_handler_is_an_error_like_others(pl
 # Names.
 
 
-async def test_a_fire_whose_handler_is_not_registered_here_is_given_back_and_does_not_name_the_others() -> None:
+async def test_a_fire_whose_handler_is_not_registered_here_is_released_and_does_not_name_the_others() -> None:
     handlers = Handlers()
     none = await handlers.deliver(delivery(), PythonTarget("work"))
     assert (none.verdict, none.obstacle) == ("release", "missing")

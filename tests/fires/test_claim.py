@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tickler.fires import claim as module
-from tickler.fires.claim import ClaimBatch, DueSchedule, OpenedFire
+from tickler.fires.claim import ClaimBatch, DueSchedule, OpenPlan
 from tickler.fires.contract import ClaimRequest
 from tickler.fires.missed import Occurrences, occurrences
 from tickler.model.fire import Entry, Fire, fire_id
@@ -52,7 +52,7 @@ def batch(schedules: Sequence[Schedule], now_ms: int, *, put_at: int = NOW_MS, t
     return ClaimBatch(rows, ClaimRequest(now_ms=now_ms, limit=100, worker="w1", lease_ms=LEASE_MS, expires_at=0))
 
 
-def opened(schedules: Sequence[Schedule], hours: float, *, busy: Sequence[Id] = ()) -> OpenedFire:
+def opened(schedules: Sequence[Schedule], hours: float, *, busy: Sequence[Id] = ()) -> OpenPlan:
     return batch(schedules, NOW_MS + round(hours * HOUR_MS)).open(busy)
 
 
@@ -137,7 +137,7 @@ def test_claims_come_by_when_they_are_due_over_all_schedules() -> None:
 def test_a_row_that_does_not_read_takes_nothing_from_those_beside_it() -> None:
     three = [schedule("a"), schedule("bad"), schedule("c")]
     mixed = batch(three, NOW_MS + HOUR_MS, texts={"bad": "nonsense"})
-    assert [owed.id.key for owed in mixed.owed] == ["a", "c"]
+    assert [plan.id.key for plan in mixed.plans] == ["a", "c"]
     assert [problem.row.key for problem in mixed.advance.problems] == ["bad"]
     assert [claim.schedule.key for claim in mixed.open(()).claims] == ["a", "c"]
 
@@ -179,5 +179,5 @@ def test_the_same_expression_is_computed_once_for_many_schedules(monkeypatch: py
 
     monkeypatch.setattr(module, "occurrences", counting)
     many = [schedule(f"k{n}", policy=Policy(missed="latest" if n % 2 else "all")) for n in range(500)]
-    assert len(batch(many, NOW_MS + 2 * HOUR_MS).owed) == 500
+    assert len(batch(many, NOW_MS + 2 * HOUR_MS).plans) == 500
     assert computed == 2

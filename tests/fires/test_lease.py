@@ -90,7 +90,7 @@ def test_what_a_worker_went_away_with_is_dead_where_it_must_not_be_tried_again(p
 
 @pytest.mark.parametrize("policy", [Policy(delivery="at-most-once"), Policy(attempts=1)])
 def test_what_nobody_had_is_leased_whatever_the_policy(policy: Policy) -> None:
-    """Triggered by hand, sent again by a person, or given back by a worker that stopped."""
+    """Triggered by hand, sent again by a person, or released by a worker that stopped."""
     result = lease([(fire(attempt=1), schedule(policy))], REQUEST)
     assert len(result.claims) == 1
 

@@ -722,7 +722,7 @@ async def test_a_handler_that_no_worker_has_is_told_and_one_that_some_have_is_wo
 async def test_a_handler_that_ticks_lack_is_told(t: Tickler, clock: ManualClock) -> None:
     await put(t, target=PythonTarget("missing"))
     clock.advance(timedelta(hours=1))
-    assert (await t.tick()).given_back == 1
+    assert (await t.tick()).released == 1
     clock.advance(30)
     assert of(await t.doctor(), "no-handler").example == "no worker has the handler 'missing', last needed 30 s ago"
 

@@ -29,7 +29,7 @@ from tickler import (
 )
 from tickler.clock import to_datetime
 from tickler.errors import StoreUnavailable
-from tickler.model.fire import Claim, Settlement
+from tickler.model.fire import Claim, DueItem, Settlement
 from tickler.observe import metrics as module
 from tickler.observe.metrics import OUTCOMES, Metrics
 from tickler.records.kinds import WORKER
@@ -254,21 +254,21 @@ async def test_a_store_that_is_gone_is_said_and_what_was_counted_is_still_told(
     metrics.round_ended(NOW_MS, 0.2, 3)
     assert (await values(metrics))["tickler_store_up"] == 1
 
-    async def gone() -> int | None:
+    async def gone(due_by: int, limit: int) -> list[DueItem]:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(quiet.store.fires, "next_at", gone)
+    monkeypatch.setattr(quiet.store.fires, "peek", gone)
     found = await values(metrics)
     assert (found["tickler_store_up"], found["tickler_claims_total"]) == (0, 3)
     assert math.isnan(found["tickler_due"])
     monkeypatch.undo()
     assert (await values(metrics))["tickler_due"] == 0
 
-    async def hangs() -> int | None:
+    async def hangs(due_by: int, limit: int) -> list[DueItem]:
         await asyncio.sleep(60)
-        return None
+        return []
 
-    monkeypatch.setattr(quiet.store.fires, "next_at", hangs)
+    monkeypatch.setattr(quiet.store.fires, "peek", hangs)
     monkeypatch.setattr(module, "SNAPSHOT_TIMEOUT_S", 0.01)
     assert (await values(metrics))["tickler_store_up"] == 0
 
@@ -284,15 +284,15 @@ async def test_the_store_is_not_asked_again_at_once(quiet: Tickler) -> None:
 async def test_those_who_ask_at_once_get_the_same_answer_and_the_store_is_asked_once(
     quiet: Tickler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, answer, next_at = 0, asyncio.Event(), quiet.store.fires.next_at
+    asked, answer, peek = 0, asyncio.Event(), quiet.store.fires.peek
 
-    async def slow() -> int | None:
+    async def slow(due_by: int, limit: int) -> list[DueItem]:
         nonlocal asked
         asked += 1
         await answer.wait()
-        return await next_at()
+        return await peek(due_by, limit)
 
-    monkeypatch.setattr(quiet.store.fires, "next_at", slow)
+    monkeypatch.setattr(quiet.store.fires, "peek", slow)
     metrics = Metrics(quiet)
     scrapes = [asyncio.create_task(values(metrics, anew=False)) for _ in range(3)]
     await asyncio.sleep(0)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
 from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, connect
-from tickler.clock import to_datetime
+from tickler.clock import to_datetime, to_ms
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe import Why
+from tickler.observe.human_format import instant, split_at_instants
 from tickler.observe.why import explain
 from tickler.observe.why_evidence import Evidence
 from tickler.observe.why_wording import Fact
@@ -385,6 +386,24 @@ async def test_an_instant_is_shown_so_that_it_can_be_asked_about(memory: Tickler
     ]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns", "Etc/GMT+12"])
+def test_a_sentence_is_split_at_its_instants_also_while_clocks_go_back(zone: str) -> None:
+    hours = [NOW_MS + 1 + hour * 1_800_000 for hour in range(0, 17_520, 7)]
+    hours += [to_ms(datetime(2030, month, day, tzinfo=UTC) + timedelta(minutes=30 * n), "at")
+              for month, day in ((10, 26), (10, 27), (4, 6), (4, 7), (11, 3)) for n in range(48)]  # fmt: skip
+    for at in hours:
+        assert list(split_at_instants(f"due {instant(at, Cron('@daily', zone))}, in 1 d")) == ["due ", at, ", in 1 d"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2030-13-20 13:00:00 UTC", "2030-11-20 13:00:00 No/Zone (12:00 UTC)", "2030-11-20 13:00:00 Europe/Berlin (13:00 UTC)",
+     "0001-01-01 00:00:00 Asia/Tokyo (15:00 UTC)", "2030-11-20T13:00:00 UTC", "٢٠٣٠-11-20 13:00:00 UTC", "13:00:00 UTC"],
+)  # fmt: skip
+def test_what_only_looks_like_an_instant_stays_text(text: str) -> None:
+    assert list(split_at_instants(text)) == [text]
+
+
 async def test_workers_that_are_there_and_claim_nothing_are_named(memory: Tickler, clock: ManualClock) -> None:
     await put(memory)
     clock.advance(timedelta(hours=1, minutes=1))
@@ -411,10 +430,10 @@ async def test_a_handler_that_no_worker_has_is_named_and_no_other_is(memory: Tic
     lacking = "no running worker has the handler 'digest': start one that does, or correct its target"
     assert (await memory.why("u1", "digest")).sentence.endswith(f"but {lacking}")
     clock.advance(timedelta(hours=1))
-    assert (await memory.tick()).given_back == 1
+    assert (await memory.tick()).released == 1
     await alive(memory, delivers_to=["http", "python:secret"])
     why = await memory.why("u1", "digest", names_workers=False)
-    assert "was given back without an attempt (the worker has no handler 'digest'" in why.sentence
+    assert "was released without an attempt (the worker has no handler 'digest'" in why.sentence
     assert why.sentence.endswith(f"but {lacking}")
     assert "none of them has the handler 'digest'" in says(why, "workers")
     assert "secret" not in why.sentence + "".join(fact.says for fact in why.facts)

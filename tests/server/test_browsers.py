@@ -14,6 +14,7 @@ from server.served import Answer, Api, serving
 from server.surface import Route, every_route
 from tickler import ManualClock, Schedule, Tickler
 from tickler.server.middleware.sessions import COOKIE, LIFETIME_S
+from tickler.server.pages.time_format import sentence
 from tickler.server.settings import ServerSettings
 
 FORM = "application/x-www-form-urlencoded"
@@ -444,6 +445,17 @@ async def test_nobody_frames_a_page_or_puts_scripts_into_it(api: Api, path: str)
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == policy["form-action"] == "'self'"
     assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert "unsafe" not in headers["content-security-policy"]
+
+
+def test_a_sentence_renders_its_instants_as_times_and_what_users_wrote_as_text() -> None:
+    written = "<b>&"
+    text = f"{written} of 2030-11-20 13:00:00.500 Europe/Berlin (12:00 UTC): {written} `{written} 2030-11-20 13:00:00 UTC`"
+    shown = str(sentence(text, now_ms=0))
+    assert shown == (
+        '&lt;b&gt;&amp; of <time datetime="2030-11-20T12:00:00.500+00:00" title="2030-11-20T12:00:00.500+00:00"'
+        ' data-ms="1921406400500">Wed 20 Nov 2030, 12:00 <small>UTC</small></time>: &lt;b&gt;&amp;'
+        " <code>&lt;b&gt;&amp; 2030-11-20 13:00:00 UTC</code>"
+    )
 
 
 async def test_pages_are_not_kept_by_browsers(api: Api) -> None:

@@ -193,7 +193,7 @@ async def test_a_service_with_few_files_answers_while_more_idle_connections_knoc
     if soak:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    command = [sys.executable, "-c", WITH_FILES.format(files), "serve", "--store", "memory://", "--port", "0", "--no-runner"]
+    command = [sys.executable, "-c", WITH_FILES.format(files), "serve", "--store", "memory://", "--port", "0", "--no-worker"]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TICKLER_")}
     service = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, env=environ)
     try:

@@ -227,7 +227,7 @@ async def test_what_was_claimed_before_a_failure_is_returned_and_not_lost(
     assert occurrences(claimed) + occurrences(await direct.index.claim_due(NOW_MS, 300)) == occurrences(due)
 
 
-async def test_a_claim_that_is_cancelled_gives_back_what_it_took(tables: Tables, proxy: FaultProxy, clock: ManualClock) -> None:
+async def test_a_claim_that_is_cancelled_is_reverted(tables: Tables, proxy: FaultProxy, clock: ManualClock) -> None:
     store = await tables.open(endpoint=proxy.endpoint)
     due = [*rows(30), *rows(5, At("2030-11-20T11:00:00Z"), name="once")]
     await store.index.upsert_many(due)

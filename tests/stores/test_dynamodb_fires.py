@@ -17,7 +17,7 @@ from tickler import At, IndexRow, ManualClock, Schedule
 from tickler.dynamo import Item, get_many, write_many
 from tickler.dynamo.codec import size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
-from tickler.fires.contract import ClaimRequest, LeaseRequest
+from tickler.fires.contract import ClaimRequest, LeaseRequest, next_at
 from tickler.model.fire import Claim, Entry, Fire, Settlement, fire_id
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
@@ -537,7 +537,7 @@ async def test_what_is_left_to_others_does_not_cost_a_request_for_each_few(table
     store.client.usage.requests.clear()
     assert len(await claim(store, hour(1), 10)) == 1
     assert store.client.usage.requests["Query"] <= 12
-    assert await store.fires.next_at() == hour(1) + LEASE_MS
+    assert await next_at(store.fires) == hour(1) + LEASE_MS
 
 
 async def test_the_fires_of_excepted_owners_do_not_cost_a_request_for_each_few(tables: Tables) -> None:
@@ -576,7 +576,7 @@ async def test_what_was_left_because_of_the_limit_is_tried_when_others_were_fast
 # Ahead of time.
 
 
-async def test_a_claim_ahead_of_time_that_is_cancelled_is_given_back_for_its_time(tables: Tables, proxy: FaultProxy) -> None:
+async def test_a_claim_ahead_of_time_that_is_cancelled_is_released_for_its_time(tables: Tables, proxy: FaultProxy) -> None:
     store = await tables.open(endpoint=proxy.endpoint)
     await put(store, schedule("least"), schedule("most", policy=AT_MOST_ONCE))
     proxy.only = {"BatchExecuteStatement"}
@@ -648,7 +648,7 @@ async def test_many_fires_of_a_large_schedule_that_does_not_read_stop_with_those
     assert len([item for item in await own_items(store) if item["pk"]["S"] == "fires#u1\tbad"]) == 2, "and one on the head"
 
 
-async def test_a_claim_that_is_cancelled_gives_back_what_it_took(tables: Tables, proxy: FaultProxy) -> None:
+async def test_a_claim_that_is_cancelled_releases_what_it_took(tables: Tables, proxy: FaultProxy) -> None:
     store = await tables.open(endpoint=proxy.endpoint)
     await put(store, schedule("least"), schedule("most", policy=AT_MOST_ONCE), schedule("all", policy=CATCH_UP))
     await put(store, schedule("last", At("2030-11-20T13:00:00Z"), policy=AT_MOST_ONCE))
@@ -667,7 +667,7 @@ async def test_a_claim_that_is_cancelled_gives_back_what_it_took(tables: Tables,
     assert await past(store, "least") == [], "nobody was away"
 
 
-async def test_a_lease_that_is_cancelled_gives_back_what_it_took(tables: Tables, proxy: FaultProxy) -> None:
+async def test_a_lease_that_is_cancelled_releases_what_it_took(tables: Tables, proxy: FaultProxy) -> None:
     store = await tables.open(endpoint=proxy.endpoint)
     await put(store, schedule())
     assert await store.fires.open(triggered("digest", NOW_MS))
@@ -700,7 +700,7 @@ async def test_what_was_claimed_before_a_failure_is_returned_and_not_lost(
     assert sorted(each.schedule.key for each in claims) == [f"k{n:03}" for n in range(200)]
 
 
-async def test_claims_whose_bodies_cannot_be_read_are_given_back(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_claims_whose_bodies_cannot_be_read_are_reverted(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await tables.open()
     await put(store, schedule("most", policy=AT_MOST_ONCE, payload="x" * 2000), schedule("least", payload="x" * 2000))
 
@@ -849,7 +849,7 @@ async def test_fires_that_were_open_when_shards_were_raised_are_found_and_new_on
     leased = await lease(store, hour(4))
     assert {fire.id for fire in owed(leased)} == {fire.id for fire in owed([*before, *after])}
     assert await settle(store, hour(4), *(done(fire, hour(4)) for fire in owed(leased))) == []
-    assert await store.fires.next_at() == hour(4)
+    assert await next_at(store.fires) == hour(4)
 
 
 async def test_open_fires_are_their_home_regions_and_move_with_it(dynamodb_server: DynamodbServer, tables: Tables) -> None:

@@ -16,7 +16,7 @@ from tickler import Cron, IndexRow, InvalidInput, ManualClock, NeverFires, Sched
 from tickler.database import sqlite as sqlite_database
 from tickler.errors import SchemaMissing
 from tickler.stores import sqlite as sqlite_store
-from tickler.stores.sqlite.fire_rows import FAILING
+from tickler.stores.sql.schedules import FAILING
 from tickler.stores.sqlite.index import SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
@@ -295,13 +295,14 @@ def test_no_statement_numbers_its_parameters() -> None:
 
 
 async def test_failing_schedules_are_found_by_their_dead_fires_alone(t: Tickler, other: sqlite3.Connection) -> None:
+    failing = FAILING.replace("{schema}.", "")
     for query in (
-        FAILING,
+        failing,
         "SELECT * FROM tickler_fires WHERE state = 'dead' AND state <> 'open' ORDER BY nominal_at, id LIMIT 9",
     ):
         (line,) = other.execute(f"EXPLAIN QUERY PLAN {query}")
         assert "INDEX tickler_fires_held (state=?)" in line[3]
-    of_all = f"SELECT 1 FROM tickler_schedules s WHERE (s.owner, s.key) IN ({FAILING}) ORDER BY s.owner, s.key"
+    of_all = f"SELECT 1 FROM tickler_schedules s WHERE (s.owner, s.key) IN ({failing}) ORDER BY s.owner, s.key"
     plan = [line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {of_all}")]
     assert plan[0].startswith("SEARCH s USING"), "they are looked up, and not all of them looked at"
 

@@ -37,6 +37,7 @@ from tickler.clock import to_datetime
 from tickler.database.progress import no_progress
 from tickler.errors import StoreUnavailable
 from tickler.fires import Entry, Fire, Settlement
+from tickler.fires.contract import next_at
 from tickler.model.fire import Happened, fire_id
 from tickler.model.record import Record
 from tickler.model.schedule import Id
@@ -224,7 +225,7 @@ async def everything(t: Tickler) -> Everything:
     }
     records = [record for kind in ("secret", "mine", "zone") for record in await t.records.list(kind, limit=1000)]
     rows = sorted((await t.index.walk(limit=1000))[0], key=lambda row: (row.owner, row.key))
-    counts = (await t.index.count(), await t.index.next_due(), await t.index.set_aside(), await t.store.fires.next_at())
+    counts = (await t.index.count(), await t.index.next_due(), await t.index.set_aside(), await next_at(t.store.fires))
     return Everything(list(page.items), fires, history, records, list(rows), counts)
 
 

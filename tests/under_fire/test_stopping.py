@@ -62,7 +62,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
-async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_back_the_rest(url: str) -> None:
+async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_releases_the_rest(url: str) -> None:
     async with connect(url, allow_networks=[LOOPBACK]) as tickler, Sink() as sink:
         begun = await put(tickler, "begun", 4, sink.hook(held=1))
 
@@ -72,7 +72,7 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_back_t
         async def all_claimed() -> bool:
             return await tickler.index.next_due() is None
 
-        async def given_back() -> bool:
+        async def released() -> bool:
             found = (await tickler.fires.list(owner="queued")).items + (await tickler.fires.list(owner="once")).items
             return [fire.worker for fire in found] == [None] * (len(queued) + len(only_once))
 
@@ -82,7 +82,7 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_back_t
             only_once = await put(tickler, "once", 5, sink.hook(), Policy(delivery="at-most-once"))
             await until("all others are claimed", all_claimed)
             process.terminate()
-            await until("what was not begun is given back", given_back)
+            await until("what was not begun is released", released)
             assert process.returncode is None
             await sink.let_go()
             assert await ended(process) == 0
@@ -121,7 +121,7 @@ async def test_a_handler_that_never_ends_is_cut_off_and_tried_again_by_the_next_
             assert await ended(process) == 0
 
 
-async def test_what_was_claimed_ahead_is_given_back_for_its_instant_and_not_before(sqlite_url: str) -> None:
+async def test_what_was_claimed_ahead_is_released_for_its_instant_and_not_before(sqlite_url: str) -> None:
     """With a drain time of 0, a stopping worker waits for nothing."""
     tickler, fires = watched(sqlite_url, SystemClock())
     async with tickler:

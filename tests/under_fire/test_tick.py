@@ -60,7 +60,7 @@ async def test_a_tick_whose_budget_is_too_small_says_so_and_the_next_ones_delive
         assert await happened(tickler, 30) == [[("delivered", 1)]] * 30
 
 
-async def test_a_tick_says_that_something_is_left_when_it_had_claimed_it_and_gave_it_back(url: str) -> None:
+async def test_a_tick_says_that_something_is_left_when_it_had_claimed_it_and_released_it(url: str) -> None:
     """All is claimed, little is begun, nothing else is due."""
     options = RunOptions(in_flight=10, per_owner=2, drain=5)
     await put_due(url, 10)

@@ -25,6 +25,7 @@ class WatchedFires:
         self.takeovers = 0  # leases that would have taken over from the dead
         self.extended = 0
         self.taken: list[Claim] = []
+        self.claimed_at: dict[str, int] = {}  # what the worker's clock said when it asked for the fire, by the fire's id
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._fires, name)
@@ -33,6 +34,7 @@ class WatchedFires:
         claims = await self._fires.claim(request)
         self.looks += 1
         self.taken += claims
+        self.claimed_at |= {claim.fire.id: request.now_ms for claim in claims if claim.fire is not None}
         return claims
 
     async def lease(self, request: LeaseRequest) -> list[Claim]:

@@ -58,12 +58,7 @@ class Tokens:
         self._exist_until = 0  # `_exist` is valid until then
 
     async def create(
-        self,
-        scopes: Collection[Scope],
-        *,
-        owner: str | None = None,
-        name: str = "",
-        expires_at: int | datetime | None = None,
+        self, scopes: Collection[Scope], *, owner: str | None = None, name: str = "", expires_at: int | datetime | None = None
     ) -> tuple[Token, str]:
         """Create a token. Return it with its text, which cannot be shown again."""
         now_ms = self._clock.now_ms()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import pkgutil
 import shlex
@@ -13,11 +14,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 import tickler
 from tickler.cli import commands
 from tickler.cli.options import FLAG
-from tickler.cli.when_command import command_class
 from tickler.errors import FireNotFound, ScheduleNotFound, TicklerError
 
 FAILED = 1
@@ -45,6 +46,19 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.exit(FAILED)
 
 
+class WhenCommand(TyperCommand):
+    """Asks for quotes when there are too many arguments: unquoted, `0 9 * * *` becomes five words, or file names."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # Typer passes no other
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            is_option = any(each.name == "when" and each.param_type_name == "option" for each in self.params)
+            how = "quote the value of --when: --when" if is_option else "quote WHEN:"
+            ctx.fail(f"{how} '0 9 * * *'")
+        return rest
+
+
 def build_app() -> typer.Typer:
     """Add each module of `commands/` under its name: its `command`, or its `app` of subcommands.
 
@@ -57,7 +71,8 @@ def build_app() -> typer.Typer:
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
             short_help = f"{command.__doc__.partition('.')[0]}."  # the first sentence, in the list of commands
-            root.command(name, cls=command_class(command), short_help=short_help)(command)
+            kind = WhenCommand if "when" in inspect.signature(command).parameters else TyperCommand
+            root.command(name, cls=kind, short_help=short_help)(command)
         elif isinstance(app, typer.Typer):
             root.add_typer(app, name=name)
     return root
@@ -97,7 +112,5 @@ Version = Annotated[
 ]
 
 
-def _root(
-    version: Version = False,
-) -> None:
+def _root(version: Version = False) -> None:
     """Run your users' schedules on SQLite, PostgreSQL or DynamoDB."""

@@ -6,9 +6,17 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer.models import OptionInfo
 
 FLAG = ""  # metavar of an option without a value: Typer would show <bool>
 MAX_SHOWN = 1_000
+
+
+def flag(*names: str, help: str) -> OptionInfo:
+    """Return an option without a value."""
+    option: OptionInfo = typer.Option(*names, metavar=FLAG, help=help)
+    return option
+
 
 StoreOption = Annotated[
     str | None, typer.Option("--store", envvar="TICKLER_STORE", metavar="URL", help="Store to use, such as sqlite:///tickler.db.")
@@ -18,13 +26,12 @@ KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name of the sch
 OwnerOption = Annotated[str | None, typer.Option("--owner", metavar="OWNER", help="Limit to this owner.")]
 KeyOption = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Limit to this schedule; needs --owner.")]
 ZoneOption = Annotated[
-    str | None,
-    typer.Option("--tz", metavar="ZONE", show_default="UTC", help="Time zone of the schedule, such as Europe/Paris."),
+    str | None, typer.Option("--tz", metavar="ZONE", show_default="UTC", help="Time zone of the schedule, such as Europe/Paris.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="Maximum number of rows.")]
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Continue after this cursor.")]
-JsonOption = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print one line of JSON.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", metavar=FLAG, help="Do not ask for confirmation.")]
+JsonOption = Annotated[bool, flag("--json", help="Print one line of JSON.")]
+YesOption = Annotated[bool, flag("--yes", "-y", help="Do not ask for confirmation.")]
 ByOption = Annotated[str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Your name in the audit log.")]
 
 

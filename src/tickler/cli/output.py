@@ -46,6 +46,14 @@ def print_json(value: object, *, stderr: bool = False) -> None:
     Console(stderr=stderr).out(msgspec.json.encode(value).decode(), highlight=False)
 
 
+def print_result(value: object, *lines: str, as_json: bool) -> None:
+    """Print what a command did: one line of JSON, or lines for people."""
+    if as_json:
+        print_json(value)
+    else:
+        print_line(*lines)
+
+
 def show_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], unwrapped: Collection[str] = (), console: Console | None = None
 ) -> None:

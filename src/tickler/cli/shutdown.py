@@ -21,9 +21,9 @@ STOPPED_TWICE = 130  # what a shell reports for Ctrl-C
 log = logging.getLogger("tickler")
 
 
-def pop_parent_pid() -> int | None:
-    """Return the supervisor's process id, and remove it from the environment, so that child processes do not inherit it."""
-    text = os.environ.pop(PARENT, "")
+def pop_number(variable: str) -> int | None:
+    """Return what the supervisor told this process, and remove it from the environment: child processes must not inherit it."""
+    text = os.environ.pop(variable, "")
     return int(text) if text.isdecimal() else None
 
 

@@ -12,18 +12,12 @@ from types import FrameType
 
 from tickler.cli.shutdown import PARENT, STOPPED_TWICE, StopSignal
 
-NUMBER = "TICKLER_PLACE"  # environment variable with the number of a child process
+NUMBER = "TICKLER_PLACE"  # environment variable with the number of a child process, from 0
 POLL_S = 0.1
 SHORT_LIFE_S = 5.0  # a process that dies sooner is restarted with increasing delay
 MAX_PAUSE_S = 30.0
 
 log = logging.getLogger("tickler")
-
-
-def pop_process_number() -> int:
-    """Return the number of this process, from 0, and remove it from the environment."""
-    text = os.environ.pop(NUMBER, "")
-    return int(text) if text.isdecimal() else 0
 
 
 class Supervisor:

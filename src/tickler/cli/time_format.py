@@ -46,10 +46,6 @@ def show_upcoming(upcoming: Sequence[MarkedInstant], tz: str) -> None:
     show_table(list(columns), list(zip(*columns.values(), strict=True)), unwrapped=set(columns) - {"mark"})
 
 
-def upcoming_json(upcoming: Sequence[MarkedInstant]) -> list[dict[str, object]]:
-    return [each.to_json() for each in upcoming]
-
-
 def _in_zone(at: datetime) -> str:
     offset = f"{at:%z}"
     return f"{_format(at, f'%a {DATE_AND_TIME}')} {offset[:3]}:{offset[3:]}"

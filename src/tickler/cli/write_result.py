@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from tickler.cli.output import print_json, print_note
 from tickler.cli.rendering import show_schedule, upcoming_of
-from tickler.cli.time_format import upcoming_json
 from tickler.client import Tickler
 from tickler.model.schedule_json import stored_to_json
 from tickler.schedules.schedules import Written
@@ -31,7 +30,8 @@ def show_result(result: WriteResult, as_json: bool) -> None:
     upcoming = upcoming_of(stored, result.now_ms, MAX_UPCOMING)
     if as_json:
         more = {"warnings": result.warnings} if result.warnings else {}
-        print_json(stored_to_json(stored) | {"upcoming": upcoming_json(upcoming), "removed": removed} | more)
+        following = [each.to_json() for each in upcoming]
+        print_json(stored_to_json(stored) | {"upcoming": following, "removed": removed} | more)
         return
     show_schedule(stored, upcoming)
     if removed:

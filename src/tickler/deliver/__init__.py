@@ -15,7 +15,7 @@ Around the claim loop:
     history_pruner      deletes expired history
     heartbeat           reports the worker's status, and stops claiming while its clock is off
     activity_publisher  publishes recent attempts while a dashboard is open
-    run_options, worker_config, summary   settings of a run and of a worker; the result of a tick
+    run_options, summary   settings of a run and of a worker; the result of a tick
 
 Around the dispatcher:
     fair_queue          which owner's fire starts next, within the limits

@@ -20,7 +20,7 @@ from tickler.deliver.listeners import Listeners, log_fields
 from tickler.deliver.missing_targets import missing_target
 from tickler.deliver.target_registry import MAX_LABELS, TargetRegistry
 from tickler.model.delivery import Deliverer, Delivery, Obstacle, Outcome, Verdict
-from tickler.model.fire import GIVEN_BACK, MAX_ANSWER_BYTES, Claim, Entry, Settlement, fire_id
+from tickler.model.fire import MAX_ANSWER_BYTES, RELEASED, Claim, Entry, Settlement, fire_id
 from tickler.model.payload import fresh_payload
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
@@ -106,7 +106,7 @@ class Attempts:
         return self.settled(claim, delivery, Outcome(verdict="retry", detail=why), delivery.started_at)
 
     def released(self, claim: Claim, outcome: Outcome) -> Settlement:
-        """Return the settlement of an attempt that did not begin: the fire is given back, or dead if that lasts too long."""
+        """Return the settlement of an attempt that did not begin: the fire is released, or dead if that lasts too long."""
         delivery = self._delivery(claim, None)
         now_ms = delivery.started_at
         opened_at = now_ms if claim.fire is None else claim.fire.opened_at
@@ -117,7 +117,7 @@ class Attempts:
             hopeless = replace(outcome, verdict="give_up", detail=f"{detail}, and no worker could begin it within {days} days")
             return self.settled(claim, delivery, hopeless, now_ms)
         deliver_after = max(deliver_after, claim.due_at)
-        return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=f"{GIVEN_BACK}{detail}")
+        return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=f"{RELEASED}{detail}")
 
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         """Return the settlement of an attempt that ended with this outcome."""

@@ -16,11 +16,11 @@ from tickler.deliver.claimer import Claimer
 from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.history_pruner import HistoryPruner
 from tickler.deliver.lease_extender import LeaseExtender
-from tickler.deliver.run_options import CLAIM_BATCH
+from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.summary import Summary
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
+from tickler.fires.contract import next_at
 from tickler.model.fire import Claim, DueItem
 from tickler.schedules.schedules import Schedules
 from tickler.stores.optional import Watches
@@ -60,7 +60,7 @@ class ClaimLoop:
         self._woken.set()
 
     def stop(self) -> None:
-        """Claim no more, finish what is in flight, and give back the rest."""
+        """Claim no more, finish what is in flight, and release the rest."""
         self._stopping.set()
         self._woken.set()
 
@@ -90,7 +90,7 @@ class ClaimLoop:
             dead=counts["dead"],
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
-            given_back=counts["given_back"],
+            released=counts["released"],
         )
 
     @asynccontextmanager
@@ -134,8 +134,8 @@ class ClaimLoop:
                 await self._sleep(CROWDED_PAUSE_S)
                 return
             self._woken.clear()
-            next_at = await self._store.fires.next_at()
-            due_s = None if next_at is None else (next_at - self._ahead_ms - await self._leases.now_ms()) / 1000
+            due_at = await next_at(self._store.fires)
+            due_s = None if due_at is None else (due_at - self._ahead_ms - await self._leases.now_ms()) / 1000
             if due_s is not None and due_s <= 0:
                 # Another worker is claiming it, or it cannot be claimed: look again, but not at once.
                 self._empty_rounds = min(self._empty_rounds + 1, MAX_EMPTY_ROUNDS)
@@ -179,8 +179,7 @@ class ClaimLoop:
                 await self._sleep(min(CROWDED_PAUSE_S, max(ends_at - loop.time(), 0)))
 
     async def _is_due(self) -> bool:
-        next_at = await self._store.fires.next_at()
-        return next_at is not None and next_at <= self._clock.now_ms()
+        return bool(await self._store.fires.peek(self._clock.now_ms(), 1))
 
     async def _sleep(self, seconds: float) -> bool:
         """Return whether `wake` ended the sleep."""

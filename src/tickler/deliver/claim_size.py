@@ -15,7 +15,7 @@ class ClaimSize:
         self._slots = self._size = min(slots, max_size)
         self._max_size = max_size
         self._claimed_some = False  # the last claim had at-most-once fires
-        self._leased_some = False  # so did the last lease: fires that were given back, or triggered by hand
+        self._leased_some = False  # so did the last lease: fires that were released, or triggered by hand
         self.counts_waiting = False  # at-most-once fires may wait for a slot
         self._since_s = 0.0
         self._ended_before = 0

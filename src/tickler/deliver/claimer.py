@@ -12,8 +12,7 @@ from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.lease_extender import LeaseExtender
 from tickler.deliver.listeners import Listeners
 from tickler.deliver.payload_memory import MAX_HELD_BYTES
-from tickler.deliver.run_options import CLAIM_BATCH
-from tickler.deliver.worker_config import WorkerConfig
+from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.model.fire import MAX_CLAIM_BYTES, Claim, is_at_most_once
 from tickler.stores.store import Store
@@ -144,7 +143,7 @@ class Claimer:
         return claims
 
     async def _lease(self, now_ms: int, room: int, except_owners: Sequence[str]) -> list[Claim]:
-        """Lease open fires. Those that were given back are left for a moment to workers that have what is missing here."""
+        """Lease open fires. Those released for a reason are left for a moment to workers that have what is missing here."""
         self._leased_at = asyncio.get_running_loop().time()
         missing = self._dispatcher.missing_targets
         others_can = bool(missing) and await self._capable_workers.exist_for(missing.recent(now_ms), now_ms)

@@ -140,7 +140,7 @@ class Dispatcher:
         return taken < options.in_flight and most_to < options.per_host
 
     def take(self, claims: Sequence[Claim]) -> int:
-        """Queue the claims, give back those that this worker cannot deliver, and return how many there were."""
+        """Queue the claims, release those that this worker cannot deliver, and return how many there were."""
         targets = self._attempts.targets
         for claim in claims:
             missing = targets.missing(claim)
@@ -157,11 +157,11 @@ class Dispatcher:
         self._ends_at = ends_at
 
     async def drain(self, seconds: float) -> None:
-        """Give back the fires that were not started, and wait for those that were."""
+        """Release the fires that were not started, and wait for those that were."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         for claim in self._drain_unstarted():
-            self._give_back_unstarted(claim)
+            self._release_unstarted(claim)
         while self._in_flight and loop.time() < until:
             await asyncio.wait(self._in_flight, timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED)
         await asyncio.sleep(0)  # a task that is cancelled before it began would not settle its claim
@@ -212,20 +212,20 @@ class Dispatcher:
         self._memory.clear()
         return claims
 
-    def _give_back_unstarted(self, claim: Claim) -> None:
-        """Give a fire back for other workers, not before its instant."""
+    def _release_unstarted(self, claim: Claim) -> None:
+        """Release a fire for other workers, not before its instant."""
         deliver_after = max(claim.due_at, self._clock.now_ms())
-        self._give_back(claim, Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after))
+        self._release(claim, Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after))
 
-    def _give_back(self, claim: Claim, release: Settlement) -> None:
+    def _release(self, claim: Claim, settlement: Settlement) -> None:
         """Release the lease of a fire whose attempt did not begin. An at-most-once claim has no fire yet: open one."""
-        self.counts["given_back"] += 1
+        self.counts["released"] += 1
         if claim.fire is not None:
-            self._settlement_writer.put(release)
+            self._settlement_writer.put(settlement)
             return
         now_ms = self._clock.now_ms()
-        deliver_after = now_ms if release.deliver_after is None else release.deliver_after
-        self._settlement_writer.open(unbegun_fire(claim, now_ms, deliver_after, release.reason))
+        deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
+        self._settlement_writer.open(unbegun_fire(claim, now_ms, deliver_after, settlement.reason))
 
     # Attempts.
 
@@ -243,7 +243,7 @@ class Dispatcher:
         return None
 
     def _may_start(self, claim: Claim) -> bool:
-        """Return whether the attempt is likely to end. If not, give the fire back."""
+        """Return whether the attempt is likely to end. If not, release the fire."""
         stuck = self._attempts.stuck(claim)
         if stuck is not None:
             self._refuse(claim, stuck)
@@ -261,7 +261,7 @@ class Dispatcher:
         return is_admitted
 
     def _refuse_waiting(self, owner: str) -> None:
-        """Give back what waits for memory that may never be freed: abandoned attempts of the same owner hold it."""
+        """Release what waits for memory that may never be freed: abandoned attempts of the same owner hold it."""
         for _, claim in self._memory.drain(owner):
             self._refuse(claim, STUCK)
 
@@ -343,7 +343,7 @@ class Dispatcher:
         elif self.shortage.of is not None and outcome.verdict != "release":
             self.shortage.eased()
         if settlement.then == "release":
-            self._give_back(claim, settlement)
+            self._release(claim, settlement)
             return
         self._settlement_writer.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")
         self.counts["failed"] += 1

@@ -11,9 +11,9 @@ from tickler.deliver.clock_jump import ClockJumpDetector
 from tickler.deliver.dispatcher import Dispatcher
 from tickler.deliver.held_leases import HeldLeases
 from tickler.deliver.lease_keeper import KeeperTiming, LeaseKeeper
+from tickler.deliver.run_options import WorkerConfig
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.takeover_hold import TakeoverHold
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.errors import TicklerError
 from tickler.fires.contract import FireStore
 from tickler.model.fire import Claim, Fire

@@ -11,7 +11,7 @@ from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarg
 EXTRAS: dict[type[Target], str] = {HttpTarget: "http", SqsTarget: "aws", LambdaTarget: "aws"}
 
 MAX_MISSING = 50
-REMEMBERED_MS = 15 * 60_000  # longer than the longest delay of a fire that was given back
+REMEMBERED_MS = 15 * 60_000  # longer than the longest delay of a fire that was released
 
 log = logging.getLogger("tickler.deliver")
 
@@ -33,7 +33,7 @@ class MissingTargets:
             del self._asked_at[next(iter(self._asked_at))]
         if label not in self._logged and len(self._logged) < 10 * MAX_MISSING:
             self._logged.add(label)
-            log.warning("%s; fires that need it are given back for other workers, and no attempt is counted", detail)
+            log.warning("%s; fires that need it are released for other workers, and no attempt is counted", detail)
 
     def recent(self, now_ms: int) -> dict[str, int]:
         """Return those that were asked for lately, each with when."""

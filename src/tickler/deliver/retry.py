@@ -1,4 +1,4 @@
-"""Decides what follows from an attempt: the fire is done, retried, dead, or given back. Pure but for the random jitter.
+"""Decides what follows from an attempt: the fire is done, retried, dead, or released. Pure but for the random jitter.
 
 The delays are those of the schedule's policy; `DEFAULT_BACKOFF` in `model/policy.py` has the default ones.
 """

@@ -1,7 +1,8 @@
-"""The options of a worker, as a value."""
+"""The options of a run, and the settings of one worker, as values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,15 @@ from msgspec.structs import force_setattr, replace
 from tickler.deliver.fair_queue import SlotLimit
 from tickler.errors import InvalidInput
 from tickler.model.duration import Duration, to_duration
+from tickler.stores.store import Store
 
 MIN_LEASE = timedelta(seconds=5)
 DEFAULT_LEASE = timedelta(seconds=10)
 UNKEPT_LEASE = timedelta(seconds=60)  # the default where no thread keeps leases: the event loop may block for 40 s
 MAX_AHEAD = timedelta(seconds=10)
 CLAIM_BATCH = 500  # the most fires of one claim
+
+_MS = timedelta(milliseconds=1)
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,3 +93,20 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput("longest: 0 allows no attempt: pass some seconds")
         if self.ahead > MAX_AHEAD:
             raise InvalidInput(f"ahead: {self.ahead} is longer than {MAX_AHEAD.seconds} s: claim later")
+
+
+class WorkerConfig(msgspec.Struct, frozen=True):
+    """`reopen` returns another store on the same data, for the thread that extends leases while the event loop is blocked."""
+
+    name: str
+    options: RunOptions
+    retention_ms: int  # of the history that the worker writes
+    reopen: Callable[[], Store] | None = None
+
+    @property
+    def lease_ms(self) -> int:
+        return self.options.lease // _MS
+
+    @property
+    def ahead_ms(self) -> int:
+        return self.options.ahead // _MS

@@ -1,6 +1,6 @@
 """Writes settlements to the store in batches, and keeps them while the store is away.
 
-An at-most-once claim has no fire, and is given back by opening one. Opened twice, it would be delivered twice if another worker
+An at-most-once claim has no fire, and is released by opening one. Opened twice, it would be delivered twice if another worker
 finished it in between. So after a lost answer, the history is searched first.
 """
 
@@ -58,7 +58,7 @@ class SettlementWriter:
 
     @property
     def unopened(self) -> int:
-        """The number of given-back fires that the store does not have yet."""
+        """The number of released fires that the store does not have yet."""
         return len(self._unopened)
 
     def fires(self) -> list[Fire]:
@@ -66,7 +66,7 @@ class SettlementWriter:
         return [settlement.fire for settlement in self._waiting if settlement.fire is not None]
 
     def open(self, fire: Fire) -> None:
-        """Give back an at-most-once claim by opening this fire, unleased."""
+        """Release an at-most-once claim by opening this fire, unleased."""
         self._unopened[fire.id] = fire
         self._all_written.clear()
         self._has_work.set()
@@ -97,7 +97,7 @@ class SettlementWriter:
             self._all_written.set()
 
     async def _write(self) -> None:
-        """Write one batch and open all given-back fires; a failure of one does not stop the other. Pause after a failure."""
+        """Write one batch and open all released fires; a failure of one does not stop the other. Pause after a failure."""
         failed = await self._open_all() if self._unopened else None
         batch, wakes = self._waiting[:MAX_BATCH], self._wakes
         self._wakes = False
@@ -138,7 +138,7 @@ class SettlementWriter:
                 await self._settle([each])
 
     async def _open_all(self) -> TicklerError | None:
-        """Try to open every given-back fire; return the last error."""
+        """Try to open every released fire; return the last error."""
         failed: TicklerError | None = None
         fires = list(self._unopened.values())
         for start in range(0, len(fires), MAX_CONCURRENT_OPENS):
@@ -164,7 +164,7 @@ class SettlementWriter:
         except TicklerError as error:
             return error
         except Exception:
-            log.exception("%s: cannot give a fire back; it is dropped", fire.schedule_id)
+            log.exception("%s: cannot release a fire; it is dropped", fire.schedule_id)
         return None
 
     async def _is_in_history(self, fire: Fire) -> bool:

@@ -32,7 +32,7 @@ class Shortage:
         if self.of is not None and now_s < self._until_s:
             return
         if self.of is None:
-            log.warning("%s: the worker gives fires back, and claims less until the shortage is over: raise the limit", what)
+            log.warning("%s: the worker releases fires, and claims less until the shortage is over: raise the limit", what)
         self._pause_s = min(max(self._pause_s * 2, FIRST_PAUSE_S), MAX_PAUSE_S)
         self._until_s = now_s + self._pause_s
         self.of, self._allowed, self._claimed = what, 1, 0

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts what a tick did. `failed` includes `dead`; a `given_back` fire could not be started here and counts no attempt.
+    """Counts what a tick did. `failed` includes `dead`; a `released` fire could not be started here and counts no attempt.
 
     `left`: something was still due when the budget was spent.
     """
@@ -17,4 +17,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     left: bool
     duration_ms: int
-    given_back: int = 0
+    released: int = 0

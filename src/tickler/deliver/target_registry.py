@@ -98,7 +98,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
 def own_deliverers(
     records: RecordStore, encryption: Encryption, clock: Clock, environ: Mapping[str, str], allow_networks: tuple[str, ...]
 ) -> dict[type[Target], Deliverer[Any]]:
-    """Return the deliverers whose packages are installed. Fires for the others are given back, for workers that have them."""
+    """Return the deliverers whose packages are installed. Fires for the others are released, for workers that have them."""
 
     def http() -> Deliverer[Any]:
         guard = import_module("tickler.deliver.address_guard").AddressGuard.from_environment(environ, allow_networks)

@@ -14,8 +14,8 @@ from tickler.deliver.activity_publisher import ActivityPublisher
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.claim_loop import ClaimLoop
 from tickler.deliver.heartbeat import Heartbeat
+from tickler.deliver.run_options import WorkerConfig
 from tickler.deliver.summary import Summary
-from tickler.deliver.worker_config import WorkerConfig
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
 

@@ -7,6 +7,7 @@ what `ClaimBatch.open` returns, all in one transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from tickler.model.schedule_json import ReadBody, active_schedule, read_body
 from tickler.when import When
 
 
-class OpenedFire(NamedTuple):
+class OpenPlan(NamedTuple):
     """The claims to return, the fires to open (leased or waiting), and the skips to record."""
 
     claims: list[Claim]
@@ -76,10 +77,10 @@ class ClaimBatch:
         if unread:
             rows = [row for row, each in zip(rows, read, strict=True) if not isinstance(each, RowProblem)]
         self.advance: AdvancePlan = advance(rows, now_ms)
-        self.owed = _owed(rows, [each for each in read if not isinstance(each, RowProblem)], self.advance, now_ms)
-        if most is not None and self.size > most and (kept := _first(self.owed, most)) < len(self.owed):
-            self.owed = self.owed[:kept]
-            ids = {owed.id for owed in self.owed}
+        self.plans = _planned(rows, [each for each in read if not isinstance(each, RowProblem)], self.advance, now_ms)
+        if most is not None and self.size > most and (kept := _first(self.plans, most)) < len(self.plans):
+            self.plans = self.plans[:kept]
+            ids = {plan.id for plan in self.plans}
             problems = self.advance.problems
             self.advance = advance([row for row in rows if row.id in ids], now_ms)
             self.advance.problems += problems
@@ -88,50 +89,50 @@ class ClaimBatch:
     @property
     def size(self) -> int:
         """Count occurrences; a schedule that fires none counts as one."""
-        return sum(_weight(owed) for owed in self.owed)
+        return sum(_weight(plan) for plan in self.plans)
 
     @property
     def exclusive(self) -> list[Id]:
         """Return schedules whose fires may not overlap. The store looks up which of them have one open."""
-        return [owed.id for owed in self.owed if owed.schedule.policy.overlap != "allow"]
+        return [plan.id for plan in self.plans if plan.schedule.policy.overlap != "allow"]
 
-    def open(self, busy: Collection[Id]) -> OpenedFire:
+    def open(self, busy: Collection[Id]) -> OpenPlan:
         """Return the fires to open. `busy` are those of `exclusive` that have a fire open or waiting."""
-        opened = OpenedFire([], [], [])
-        for owed in self.owed:
-            occurrences = owed.occurrences
-            if len(occurrences.fires) == 1 and owed.schedule.policy.overlap == "allow":
-                self._open_one(owed, occurrences.fires[0], opened)
+        opened = OpenPlan([], [], [])
+        for plan in self.plans:
+            occurrences = plan.occurrences
+            if len(occurrences.fires) == 1 and plan.schedule.policy.overlap == "allow":
+                self._open_one(plan, occurrences.fires[0], opened)
             else:
-                self._open_several(owed, owed.id in busy, opened)
+                self._open_several(plan, plan.id in busy, opened)
             for skip in occurrences.skips:
-                opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
-        opened.claims.sort(key=_due_at)
+                opened.entries.append(skip_entry(plan.id, skip, self._now_ms))
+        opened.claims.sort(key=attrgetter("due_at"))
         return opened
 
-    def _open_one(self, owed: ClaimPlan, nominal_at: int, opened: OpenedFire) -> None:
-        schedule, due_at = owed.schedule, nominal_at + owed.row.offset_ms
+    def _open_one(self, plan: ClaimPlan, nominal_at: int, opened: OpenPlan) -> None:
+        schedule, due_at = plan.schedule, nominal_at + plan.row.offset_ms
         if schedule.policy.delivery == "at-most-once":
             opened.claims.append(Claim(schedule, nominal_at, None, due_at))
             return
-        fire = _leased(owed.id, nominal_at, self._request)
+        fire = _leased(plan.id, nominal_at, self._request)
         opened.fires.append(fire)
         opened.claims.append(Claim(schedule, nominal_at, fire, due_at))
 
-    def _open_several(self, owed: ClaimPlan, busy: bool, opened: OpenedFire) -> None:
-        overlap = owed.schedule.policy.overlap
+    def _open_several(self, plan: ClaimPlan, busy: bool, opened: OpenPlan) -> None:
+        overlap = plan.schedule.policy.overlap
         overlapping: list[int] = []
-        for nominal_at in owed.occurrences.fires:
+        for nominal_at in plan.occurrences.fires:
             if overlap == "allow" or not busy:
-                self._open_one(owed, nominal_at, opened)
+                self._open_one(plan, nominal_at, opened)
                 busy = True
             elif overlap == "wait":
-                opened.fires.append(_waiting(owed.id, nominal_at, self._now_ms))
+                opened.fires.append(_waiting(plan.id, nominal_at, self._now_ms))
             else:
                 overlapping.append(nominal_at)
         if overlapping:
             skip = Skip("overlap", overlapping[0], overlapping[-1], len(overlapping))
-            opened.entries.append(skip_entry(owed.id, skip, self._now_ms))
+            opened.entries.append(skip_entry(plan.id, skip, self._now_ms))
 
 
 def _leased(id: Id, nominal_at: int, request: ClaimRequest) -> Fire:
@@ -171,25 +172,25 @@ def _read(row: DueSchedule) -> ReadBody | RowProblem:
         return RowProblem(row, str(error), None)
 
 
-def _first(owed: Sequence[ClaimPlan], most: int) -> int:
+def _first(plans: Sequence[ClaimPlan], most: int) -> int:
     """Return how many schedules it takes to reach `most` occurrences."""
     size = 0
-    for number, each in enumerate(owed, 1):
-        size += _weight(each)
+    for number, plan in enumerate(plans, 1):
+        size += _weight(plan)
         if size >= most:
             return number
-    return len(owed)
+    return len(plans)
 
 
-def _weight(owed: ClaimPlan) -> int:
-    return len(owed.occurrences.fires) or 1
+def _weight(plan: ClaimPlan) -> int:
+    return len(plan.occurrences.fires) or 1
 
 
-def _owed(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
+def _planned(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: AdvancePlan, now_ms: int) -> list[ClaimPlan]:
     """Return the plan of each claimed row, computed once for each (expression, zone, instant, policy)."""
     known: dict[tuple[object, ...], Occurrences] = {}
     latest: dict[tuple[When, int], int] = {}  # the last due instant, by expression and offset
-    owed: list[ClaimPlan] = []
+    plans: list[ClaimPlan] = []
     if result.problems:
         unread = {id(problem.row) for problem in result.problems}
         read = [each for row, each in zip(rows, read, strict=True) if id(row) not in unread]
@@ -204,8 +205,8 @@ def _owed(rows: Sequence[DueSchedule], read: Sequence[ReadBody], result: Advance
             found = Occurrences((nominal_at,), ())  # the usual case: it is on time
         else:
             found = _late(known, row, schedule.policy, now_ms - offset_ms)
-        owed.append(ClaimPlan(row, schedule, found))
-    return owed
+        plans.append(ClaimPlan(row, schedule, found))
+    return plans
 
 
 def _late(known: dict[tuple[object, ...], Occurrences], row: IndexRow, policy: Policy, now_at: int) -> Occurrences:
@@ -214,7 +215,3 @@ def _late(known: dict[tuple[object, ...], Occurrences], row: IndexRow, policy: P
     if found is None:
         found = known[kind] = occurrences(row.when, policy, row.nominal_at, now_at, row.ends_at)
     return found
-
-
-def _due_at(claim: Claim) -> int:
-    return claim.due_at

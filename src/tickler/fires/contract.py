@@ -7,18 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from tickler.model.fire import (
-    MANUALLY,
-    MAX_CLAIM_BYTES,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, MAX_CLAIM_BYTES, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 
 
@@ -48,7 +37,10 @@ class LeaseRequest(TakeRequest, frozen=True, kw_only=True):
     """A request for open fires."""
 
     expired: bool = True  # also take over leases that ran out
-    head_start_ms: int = 0  # leave fires that were given back to other workers for this long
+    head_start_ms: int = 0  # leave fires that were released for a reason to other workers for this long
+
+
+FOREVER_MS = (1 << 63) - 1
 
 
 class FireStore(Protocol):
@@ -83,8 +75,8 @@ class FireStore(Protocol):
         worker and the attempt it had. If its schedule is delivered at most once or has no attempts left, the fire becomes dead
         instead. Fires whose schedule was deleted are cancelled. `max_bytes` limits a lease as it limits a claim.
 
-        With `head_start_ms`, a fire that was given back is not leased until that long after its deliver_after: the caller could
-        not start it either, and another worker may.
+        With `head_start_ms`, a fire that was released for a reason is not leased until that long after its deliver_after: the
+        caller could not start it either, and another worker may.
         """
 
     async def extend(self, fires: Sequence[Fire], until_ms: int) -> Extension:
@@ -121,9 +113,6 @@ class FireStore(Protocol):
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
         """Return the newest entry of each schedule and whether it has a dead fire. Costs a few look-ups an id."""
 
-    async def next_at(self) -> int | None:
-        """Return the earliest instant at which `claim` or `lease` would find something, or None."""
-
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         """Return up to `limit` rows and fires that are due at an instant, earliest first, without taking them.
 
@@ -137,3 +126,8 @@ class FireStore(Protocol):
         self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
     ) -> list[Fire]:
         """Return fires in a state, of a schedule, an owner or all, by nominal instant and id, after a place in that order."""
+
+
+async def next_at(fires: FireStore) -> int | None:
+    """Return the earliest instant at which `claim` or `lease` would find something, or None."""
+    return next((due.at for due in await fires.peek(FOREVER_MS, 1)), None)

@@ -11,7 +11,7 @@ A fire is one occurrence of a schedule. It is open from its claim until it is de
                 └─ no attempts left ──► dead ──manual retry──► open
 
 A schedule that is delivered at most once has no open fires: only its claimer knows of the claim. A claimer that cannot start the
-attempt gives it back by opening a fire (`unbegun_fire`), whose next attempt is its only one.
+attempt releases it by opening a fire (`unbegun_fire`), whose next attempt is its only one.
 """
 
 from __future__ import annotations
@@ -27,17 +27,7 @@ from tickler.clock import Clock, to_ms
 from tickler.errors import FireNotFound, InvalidInput, StoreUnavailable
 from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
 from tickler.model.cursor import decode_instant, encode_instant
-from tickler.model.fire import (
-    HISTORY_RETENTION_MS,
-    MANUALLY,
-    Claim,
-    Entry,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-    sent_again,
-)
+from tickler.model.fire import HISTORY_RETENTION_MS, MANUALLY, Claim, Entry, Fire, FireState, Health, Settlement, sent_again
 from tickler.model.limits import check_limit
 from tickler.model.schedule import Id, check_name, checked_id
 
@@ -81,11 +71,11 @@ class Fires:
     """
 
     def __init__(
-        self, store: FireStore, clock: Clock, *, kept_ms: int = HISTORY_RETENTION_MS, wake: Callable[[], None] = lambda: None
+        self, store: FireStore, clock: Clock, *, retention_ms: int = HISTORY_RETENTION_MS, wake: Callable[[], None] = lambda: None
     ) -> None:
         self._store = store
         self._clock = clock
-        self._kept_ms = kept_ms
+        self._retention_ms = retention_ms
         self._wake = wake
 
     async def claim(
@@ -123,7 +113,7 @@ class Fires:
     async def settle(self, settlements: Sequence[Settlement]) -> list[Fire]:
         """Record attempts, settle their fires, and return the fires whose lease is no longer the caller's."""
         now_ms = self._clock.now_ms()
-        return await self._store.settle(settlements, now_ms, expires_at=now_ms + self._kept_ms)
+        return await self._store.settle(settlements, now_ms, expires_at=now_ms + self._retention_ms)
 
     async def get(self, fire_id: str) -> Fire | None:
         return await self._store.get(_checked_fire_id(fire_id))
@@ -206,7 +196,7 @@ class Fires:
         check_name("worker", worker)
         if isinstance(lease_ms, bool) or not isinstance(lease_ms, int) or not 0 < lease_ms <= MAX_LEASE_MS:
             raise InvalidInput(f"lease_ms: {lease_ms!r} is not a number of milliseconds up to a day: pass 60000 for a minute")
-        expires_at = at + self._kept_ms
+        expires_at = at + self._retention_ms
         return {"now_ms": at, "limit": check_limit(limit), "worker": worker, "lease_ms": lease_ms, "expires_at": expires_at}
 
     async def _change(self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, by: str | None, refused: str) -> Fire:
@@ -214,7 +204,7 @@ class Fires:
         if by is not None:
             check_name("by", by)
         why = MANUALLY if by is None else f"by {by}"
-        expires_at = now_ms + self._kept_ms
+        expires_at = now_ms + self._retention_ms
         fire = await self._store.change(_checked_fire_id(fire_id), to, now_ms, expires_at=expires_at, why=why)
         if fire is None:
             raise FireNotFound(fire_id, refused)

@@ -23,7 +23,7 @@ MAX_ANSWER_BYTES = 2_048
 MANUALLY = "by hand"
 MAX_CLAIM_BYTES = 4_000_000  # the most stored bytes of schedules that one claim returns
 HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept by default
-GIVEN_BACK = "given back: "  # prefix of a fire's reason when its attempt did not begin
+RELEASED = "released: "  # prefix of a fire's reason when its attempt did not begin
 _SEPARATOR = "\t"  # never part of a worker's name
 
 
@@ -48,9 +48,9 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
         return self.worker if self.lease_token is None else f"{self.worker}{_SEPARATOR}{self.lease_token}"
 
     @property
-    def is_given_back(self) -> bool:
-        """Whether the last worker could not begin the attempt."""
-        return self.reason is not None and self.reason.startswith(GIVEN_BACK)
+    def has_release_reason(self) -> bool:
+        """Whether the last worker released it because it could not begin the attempt. A worker that stops gives no reason."""
+        return self.reason is not None and self.reason.startswith(RELEASED)
 
     @property
     def nominal(self) -> datetime:

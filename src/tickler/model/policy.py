@@ -83,7 +83,12 @@ def default_fields() -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    return [_seconds(delay) for delay in value] if isinstance(value, tuple) else _seconds(value)
+    if isinstance(value, tuple):
+        return [_plain(delay) for delay in value]
+    if not isinstance(value, timedelta):
+        return value
+    seconds = value.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
 
 
 def policy_from_json(fields: object) -> Policy:
@@ -98,13 +103,6 @@ def policy_from_json(fields: object) -> Policy:
 def _json_number(value: Any) -> Any:
     """Read 3.0 as 3: JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _seconds(value: object) -> object:
-    if not isinstance(value, timedelta):
-        return value
-    seconds = value.total_seconds()
-    return int(seconds) if seconds.is_integer() else seconds
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

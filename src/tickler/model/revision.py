@@ -19,9 +19,8 @@ class Revision(msgspec.Struct, frozen=True):
         return self.version in (None, stored.version) and self.created_at in (None, stored.created_at)
 
 
-Expected = (
-    int | Revision | Sequence[Revision]
-)  # a version (0: there must be none), a revision, or several of which one must match
+# A version (0: there must be none), a revision, or several of which one must match.
+Expected = int | Revision | Sequence[Revision]
 
 
 def check_version(expected: object) -> None:

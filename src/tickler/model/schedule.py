@@ -84,10 +84,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
     def _check(self) -> None:
         if not isinstance(self.policy, Policy):
             raise InvalidSchedule("policy", f"is a {type(self.policy).__name__}: pass a Policy")
-        if not isinstance(self.enabled, bool):
-            raise InvalidSchedule("enabled", f"{self.enabled!r} is not a boolean: pass True or False")
-        if not isinstance(self.delete_after, bool):
-            raise InvalidSchedule("delete_after", f"{self.delete_after!r} is not a boolean: pass True or False")
+        for name, flag in (("enabled", self.enabled), ("delete_after", self.delete_after)):
+            if not isinstance(flag, bool):
+                raise InvalidSchedule(name, f"{flag!r} is not a boolean: pass True or False")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at < self.starts_at:
             raise InvalidSchedule("ends_at", "is before starts_at: swap them, or leave one out")
         if not self.policy.spread:

@@ -130,7 +130,6 @@ def encode_body(schedule: Schedule, paused_because: str | None = None) -> bytes:
 
 
 def stored_schedule(
-    *,
     owner: str,
     key: str,
     when_text: str,
@@ -266,7 +265,8 @@ def _read_newer_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
     """Read field by field a body with target kinds of other packages, or of a newer version."""
     try:
         fields = _decode_fields(encoded)
-        known = {name: _read_field(name, fields[name]) for name in _Body.__struct_fields__ if name in fields}
+        present = [name for name in _Body.__struct_fields__ if name in fields]
+        known: dict[str, Any] = {name: fields[name] if name == "payload" else _decode(fields[name]) for name in present}
     except msgspec.ValidationError as error:
         raise InvalidSchedule("body", f"cannot be read ({error}): put the schedule again") from None
     newer = len(known) < len(fields)
@@ -281,10 +281,6 @@ def _read_newer_body(encoded: str | bytes) -> tuple[_Body, Policy | None, bool]:
         policy, more = _read_newer_policy(known.pop("policy"))
         newer = newer or more
     return _Body(**known), policy, newer
-
-
-def _read_field(name: str, encoded: msgspec.Raw) -> Any:
-    return encoded if name == "payload" else _decode(encoded)
 
 
 def _read_newer_policy(fields: object) -> tuple[Policy | None, bool]:

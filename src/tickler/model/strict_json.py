@@ -28,15 +28,11 @@ def read_json(data: bytes) -> Any:
     except ValueError:  # an integer with thousands of digits
         raise InvalidInput("contains a number that is too long: write it as text") from None
     if "\\u" in text or "\\U" in text:
-        _refuse_unpaired_surrogates(value)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("contains an unpaired surrogate: leave it out") from None
     return value
-
-
-def _refuse_unpaired_surrogates(value: object) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise InvalidInput("contains an unpaired surrogate: leave it out") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -90,19 +90,21 @@ async def doctor(
     """Check a store. Quick checks are a bounded number of bounded queries; deep ones read everything. Only `repair` writes."""
     found: dict[str, Finding] = {}
     passed: list[str] = []
-    for deep_check in DEEP if deep else ():
-        finding = await deep_check(store, clock, on_progress)
+
+    async def keep(check: DeepCheck | QuickCheck, finding: Finding | None) -> None:
         if finding is None:
-            passed.append(name_of(deep_check))
-        else:
-            found[finding.check] = await _repaired(finding, store, clock, on_progress) if repair else finding
+            passed.append(name_of(check))
+        elif finding.check not in found:
+            if repair and finding.repairable:
+                repaired, left = await REPAIRS[finding.check](store, clock, on_progress)
+                finding = replace(finding, repaired=repaired, left=left)
+            found[finding.check] = finding
+
+    for deep_check in DEEP if deep else ():
+        await keep(deep_check, await deep_check(store, clock, on_progress))
     snapshot = await take_snapshot(store, clock)
     for quick_check in QUICK:
-        finding = quick_check(snapshot)
-        if finding is None:
-            passed.append(name_of(quick_check))
-        elif finding.check not in found:
-            found[finding.check] = await _repaired(finding, store, clock, on_progress) if repair else finding
+        await keep(quick_check, quick_check(snapshot))
     passed = [name for name in passed if not any(other in found for other in (name, *DEPENDS_ON.get(name, ())))]
     return Diagnosis(at=snapshot.now_ms, deep=deep, findings=worst_first(list(found.values())), passed=passed)
 
@@ -110,10 +112,3 @@ async def doctor(
 def name_of(check: DeepCheck | QuickCheck) -> str:
     """Return the name that its findings have."""
     return check.__name__.replace("_", "-")
-
-
-async def _repaired(finding: Finding, store: Store, clock: Clock, on_progress: OnProgress) -> Finding:
-    if not finding.repairable:
-        return finding
-    repaired, left = await REPAIRS[finding.check](store, clock, on_progress)
-    return replace(finding, repaired=repaired, left=left)

@@ -9,6 +9,7 @@ import msgspec
 
 from tickler.clock import Clock
 from tickler.errors import TicklerError, VersionConflict
+from tickler.model.record import value_of
 from tickler.observe.forecast import PAGE, Forecast, WalkableIndex, forecast
 from tickler.records.contract import RecordStore
 from tickler.records.kinds import FORECAST
@@ -101,10 +102,7 @@ class ForecastCache:
         record = await self._records.get(FORECAST, NAME, now_ms=self._clock.now_ms())
         if record is None:
             return CachedForecast(), 0
-        try:
-            return msgspec.convert(record.value, CachedForecast), record.version
-        except msgspec.ValidationError:
-            return CachedForecast(), record.version  # written by another version
+        return value_of(record, CachedForecast) or CachedForecast(), record.version
 
     async def _write(self, cached: CachedForecast, version: int) -> int:
         value = msgspec.json.encode(cached)

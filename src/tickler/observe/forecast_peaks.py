@@ -8,7 +8,9 @@ from typing import Literal
 import msgspec
 
 from tickler.clock import to_datetime
+from tickler.observe.human_format import span
 from tickler.observe.instant_series import HOUR
+from tickler.when.describe_cron import WEEKDAYS
 
 MIN_PEAK_FIRES = 100  # fewer at once are no problem
 MAX_INSTANTS = 5
@@ -18,18 +20,7 @@ TARGET_PER_SECOND = 10  # of the suggested spread
 MAX_FREQUENT_SPREAD_S = 30  # for schedules that fire every few minutes
 
 _DAY = 24 * HOUR
-_SPREADS = {
-    10: "10 s",
-    30: "30 s",
-    60: "1 min",
-    120: "2 min",
-    300: "5 min",
-    600: "10 min",
-    900: "15 min",
-    1800: "30 min",
-    3600: "1 h",
-}
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SPREADS_S = (10, 30, 60, 120, 300, 600, 900, 1_800, 3_600)
 
 
 class Peak(msgspec.Struct, frozen=True):
@@ -85,10 +76,10 @@ def _distinct(counts: Mapping[int, int], limit: int) -> list[int]:
 
 
 def _hint(each: AtOnce) -> str:
-    spreads = [spread for spread in _SPREADS if spread <= MAX_FREQUENT_SPREAD_S or 2 * each.frequent <= each.count]
+    spreads = [spread for spread in _SPREADS_S if spread <= MAX_FREQUENT_SPREAD_S or 2 * each.frequent <= each.count]
     spread = next((spread for spread in spreads if each.count <= TARGET_PER_SECOND * spread), spreads[-1])
     return (
-        f"{each.count:,} fires due {weekday_time(each.at)}; a spread of {_SPREADS[spread]} would make it "
+        f"{each.count:,} fires due {weekday_time(each.at)}; a spread of {span(spread * 1000)} would make it "
         f"{round(each.count / spread):,} per second"
     )
 
@@ -96,4 +87,4 @@ def _hint(each: AtOnce) -> str:
 def weekday_time(at: int) -> str:
     """Format an instant of the coming week, such as "Monday 09:00 UTC"."""
     moment = to_datetime(at * 1000)
-    return f"{_WEEKDAYS[moment.weekday()]} {moment:%H:%M}{f':{moment:%S}' if moment.second else ''} UTC"
+    return f"{WEEKDAYS[moment.weekday()]} {moment:%H:%M}{f':{moment:%S}' if moment.second else ''} UTC"

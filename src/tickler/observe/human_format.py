@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from tickler.clock import to_datetime
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tickler.clock import datetime_ms, to_datetime
 from tickler.errors import UnknownTimezone
 from tickler.when import When, load_zone
+
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?) (?:UTC|([\w+/-]+) \((\d\d:\d\d) UTC\))", re.ASCII)
 
 
 def instant(ms: int, when: When | None) -> str:
@@ -19,6 +25,27 @@ def instant(ms: int, when: When | None) -> str:
     except UnknownTimezone:
         return text
     return f"{there:%Y-%m-%d %H:%M:%S}{fraction} {when.tz} ({utc:%H:%M} UTC)"
+
+
+def split_at_instants(text: str) -> Iterator[str | int]:
+    """Yield the words of a sentence, and in milliseconds the instants that `instant` wrote into it."""
+    start = 0
+    for found in _INSTANT.finditer(text):
+        if (ms := _milliseconds(*found.groups())) is not None:
+            yield text[start : found.start()]
+            yield ms
+            start = found.end()
+    yield text[start:]
+
+
+def _milliseconds(local: str, zone: str | None, utc_time: str | None) -> int | None:
+    """Read what `instant` wrote; None if it is no instant. The time in UTC tells apart the two hours when clocks go back."""
+    try:
+        info = UTC if zone is None else load_zone(zone, suggest=False).info
+        both = [datetime.fromisoformat(local).replace(tzinfo=info, fold=fold).astimezone(UTC) for fold in (0, 1)]
+        return next((datetime_ms(at, "at") for at in both if utc_time in (None, f"{at:%H:%M}")), None)
+    except (ValueError, OverflowError, UnknownTimezone):
+        return None
 
 
 def span(ms: int) -> str:

@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from tickler.errors import TicklerError
+from tickler.fires.contract import next_at
 from tickler.model.delivery import Listener, Outcome
 from tickler.model.fire import Claim, Settlement
 from tickler.observe.forecast_cache import ForecastCache
-from tickler.records.worker_status import WorkerReport, workers
+from tickler.records.worker_status import workers
 from tickler.stores.store import Store
 
 MAX_DUE = 10_000
@@ -43,17 +43,6 @@ class ObservedTickler(Protocol):
     def now_ms(self) -> int: ...
 
     def listen(self, listener: Listener) -> None: ...
-
-
-class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
-    """Gauges of the store, from a few bounded reads."""
-
-    due: int
-    due_since: int | None  # the earliest due instant that a worker could claim
-    dead: int
-    rows: int
-    alive: int
-    last_claim_at: int
 
 
 class Metrics:
@@ -126,10 +115,7 @@ class Metrics:
         self._oldest = gauge(
             "tickler_oldest_due_seconds", "Age of the oldest due fire that a worker could claim; 0 if none is due."
         )
-        self._rows = gauge(
-            "tickler_index_rows",
-            f"Index rows at the last forecast; without one, counted up to {MAX_ROWS}.",
-        )
+        self._rows = gauge("tickler_index_rows", f"Index rows at the last forecast; without one, counted up to {MAX_ROWS}.")
         self._dead = gauge("tickler_dead_fires", f"Dead fires, counted up to {MAX_DEAD}.")
         self._alive = gauge("tickler_workers_alive", "Workers seen in the last minute.")
         self._claimed_at = gauge(
@@ -139,22 +125,31 @@ class Metrics:
         self._from_store: Sequence[Gauge] = (self._due, self._oldest, self._rows, self._dead, self._alive, self._claimed_at)
 
     async def _read_store(self) -> None:
-        now_ms = self._tickler.now_ms()
         try:
             async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):
-                gauges = await read_gauges(self._tickler.store, self._tickler.forecasts, now_ms)
+                values = await self._store_values(self._tickler.store, self._tickler.now_ms())
         except (TicklerError, TimeoutError):
             self._up.set(0)
             for gauge in self._from_store:
                 gauge.set(math.nan)
             return
         self._up.set(1)
-        self._due.set(gauges.due)
-        self._oldest.set(0 if gauges.due_since is None else (now_ms - gauges.due_since) / 1000)
-        self._rows.set(gauges.rows)
-        self._dead.set(gauges.dead)
-        self._alive.set(gauges.alive)
-        self._claimed_at.set(max(gauges.last_claim_at, self._last_claim_at) / 1000)
+        for gauge, value in values.items():
+            gauge.set(value)
+
+    async def _store_values(self, store: Store, now_ms: int) -> dict[Gauge, float]:
+        """Return the values of all gauges from the store, with a few bounded reads."""
+        due_at = await next_at(store.fires)
+        reports = await workers(store.records, now_ms)
+        forecast = await self._tickler.forecasts.last()
+        return {
+            self._due: await store.index.count(due_by=now_ms, most=MAX_DUE),
+            self._oldest: max(now_ms - due_at, 0) / 1000 if due_at is not None else 0,
+            self._rows: forecast.rows if forecast is not None else await store.index.count(most=MAX_ROWS),
+            self._dead: len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),
+            self._alive: sum(worker.is_alive(now_ms) for worker in reports),
+            self._claimed_at: max([self._last_claim_at, *(worker.last_claim_at or 0 for worker in reports)]) / 1000,
+        }
 
 
 def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
@@ -162,21 +157,3 @@ def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
     if outcome.verdict in ("delivered", "gone"):
         return outcome.verdict
     return settlement.then if settlement.then in ("retry", "dead") else "lost"
-
-
-async def read_gauges(store: Store, forecasts: ForecastCache, now_ms: int) -> StoreGauges:
-    next_at = await store.fires.next_at()
-    reports = await workers(store.records, now_ms)
-    forecast = await forecasts.last()
-    return StoreGauges(
-        due=await store.index.count(due_by=now_ms, most=MAX_DUE),
-        due_since=next_at if next_at is not None and next_at <= now_ms else None,
-        dead=len(await store.fires.list(state="dead", id=None, owner=None, after=None, limit=MAX_DEAD)),
-        rows=forecast.rows if forecast is not None else await store.index.count(most=MAX_ROWS),
-        alive=sum(worker.is_alive(now_ms) for worker in reports),
-        last_claim_at=max(map(_last_claim, reports), default=0),
-    )
-
-
-def _last_claim(worker: WorkerReport) -> int:
-    return worker.last_claim_at or 0

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from tickler.fires.contract import FireStore
 from tickler.model.schedule import Id
 from tickler.observe.why_evidence import Evidence, gather, without_worker_names
 from tickler.observe.why_wording import Fact, sentence_and_facts
-from tickler.records.contract import RecordStore
-from tickler.schedules.contract import ScheduleStore
+from tickler.stores.store import Store
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -26,18 +24,9 @@ class Why(msgspec.Struct, frozen=True):
         return self.sentence
 
 
-async def why(
-    schedules: ScheduleStore,
-    fires: FireStore,
-    records: RecordStore,
-    id: Id,
-    now_ms: int,
-    at: int | None = None,
-    *,
-    names_workers: bool = True,
-) -> Why:
+async def why(store: Store, id: Id, now_ms: int, at: int | None = None, *, names_workers: bool = True) -> Why:
     """Explain a schedule at an instant, past or future, or now."""
-    evidence = await gather(schedules, fires, records, id, now_ms, at)
+    evidence = await gather(store, id, now_ms, at)
     return explain(evidence if names_workers else without_worker_names(evidence), at)
 
 

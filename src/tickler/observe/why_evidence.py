@@ -11,9 +11,8 @@ from tickler.fires.contract import FireStore
 from tickler.fires.redaction import SOMEBODY, redacted_entry, redacted_fire
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id, StoredSchedule
-from tickler.records.contract import RecordStore
 from tickler.records.worker_status import WorkerReport, workers
-from tickler.schedules.contract import ScheduleStore
+from tickler.stores.store import Store
 from tickler.when import When
 
 PAGE = 200  # history entries
@@ -42,14 +41,12 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         return [worker for worker in self.workers if worker.is_alive(self.now_ms)]
 
 
-async def gather(
-    schedules: ScheduleStore, fires: FireStore, records: RecordStore, id: Id, now_ms: int, at: int | None
-) -> Evidence:
-    schedule = await schedules.get(id)
-    unsettled = [
-        fire for state in STATES for fire in await fires.list(state=state, id=id, owner=None, after=None, limit=MAX_FIRES)
-    ]
-    history, is_complete = await _history(fires, id, at)
+async def gather(store: Store, id: Id, now_ms: int, at: int | None) -> Evidence:
+    schedule = await store.schedules.get(id)
+    unsettled: list[Fire] = []
+    for state in STATES:
+        unsettled += await store.fires.list(state=state, id=id, owner=None, after=None, limit=MAX_FIRES)
+    history, is_complete = await _history(store.fires, id, at)
     return Evidence(
         id=id,
         now_ms=now_ms,
@@ -57,7 +54,7 @@ async def gather(
         fires=sorted(unsettled, key=lambda fire: (fire.nominal_at, fire.id)),
         history=history,
         is_complete=is_complete,
-        workers=await workers(records, now_ms),
+        workers=await workers(store.records, now_ms),
     )
 
 

@@ -8,7 +8,7 @@ from shlex import quote
 
 import msgspec
 
-from tickler.model.fire import GIVEN_BACK, Entry, Fire, fire_id
+from tickler.model.fire import RELEASED, Entry, Fire, fire_id
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import label_of
 from tickler.observe.checks.abilities import requirement
@@ -236,8 +236,8 @@ def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
     if fire.deliver_after is None or fire.deliver_after <= now_ms:
         return f"is about to be attempted{because}"
     then = f"at {instant(fire.deliver_after, when)}, in {span(fire.deliver_after - now_ms)}"
-    if fire.reason is not None and fire.reason.startswith(GIVEN_BACK):
-        return f"was given back without an attempt ({fire.reason.removeprefix(GIVEN_BACK)}), and will be attempted {then}"
+    if fire.reason is not None and fire.reason.startswith(RELEASED):
+        return f"was released without an attempt ({fire.reason.removeprefix(RELEASED)}), and will be attempted {then}"
     return f"failed at attempt {fire.attempt}{because}, and retries {then}" if fire.attempt else f"will be attempted {then}"
 
 

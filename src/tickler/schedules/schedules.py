@@ -82,13 +82,13 @@ class Schedules:
         clock: Clock,
         *,
         encryption: Encryption | None = None,
-        kept_ms: int = HISTORY_RETENTION_MS,
+        retention_ms: int = HISTORY_RETENTION_MS,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._encryption = encryption or Encryption()
-        self._kept_ms = kept_ms  # how long the history keeps what was cancelled
+        self._retention_ms = retention_ms  # how long the history keeps what was cancelled
         self._wake = wake  # called after each change: something may have become due
 
     async def put(self, schedule: Schedule, *, using: object = None) -> StoredSchedule:
@@ -344,7 +344,7 @@ class Schedules:
 
     def _removals(self, ids: Iterable[Id]) -> Sequence[ScheduleRemoval]:
         now_ms = self._clock.now_ms()
-        return [ScheduleRemoval(id, now_ms, now_ms + self._kept_ms) for id in ids]
+        return [ScheduleRemoval(id, now_ms, now_ms + self._retention_ms) for id in ids]
 
     async def _change(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         await self._store.change(ids, decide, using=using)

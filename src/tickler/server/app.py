@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from litestar import Litestar, Request, Response
+from litestar import Litestar, Request, Response, Router
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Receive, Send
 
@@ -21,16 +21,20 @@ from tickler.server.middleware.gateway import Gateway
 from tickler.server.middleware.idempotency import Idempotency
 from tickler.server.middleware.rate_limit import RateLimit, loop_time
 from tickler.server.middleware.sessions import Sessions
-from tickler.server.pages import router as pages
+from tickler.server.pages import assets, dashboard, doctor, failed, forecast, login, schedule
+from tickler.server.pages import schedules as schedule_list
 from tickler.server.pages.rendering import error_page
 from tickler.server.problems import problem_response
 from tickler.server.settings import ServerSettings
+
+ERRORS = (TicklerError, HTTPException, Exception)
+PAGES = (dashboard, forecast, schedule_list, schedule, failed, doctor, login)
 
 
 def make_app(
     tickler: Tickler, settings: ServerSettings, *, runs_here: bool = False, event_stream: EventStream | None = None
 ) -> ASGIApp:
-    """Build the app on an open Tickler. `runs_here`: a runner works in this process.
+    """Build the app on an open Tickler. `runs_here`: a worker runs in this process.
 
     Pass an `event_stream` to have it `follow` the workers of other processes too.
     """
@@ -51,10 +55,12 @@ def make_app(
 @cache
 def routes() -> Litestar:
     """Build the router. It serves every Tickler of the process: the context is in the scope of each request."""
+    of_pages = [each for module in PAGES for each in module.HANDLERS]
+    pages = Router("/", route_handlers=of_pages, exception_handlers=dict.fromkeys(ERRORS, error_page))
     return Litestar(
-        route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages.ROUTER, pages.ASSETS],
+        route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages, assets.asset],
         before_request=_authorize,  # not guards: Litestar copies the handler for each of them
-        exception_handlers={TicklerError: _answer, HTTPException: _answer, Exception: _answer},
+        exception_handlers=dict.fromkeys(ERRORS, _answer),
         openapi_config=None,
         request_max_body_size=None,  # the gateway enforces it
         logging_config=None,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import msgspec
 from litestar import Request
+from msgspec import field
 
 from tickler.client import Tickler
 from tickler.database.pacing import Pace
@@ -13,7 +15,7 @@ from tickler.deliver.log_throttle import ThrottledLog
 from tickler.observe.metrics import Metrics
 from tickler.server.event_stream import EventStream
 from tickler.server.middleware.caller import Caller, caller_in
-from tickler.server.middleware.rate_limit import failure_rate_limit
+from tickler.server.middleware.rate_limit import RateLimit, failure_rate_limit
 from tickler.server.middleware.sessions import Sessions
 from tickler.server.per_caller_pool import PerCallerPool
 from tickler.server.settings import ServerSettings
@@ -27,34 +29,24 @@ CONTEXT = "tickler.context"  # key in the ASGI scope
 HttpRequest = Request[Any, Any, Any]
 
 
-class Context:
+class Context(msgspec.Struct, eq=False):
     """A Tickler, and the state that the service's requests share."""
 
-    def __init__(
-        self,
-        tickler: Tickler,
-        settings: ServerSettings,
-        sessions: Sessions,
-        event_stream: EventStream,
-        metrics: Metrics,
-        *,
-        runs_here: bool,
-    ) -> None:
-        self.tickler = tickler
-        self.settings = settings
-        self.sessions = sessions
-        self.event_stream = event_stream
-        self.metrics = metrics
-        self.runs_here = runs_here  # a runner works in this process
-        self.deep_doctor_runs = False
-        self.failures = failure_rate_limit()  # of addresses that send wrong tokens
-        self.preview_pool = PerCallerPool("tickler-preview", threads=2)
-        # For long bodies and payloads. One thread: a second would only compete with the event loop.
-        self.reading_pool = PerCallerPool("tickler-reading", threads=1)
-        self.pace = Pace()  # of imports
-        self.stats: SingleFlight[Stats] = SingleFlight()
-        self.next_due: SingleFlight[int | None] = SingleFlight()
-        self.not_ready = ThrottledLog(log, logging.WARNING, "not ready, %d times more")
+    tickler: Tickler
+    settings: ServerSettings
+    sessions: Sessions
+    event_stream: EventStream
+    metrics: Metrics
+    runs_here: bool  # a worker runs in this process
+    deep_doctor_runs: bool = False
+    failures: RateLimit = field(default_factory=failure_rate_limit)  # of addresses that send wrong tokens
+    preview_pool: PerCallerPool = field(default_factory=lambda: PerCallerPool("tickler-preview", threads=2))
+    # For long bodies and payloads. One thread: a second would only compete with the event loop.
+    reading_pool: PerCallerPool = field(default_factory=lambda: PerCallerPool("tickler-reading", threads=1))
+    pace: Pace = field(default_factory=Pace)  # of imports
+    stats: SingleFlight[Stats] = field(default_factory=SingleFlight)
+    next_due: SingleFlight[int | None] = field(default_factory=SingleFlight)
+    not_ready: ThrottledLog = field(default_factory=lambda: ThrottledLog(log, logging.WARNING, "not ready, %d times more"))
 
     async def still_admits(self, caller: Caller) -> bool:
         """Check an admitted caller again, during requests that can outlast a token or session."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 
-from tickler.errors import InvalidInput
 from tickler.model.fire import Health, health_to_json
 from tickler.model.revision import Expected, Revision
 from tickler.model.schedule import StoredSchedule
@@ -55,10 +54,10 @@ def revision_text(stored: StoredSchedule) -> str:
 
 
 def read_revision(text: str) -> Revision:
-    """Parse the text of `revision_text`; `InvalidInput` for any other."""
+    """Parse the text of `revision_text`, and refuse any other."""
     found = _REVISION.fullmatch(text)
     if found is None:
-        raise InvalidInput(f"version: {text[:40]!r} is not a revision of a schedule")
+        raise Refused(400, "the form does not name the version that it edits: open it again")
     return Revision(int(found[1]), int(found[2], 16))
 
 

@@ -1,4 +1,4 @@
-"""Streams delivery attempts to subscribers, from this process's runner and from workers elsewhere."""
+"""Streams delivery attempts to subscribers, from this process's worker and from workers elsewhere."""
 
 from __future__ import annotations
 

@@ -74,19 +74,18 @@ def _media_type(request: HttpRequest) -> str:
 
 async def _read_body(request: HttpRequest, read: Callable[[Any], Any]) -> Any:
     body = await request.body()
-    return await read_off_loop(request, len(body), partial(_decode, body, read))
 
+    def decode() -> Any:
+        try:
+            value = read_schedule_json(body)
+        except InvalidInput as error:
+            raise Refused(400, f"the body {error}") from None
+        return read(value)
 
-def _decode(body: bytes, read: Callable[[Any], Any]) -> Any:
-    try:
-        value = read_schedule_json(body)
-    except InvalidInput as error:
-        raise Refused(400, f"the body {error}") from None
-    return read(value)
+    return await read_off_loop(request, len(body), decode)
 
 
 async def empty_body(request: HttpRequest) -> None:
     """Refuse a body, except an empty object, which some clients always send."""
-    body = await request.body()
-    if body.strip() not in (b"", b"{}"):
+    if (await request.body()).strip() not in (b"", b"{}"):
         raise Refused(400, "this request takes no body: leave it out")

@@ -11,27 +11,13 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from tickler.errors import (
-    FireNotFound,
-    InvalidInput,
-    InvalidSchedule,
-    InvalidWhen,
-    NeverFires,
-    ScheduleNotFound,
-    SchemaError,
-    StoreUnavailable,
-    TicklerError,
-    VersionConflict,
-    WorkerUnfit,
-)
+from tickler import errors
+from tickler.errors import InvalidInput, InvalidWhen, NeverFires, TicklerError
 
 MEDIA_TYPE = "application/problem+json"
 
 _NAMED = re.compile(r"([a-z_]+): ")
-_REMEDIES = {
-    404: "unknown path: see /openapi.json",
-    405: "this path does not support this method: see the header `allow`",
-}
+_REMEDIES = {404: "unknown path: see /openapi.json", 405: "this path does not support this method: see the header `allow`"}
 
 log = logging.getLogger("tickler.server")
 
@@ -93,12 +79,12 @@ def _status_of(error: Exception) -> int:
             return error.status
         case HTTPException():
             return error.status_code
-        case ScheduleNotFound() | FireNotFound():
+        case errors.ScheduleNotFound() | errors.FireNotFound():
             return 404
-        case VersionConflict():
+        case errors.VersionConflict():
             return 412
-        case NeverFires() | InvalidSchedule() | InvalidWhen() | InvalidInput():
+        case NeverFires() | errors.InvalidSchedule() | InvalidWhen() | InvalidInput():
             return 422
-        case StoreUnavailable() | SchemaError() | WorkerUnfit():
+        case errors.StoreUnavailable() | errors.SchemaError() | errors.WorkerUnfit():
             return 503
     return 500

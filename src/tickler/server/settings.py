@@ -56,10 +56,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(values.get(name), str):
                 values[name] = [each.strip() for each in str(values[name]).split(",") if each.strip()]
         try:
-            settings = msgspec.convert(values, cls, strict=False)
+            return msgspec.convert(values, cls, strict=False)
         except msgspec.ValidationError as error:
             raise cls._invalid(values, str(error)) from None
-        return settings
 
     @classmethod
     def _invalid(cls, values: Mapping[str, object], reason: str) -> InvalidInput:

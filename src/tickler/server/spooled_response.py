@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from tempfile import SpooledTemporaryFile
 
 from litestar.response.streaming import ASGIStreamingResponse
@@ -20,7 +21,7 @@ class SpooledResponse(ASGIStreamingResponse):
     """
 
     async def send_body(self, send: Send, receive: Receive) -> None:
-        with _Spool() as spool:
+        with closing(_Spool()) as spool:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._produce(spool))
                 while chunk := await spool.read():
@@ -39,16 +40,13 @@ class _Spool:
     """A FIFO buffer of bytes."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # closed by __exit__
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # closed by `close`
         self._written = self._read = 0
         self._ended = False
         self._changed = asyncio.Event()
         self._drained = asyncio.Event()
 
-    def __enter__(self) -> _Spool:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
         self._file.close()
 
     async def write(self, chunk: bytes) -> None:

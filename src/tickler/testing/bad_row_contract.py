@@ -9,21 +9,10 @@ from tickler.fires.contract import FireStore
 from tickler.index.advance import ROW_FORMAT
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    HOURLY,
-    MINUTE_MS,
-    FireFixtures,
-    Worker,
-    entries,
-    hour,
-    keys,
-    listed,
-    minutely,
-    nominals,
-    schedule,
-    stored,
-)
-from tickler.testing.store_contract import NOW_MS
+from tickler.testing.fire_fixtures import FireFixtures, Worker
+from tickler.testing.fire_queries import entries, keys, listed, nominals
+from tickler.testing.hourly import HOURLY, MINUTE_MS, hour, minutely, schedule
+from tickler.testing.store_contract import NOW_MS, stored
 
 
 class BadRowContract(FireFixtures):

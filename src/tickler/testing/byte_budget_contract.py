@@ -13,19 +13,9 @@ from tickler.model.payload import RawPayload, held_payload, payload_bytes
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    LEASE_MS,
-    FireFixtures,
-    Worker,
-    fires_of,
-    hour,
-    keys,
-    minutely,
-    schedule,
-    triggered,
-)
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, triggered
+from tickler.testing.fire_queries import fires_of, keys
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, hour, minutely, schedule
 
 LARGE = "x" * 2_000  # too large for the head item on DynamoDB
 TWO_AND_A_HALF = 5_200  # of those payloads, with the other fields of a schedule

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.clock import ManualClock
-from tickler.fires.contract import FireStore
+from tickler.fires.contract import FireStore, next_at
 from tickler.model.fire import Fire, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Missed, Policy
@@ -17,28 +17,10 @@ from tickler.model.schedule import Schedule
 from tickler.model.target import HttpTarget, PythonTarget
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    HOURLY,
-    LEASE_MS,
-    MINUTE_MS,
-    ONCE,
-    SPREAD,
-    FireFixtures,
-    Worker,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    minutely,
-    nominals,
-    schedule,
-    skips,
-    stored,
-)
-from tickler.testing.store_contract import DAY_MS, NOW_MS
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim
+from tickler.testing.fire_queries import entries, fires_of, keys, listed, nominals, skips
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, HOURLY, MINUTE_MS, ONCE, SPREAD, hour, minutely, schedule
+from tickler.testing.store_contract import DAY_MS, NOW_MS, stored
 from tickler.when import Cron, Every
 
 
@@ -76,7 +58,7 @@ class ClaimContract(FireFixtures):
         (fire,) = fires_of(await worker.claim(start + MINUTE_MS))
         assert (fire.opened_at, fire.deliver_after) == (start + MINUTE_MS, start + MINUTE_MS + LEASE_MS)
         assert await worker.lease(start + MINUTE_MS) == []
-        assert await fires.next_at() == start + MINUTE_MS + LEASE_MS
+        assert await next_at(fires) == start + MINUTE_MS + LEASE_MS
 
     # The result of a claim.
 
@@ -164,8 +146,7 @@ class ClaimContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         """A resume uses the clock of its caller, which may be slightly behind the claimer's."""
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await schedules.pause("u1", "digest")
         assert (await schedules.resume("u1", "digest")).next_fire_at == hour(1)
         await schedules.put(schedule("good"))

@@ -20,26 +20,10 @@ from tickler.schedules.schedules import Schedules
 from tickler.stores.contents import Contents, HistoryItem, Part, RawSchedule
 from tickler.stores.optional import contents_of
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    HOOK,
-    HOURLY,
-    LEASE_MS,
-    SPREAD,
-    FireFixtures,
-    Worker,
-    dead,
-    done,
-    entries,
-    fires_of,
-    happenings,
-    hour,
-    keys,
-    listed,
-    nominals,
-    retry,
-    schedule,
-    triggered,
-)
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import entries, fires_of, happenings, keys, listed, nominals
+from tickler.testing.hourly import HOOK, HOURLY, SPREAD, hour, schedule
+from tickler.testing.settlements import dead, done, retry
 from tickler.testing.store_contract import NOW_MS
 from tickler.when import Unreadable
 
@@ -340,8 +324,7 @@ class ContentsContract(FireFixtures):
     async def test_what_happened_is_given_with_until_when_it_is_kept(
         self, contents: Contents, schedules: Schedules, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         settled = done(fire, hour(1))
         await worker.settle(hour(1), settled)
         (found,) = await all_of(contents.history)

@@ -3,7 +3,6 @@
 from tickler.testing.bad_row_contract import BadRowContract
 from tickler.testing.byte_budget_contract import ByteBudgetContract
 from tickler.testing.claim_contract import ClaimContract
-from tickler.testing.give_back_contract import GiveBackContract
 from tickler.testing.health_contract import HealthContract
 from tickler.testing.history_contract import HistoryContract
 from tickler.testing.lease_contract import LeaseContract
@@ -11,6 +10,7 @@ from tickler.testing.lifecycle_contract import LifecycleContract
 from tickler.testing.manual_change_contract import ManualChangeContract
 from tickler.testing.missed_contract import MissedContract
 from tickler.testing.overlap_contract import OverlapContract
+from tickler.testing.release_contract import ReleaseContract
 from tickler.testing.settle_contract import SettleContract
 
 
@@ -22,7 +22,7 @@ class FireStoreContract(
     OverlapContract,
     LeaseContract,
     SettleContract,
-    GiveBackContract,
+    ReleaseContract,
     ManualChangeContract,
     LifecycleContract,
     HistoryContract,

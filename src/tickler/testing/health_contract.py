@@ -6,7 +6,10 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import Health
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker, dead, done, entries, fires_of, hour, retry, schedule
+from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker
+from tickler.testing.fire_queries import entries, fires_of
+from tickler.testing.hourly import hour, schedule
+from tickler.testing.settlements import dead, done, retry
 
 
 async def failing(schedules: Schedules, **only: object) -> list[str]:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from tickler.fires.contract import ClaimRequest, FireStore, LeaseRequest
+from tickler.fires.contract import FireStore, next_at
 from tickler.model.fire import DueItem, Entry, Fire, Settlement, fire_id
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    HOURLY,
-    LEASE_MS,
-    ONCE,
-    SPREAD,
-    FireFixtures,
-    Worker,
-    dead,
-    done,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    minutely,
-    release,
-    retry,
-    schedule,
-    triggered,
-)
+from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import entries, fires_of, keys, listed
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, HOURLY, ONCE, SPREAD, hour, minutely, schedule
+from tickler.testing.settlements import dead, done, release, retry
 from tickler.testing.store_contract import NOW_MS
 
 
@@ -146,57 +128,55 @@ class HistoryContract(FireFixtures):
     # The next instant.
 
     async def test_nothing_lies_ahead_of_an_empty_store(self, fires: FireStore) -> None:
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     async def test_the_next_instant_is_that_of_the_earliest_schedule_with_a_target(
         self, store: Store, schedules: Schedules, fires: FireStore
     ) -> None:
         await store.index.upsert_many([IndexRow("u1", "row", HOURLY, NOW_MS + 1)])
         await schedules.put(schedule("without", target=None))
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
         await schedules.put(schedule("spread", policy=SPREAD))
-        assert await fires.next_at() == hour(1) + schedule("spread", policy=SPREAD).offset_ms()
+        assert await next_at(fires) == hour(1) + schedule("spread", policy=SPREAD).offset_ms()
         await schedules.put(schedule("digest"))
-        assert await fires.next_at() == hour(1)
+        assert await next_at(fires) == hour(1)
         await schedules.pause("u1", "digest")
         await schedules.delete("u1", "spread")
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     async def test_the_next_instant_is_that_of_the_earliest_fire_too(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
-        assert await fires.next_at() == hour(1) + LEASE_MS, "when its lease runs out"
+        fire = await put_and_claim(schedules, worker)
+        assert await next_at(fires) == hour(1) + LEASE_MS, "when its lease runs out"
         await fires.extend([fire], hour(1.5))
-        assert await fires.next_at() == hour(1.5)
+        assert await next_at(fires) == hour(1.5)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
-        assert await fires.next_at() == hour(1.25)
+        assert await next_at(fires) == hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), release(fire))
-        given_back = await fires.next_at()
-        assert given_back is not None
-        assert given_back <= hour(1.25)
+        released = await next_at(fires)
+        assert released is not None
+        assert released <= hour(1.25)
         (fire,) = fires_of(await worker.lease(hour(1.25)))
         await worker.settle(hour(1.25), done(fire, hour(1.25)))
-        assert await fires.next_at() == hour(2)
+        assert await next_at(fires) == hour(2)
 
     async def test_a_fire_that_was_opened_by_hand_is_seen_ahead(self, schedules: Schedules, fires: FireStore) -> None:
         await schedules.put(schedule(enabled=False))
         assert await fires.open(triggered(at=hour(0.5)))
-        assert await fires.next_at() == hour(0.5)
+        assert await next_at(fires) == hour(0.5)
 
     async def test_fires_that_wait_or_are_dead_do_not_lie_ahead(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
         await schedules.put(schedule("waits", ends_at=hour(2), policy=Policy(missed="all", overlap="wait")))
         await worker.claim(hour(2))
-        assert await fires.next_at() == hour(2) + LEASE_MS
+        assert await next_at(fires) == hour(2) + LEASE_MS
         await schedules.delete("u1", "waits")
-        await schedules.put(schedule("dead", ONCE))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, "dead", ONCE)
         await worker.settle(hour(1), dead(fire, hour(1)))
-        assert await fires.next_at() is None
+        assert await next_at(fires) is None
 
     # Peeking at due fires.
 
@@ -216,8 +196,7 @@ class HistoryContract(FireFixtures):
     async def test_fires_are_among_what_is_due_from_when_they_may_be_taken(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         assert await fires.peek(hour(1) + LEASE_MS - 1, 10) == []
         assert await fires.peek(hour(1) + LEASE_MS, 10) == [DueItem("u1", "digest", hour(1) + LEASE_MS, fire.id)]
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.25)))
@@ -245,24 +224,14 @@ class HistoryContract(FireFixtures):
             assert await entries(fires) == []
 
     async def test_everything_in_the_history_expires_whoever_wrote_it(
-        self, store: Store, schedules: Schedules, fires: FireStore
+        self, store: Store, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
         """Entries of a claim that skipped, a lease that found an expired fire, and a manual cancellation."""
         await schedules.put(schedule(policy=CATCH_UP))
-        assert (
-            len(
-                await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
-            )
-            == 1
-        )
+        assert len(await worker.claim(hour(1), expires_at=hour(50))) == 1
         await schedules.put(schedule(policy=Policy(missed="skip")))
-        assert (
-            await fires.claim(ClaimRequest(now_ms=hour(2.5), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(50)))
-            == []
-        )
-        (leased,) = fires_of(
-            await fires.lease(LeaseRequest(now_ms=hour(2.5), limit=10, worker="other", lease_ms=LEASE_MS, expires_at=hour(50)))
-        )
+        assert await worker.claim(hour(2.5), expires_at=hour(50)) == []
+        (leased,) = fires_of(await other.lease(hour(2.5), expires_at=hour(50)))
         await fires.settle([release(leased)], hour(2.5), expires_at=hour(50))
         assert await fires.change(leased.id, "cancelled", hour(2.5), expires_at=hour(50))
         assert sorted(entry.happened for entry in await entries(fires)) == ["cancelled", "expired", "skipped"]
@@ -274,8 +243,6 @@ class HistoryContract(FireFixtures):
 
     async def test_open_fires_are_not_pruned(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule())
-        (fire,) = fires_of(
-            await fires.claim(ClaimRequest(now_ms=hour(1), limit=10, worker="worker", lease_ms=LEASE_MS, expires_at=hour(2)))
-        )
+        (fire,) = fires_of(await worker.claim(hour(1), expires_at=hour(2)))
         await fires.prune(hour(1000))
         assert await fires.get(fire.id) == fire

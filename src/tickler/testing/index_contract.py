@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from tickler.clock import ManualClock
 from tickler.errors import InvalidInput, ManagedRow, WorkerUnfit
 from tickler.index.advance import ROW_FORMAT
 from tickler.index.contract import ScheduleIndex
@@ -16,10 +15,9 @@ from tickler.model.schedule import Schedule
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
 from tickler.testing.claimers import Claimers
+from tickler.testing.hourly import HOURLY
 from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
 from tickler.when import At, Cron, Every, When
-
-HOURLY = Cron("0 * * * *")
 
 
 def row(
@@ -189,8 +187,9 @@ class ScheduleIndexContract(StoreContract):
         claimed = await index.claim_due(NOW_MS + DAY_MS)
         assert {r.key: r.next_fire_at for r in claimed} == upcoming
 
-    async def test_a_row_of_a_schedule_can_only_be_changed_through_the_schedule(self, store: Store, index: ScheduleIndex) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+    async def test_a_row_of_a_schedule_can_only_be_changed_through_the_schedule(
+        self, store: Store, schedules: Schedules, index: ScheduleIndex
+    ) -> None:
         await schedules.put(Schedule(owner="u1", key="mine", when=HOURLY))
         with pytest.raises(ManagedRow):
             await index.upsert_many([row("other"), row("mine")])
@@ -311,8 +310,9 @@ class ScheduleIndexContract(StoreContract):
         await walked(index, 1)
         assert keys(await index.claim_due(NOW_MS)) == ["due"]
 
-    async def test_a_walk_meets_rows_of_schedules_and_no_others_of_them(self, store: Store, index: ScheduleIndex) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
+    async def test_a_walk_meets_rows_of_schedules_and_no_others_of_them(
+        self, store: Store, schedules: Schedules, index: ScheduleIndex
+    ) -> None:
         await schedules.put_many([Schedule(owner="u1", key=key, when=HOURLY) for key in ("active", "paused")])
         await schedules.pause("u1", "paused")
         await store.records.put("worker", "w1", b"{}", now_ms=NOW_MS, expires_at=NOW_MS + HOUR_MS)

@@ -13,30 +13,10 @@ from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    EXPIRES_AT,
-    HOOK,
-    LEASE_MS,
-    ONCE,
-    SPREAD,
-    FireFixtures,
-    Worker,
-    dead,
-    done,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    minutely,
-    nominals,
-    release,
-    retry,
-    schedule,
-    triggered,
-)
+from tickler.testing.fire_fixtures import EXPIRES_AT, LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import entries, fires_of, keys, listed, nominals
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, HOOK, ONCE, SPREAD, hour, minutely, schedule
+from tickler.testing.settlements import dead, done, release, retry
 
 EXPIRED = hour(1) + LEASE_MS  # end of a lease that was claimed at hour(1)
 
@@ -69,8 +49,7 @@ class LeaseContract(FireFixtures):
     async def test_a_lease_knows_why_the_attempt_before_failed(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
         waiting = await fires.get(fire.id)
         assert waiting is not None
@@ -78,8 +57,7 @@ class LeaseContract(FireFixtures):
         assert waiting.deliver_after == hour(1)
 
     async def test_a_fire_has_the_same_id_on_every_attempt(self, schedules: Schedules, worker: Worker) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         ids = [fire.id]
         for _ in range(3):
             await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
@@ -168,8 +146,7 @@ class LeaseContract(FireFixtures):
     async def test_a_lease_that_ran_out_goes_to_another_and_the_history_says_who_had_it(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         assert await other.lease(EXPIRED - 1) == []
         assert await entries(fires) == []
         (leased,) = fires_of(await other.lease(EXPIRED))
@@ -193,8 +170,7 @@ class LeaseContract(FireFixtures):
     ) -> None:
         await schedules.put_many([schedule(f"gone{n}") for n in range(6)])
         await worker.claim(hour(1))
-        await schedules.put(schedule("failed"))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, "failed")
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.5)))
         assert keys(await other.lease(hour(1.5), 2, expired=False)) == ["failed"]
 
@@ -237,7 +213,7 @@ class LeaseContract(FireFixtures):
         assert found == ["good"]
         assert len(await listed(fires, "dead")) == 6
 
-    # Extending and giving back.
+    # Extending and releasing.
 
     async def test_an_extended_lease_is_kept_and_no_longer_than_that(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
@@ -251,8 +227,7 @@ class LeaseContract(FireFixtures):
     async def test_a_fire_is_settled_as_it_was_claimed_after_its_lease_was_extended(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await fires.extend([fire], hour(2))
         await fires.extend([fire], hour(3))
         assert await worker.settle(hour(2.5), done(fire, hour(1))) == []
@@ -261,8 +236,7 @@ class LeaseContract(FireFixtures):
     async def test_a_lease_that_ran_out_and_that_nobody_took_is_still_the_workers(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         assert await worker.settle(EXPIRED + 90_000, done(fire, hour(1))) == []
         assert await fires.get(fire.id) is None
 
@@ -290,17 +264,15 @@ class LeaseContract(FireFixtures):
     async def test_a_worker_does_not_extend_a_lease_of_an_attempt_before(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (first,) = fires_of(await worker.claim(hour(1)))
+        first = await put_and_claim(schedules, worker)
         (second,) = fires_of(await worker.lease(EXPIRED))
         assert (await fires.extend([first], hour(3))).lost == [first]
         assert await fires.get(first.id) == second
 
-    async def test_a_lease_given_back_was_never_taken(
+    async def test_a_released_lease_was_never_taken(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         assert await worker.settle(hour(1) + 1, release(fire)) == []
         given = await fires.get(fire.id)
         assert given is not None
@@ -315,11 +287,10 @@ class LeaseContract(FireFixtures):
         assert again.attempt == 2
         assert [entry.happened for entry in await entries(fires)] == ["failed"]
 
-    async def test_a_lease_given_back_for_later_is_not_taken_before(
+    async def test_a_lease_released_for_later_is_not_taken_before(
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await worker.settle(hour(1), release(fire, hour(1.5)))
         assert await other.lease(hour(1.5) - 1) == []
         (again,) = fires_of(await other.lease(hour(1.5)))
@@ -342,8 +313,7 @@ class LeaseContract(FireFixtures):
     async def test_who_lost_a_lease_changes_nothing_and_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker, then: str
     ) -> None:
-        await schedules.put(schedule())
-        (late,) = fires_of(await worker.claim(hour(1)))
+        late = await put_and_claim(schedules, worker)
         (held,) = fires_of(await other.lease(EXPIRED))
         settlements: dict[str, Settlement] = {
             "done": done(late, hour(1)),
@@ -362,8 +332,7 @@ class LeaseContract(FireFixtures):
     async def test_a_worker_does_not_settle_an_attempt_before_the_one_it_has(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (first,) = fires_of(await worker.claim(hour(1)))
+        first = await put_and_claim(schedules, worker)
         (second,) = fires_of(await worker.lease(EXPIRED))
         assert await worker.settle(EXPIRED, done(first, hour(1))) == [first]
         assert await fires.get(first.id) == second
@@ -371,8 +340,7 @@ class LeaseContract(FireFixtures):
     async def test_a_release_that_is_repeated_leaves_a_later_lease_of_the_same_worker_and_attempt_alone(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (held,) = fires_of(await worker.claim(hour(1)))
+        held = await put_and_claim(schedules, worker)
         earlier = held
         for n in range(3):
             earlier = held
@@ -388,8 +356,7 @@ class LeaseContract(FireFixtures):
     async def test_a_settlement_that_is_repeated_after_a_person_retried_the_fire_leaves_the_new_lease_alone(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=Policy(attempts=2)))
-        (first,) = fires_of(await worker.claim(hour(1)))
+        first = await put_and_claim(schedules, worker, policy=Policy(attempts=2))
         await worker.settle(hour(1), retry(first, hour(1), hour(1)))
         (second,) = fires_of(await worker.lease(hour(1)))
         await worker.settle(hour(1), dead(second, hour(1)))
@@ -404,8 +371,7 @@ class LeaseContract(FireFixtures):
     async def test_who_comes_after_the_schedule_is_gone_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await schedules.delete("u1", "digest")
         assert await worker.settle(hour(1) + 9, done(fire, hour(1), delete_schedule=True)) == [fire]
         assert await fires.get(fire.id) is None

@@ -9,21 +9,10 @@ import pytest
 from tickler.fires.contract import FireStore
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    CATCH_UP,
-    WAIT,
-    FireFixtures,
-    Worker,
-    done,
-    entries,
-    fires_of,
-    happenings,
-    hour,
-    listed,
-    one_in_every_state,
-    retry,
-    schedule,
-)
+from tickler.testing.fire_fixtures import FireFixtures, Worker, one_in_every_state, put_and_claim
+from tickler.testing.fire_queries import entries, fires_of, happenings, listed
+from tickler.testing.hourly import CATCH_UP, WAIT, hour, schedule
+from tickler.testing.settlements import done, retry
 
 
 class LifecycleContract(FireFixtures):
@@ -32,8 +21,7 @@ class LifecycleContract(FireFixtures):
     async def test_a_pause_holds_new_fires_while_open_ones_finish(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1.5)))
         await schedules.pause("u1", "digest")
         assert await worker.claim(hour(2)) == []
@@ -54,8 +42,7 @@ class LifecycleContract(FireFixtures):
         self, schedules: Schedules, fires: FireStore, worker: Worker, verb: str
     ) -> None:
         made = await one_in_every_state(schedules, worker)
-        await schedules.put(schedule("kept", owner="u2"))
-        (kept,) = fires_of(await worker.claim(hour(1)))
+        kept = await put_and_claim(schedules, worker, "kept", owner="u2")
         (waiting,) = await listed(fires, "waiting")
         if verb == "delete":
             assert await schedules.delete("u1", "digest")
@@ -88,8 +75,7 @@ class LifecycleContract(FireFixtures):
     async def test_a_schedule_that_is_put_again_after_its_deletion_begins_anew(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (before,) = fires_of(await worker.claim(hour(1)))
+        before = await put_and_claim(schedules, worker, policy=WAIT)
         await schedules.delete("u1", "digest")
         await schedules.put(schedule(policy=WAIT))
         (fire,) = fires_of(await other.claim(hour(1)))

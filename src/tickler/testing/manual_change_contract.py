@@ -8,26 +8,11 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    EXPIRES_AT,
-    FireFixtures,
-    Skip,
-    Worker,
-    dead,
-    entries,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    nominals,
-    one_in_every_state,
-    release,
-    retry,
-    schedule,
-    skips,
-    stored,
-    triggered,
-)
+from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker, one_in_every_state, put_and_claim, triggered
+from tickler.testing.fire_queries import Skip, entries, fires_of, keys, listed, nominals, skips
+from tickler.testing.hourly import hour, schedule
+from tickler.testing.settlements import dead, release, retry
+from tickler.testing.store_contract import stored
 
 
 class ManualChangeContract(FireFixtures):
@@ -78,8 +63,7 @@ class ManualChangeContract(FireFixtures):
     async def test_a_dead_fire_is_retried_from_now_on_with_no_attempts_counted(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await worker.settle(hour(1), dead(fire, hour(1)))
         before = await fires.get(fire.id)
         assert await fires.change(fire.id, "open", hour(1.5), expires_at=EXPIRES_AT, why="by ada") == before
@@ -94,8 +78,7 @@ class ManualChangeContract(FireFixtures):
         assert (again.happened, again.fire_id, again.at, again.detail) == ("retried", fire.id, hour(1.5), "by ada")
 
     async def test_a_dead_fire_that_is_retried_overlaps(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
-        await schedules.put(schedule(policy=Policy(overlap="skip")))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=Policy(overlap="skip"))
         await worker.settle(hour(1), dead(fire, hour(1)))
         await fires.change(fire.id, "open", hour(1.5), expires_at=EXPIRES_AT)
         assert await worker.claim(hour(2)) == []
@@ -133,8 +116,7 @@ class ManualChangeContract(FireFixtures):
         assert await worker.lease(hour(9)) == []
 
     async def test_a_fire_that_is_leased_is_not_cancelled(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         assert await fires.change(fire.id, "cancelled", hour(1) + 1, expires_at=EXPIRES_AT) is None
         assert await fires.get(fire.id) == fire
         assert await entries(fires) == []
@@ -142,8 +124,7 @@ class ManualChangeContract(FireFixtures):
         assert await fires.change(fire.id, "cancelled", hour(1) + 3, expires_at=EXPIRES_AT) is not None
 
     async def test_a_cancelled_instant_does_not_come_back(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
         await fires.change(fire.id, "cancelled", hour(1), expires_at=EXPIRES_AT)
         assert await worker.claim(hour(1.5)) == []

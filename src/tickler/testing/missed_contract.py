@@ -11,25 +11,11 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import Entry, fire_id
 from tickler.model.policy import Missed, Overlap, Policy
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    MINUTE_MS,
-    ONCE,
-    FireFixtures,
-    Skip,
-    Worker,
-    done,
-    entries,
-    fires_of,
-    hour,
-    listed,
-    nominals,
-    schedule,
-    skips,
-    stored,
-)
-from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS
+from tickler.testing.fire_fixtures import FireFixtures, Worker
+from tickler.testing.fire_queries import Skip, entries, fires_of, listed, nominals, skips
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, MINUTE_MS, ONCE, hour, schedule
+from tickler.testing.settlements import done
+from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, stored
 from tickler.when import Cron
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tickler.clock import ManualClock
 from tickler.model.schedule import Id, Schedule
 from tickler.schedules.schedules import Schedules
 from tickler.stores.optional import CountsExpired, FindsOrphans, ReadsOwnerRows
 from tickler.stores.store import Store
-from tickler.testing.fire_fixtures import FireFixtures, hour
+from tickler.testing.fire_fixtures import FireFixtures
 from tickler.testing.history_contract import remembered
-from tickler.testing.index_contract import HOURLY, keys, row
+from tickler.testing.hourly import HOURLY, ONCE, hour
+from tickler.testing.index_contract import keys, row
 from tickler.testing.store_contract import HOUR_MS, NOW_MS, StoreContract
-from tickler.when import At
 
 
 class OrphanContract(StoreContract):
@@ -25,11 +24,10 @@ class OrphanContract(StoreContract):
         return store.index
 
     async def test_a_row_is_no_orphan_while_its_schedule_is_there_or_where_none_belongs_to_it(
-        self, store: Store, orphaned: FindsOrphans
+        self, store: Store, schedules: Schedules, orphaned: FindsOrphans
     ) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
         await schedules.put(Schedule(owner="u1", key="active", when=HOURLY))
-        await schedules.put(Schedule(owner="u1", key="once", when=At("2030-11-20T13:00:00Z")))
+        await schedules.put(Schedule(owner="u1", key="once", when=ONCE))
         await store.index.upsert_many([row("alone")])
         first, *others = keys(await store.index.claim_due(NOW_MS + HOUR_MS))
         assert (first, sorted(others)) == ("alone", ["active", "once"]), "the other two are due at the same instant"
@@ -40,11 +38,10 @@ class OrphanContract(StoreContract):
         assert finished.key == "once"
 
     async def test_a_row_whose_schedule_is_gone_is_an_orphan_until_it_is_dropped(
-        self, store: Store, orphaned: FindsOrphans
+        self, store: Store, schedules: Schedules, orphaned: FindsOrphans
     ) -> None:
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
         await schedules.put_many([Schedule(owner="u1", key=f"k{n}", when=HOURLY) for n in range(5)])
-        await schedules.put(Schedule(owner="u1", key="k5", when=At("2030-11-20T13:00:00Z")))
+        await schedules.put(Schedule(owner="u1", key="k5", when=ONCE))
         await store.index.claim_due(NOW_MS + HOUR_MS)
         for key in ("k0", "k1", "k3", "k5"):
             await self.lose_schedule(store, "u1", key)
@@ -63,7 +60,9 @@ class OrphanContract(StoreContract):
 class OwnerRowsContract(StoreContract):
     """What an index must do that implements `ReadsOwnerRows`."""
 
-    async def test_the_rows_of_an_owner_say_when_they_are_due_and_whether_there_are_more(self, store: Store) -> None:
+    async def test_the_rows_of_an_owner_say_when_they_are_due_and_whether_there_are_more(
+        self, store: Store, schedules: Schedules
+    ) -> None:
         index = store.index
         assert isinstance(index, ReadsOwnerRows)
         assert await index.next_fires("u1", 10) == ([], False)
@@ -75,7 +74,6 @@ class OwnerRowsContract(StoreContract):
         assert await index.next_fires("u", 20) == ([NOW_MS - 7], False)
         some, more = await index.next_fires("u1", 3)
         assert (len(set(some)), set(some) <= set(found), more) == (3, True, True)
-        schedules = Schedules(store.schedules, ManualClock(NOW_MS))
         await schedules.put(Schedule(owner="u2", key="active", when=HOURLY))
         await schedules.put(Schedule(owner="u2", key="paused", when=HOURLY, enabled=False))
         assert await index.next_fires("u2", 20) == ([NOW_MS + HOUR_MS], False)

@@ -11,25 +11,11 @@ from tickler.fires.contract import FireStore
 from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    EXPIRES_AT,
-    WAIT,
-    FireFixtures,
-    Skip,
-    Worker,
-    dead,
-    done,
-    fires_of,
-    hour,
-    listed,
-    nominals,
-    retry,
-    schedule,
-    skips,
-    stored,
-    triggered,
-)
-from tickler.testing.store_contract import HOUR_MS
+from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import Skip, fires_of, listed, nominals, skips
+from tickler.testing.hourly import WAIT, hour, schedule
+from tickler.testing.settlements import dead, done, retry
+from tickler.testing.store_contract import HOUR_MS, stored
 
 SKIP_OVERLAP = Policy(overlap="skip")
 
@@ -40,8 +26,7 @@ class OverlapContract(FireFixtures):
     async def test_an_overlap_is_skipped_while_one_is_open_and_claimed_again_after_it(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule(policy=SKIP_OVERLAP))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=SKIP_OVERLAP)
         assert await other.claim(hour(2)) == []
         assert await skips(fires) == [Skip("overlap", hour(2), hour(2), 1)]
         assert (await stored(schedules)).next_fire_at == hour(3)
@@ -52,15 +37,13 @@ class OverlapContract(FireFixtures):
     async def test_a_fire_that_waits_for_its_next_attempt_is_open(
         self, schedules: Schedules, worker: Worker, policy: Policy
     ) -> None:
-        await schedules.put(schedule(policy=policy))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=policy)
         await worker.settle(hour(1), retry(fire, hour(1), hour(9)))
         assert await worker.claim(hour(2)) == []
 
     @pytest.mark.parametrize("policy", [SKIP_OVERLAP, WAIT], ids=lambda policy: policy.overlap)
     async def test_a_dead_fire_is_not_open(self, schedules: Schedules, worker: Worker, policy: Policy) -> None:
-        await schedules.put(schedule(policy=policy))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=policy)
         await worker.settle(hour(1), dead(fire, hour(1)))
         assert nominals(await worker.claim(hour(2))) == [hour(2)]
 
@@ -73,8 +56,7 @@ class OverlapContract(FireFixtures):
     async def test_a_second_fire_waits_until_the_one_before_it_is_done(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         await fires.extend([fire], hour(3))
         assert await other.claim(hour(2)) == []
         (waiting,) = await listed(fires, "waiting")
@@ -91,8 +73,7 @@ class OverlapContract(FireFixtures):
     async def test_a_waiting_fire_is_woken_when_the_one_before_it_dies(
         self, schedules: Schedules, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         await other.claim(hour(2))
         await worker.settle(hour(2), dead(fire, hour(1)))
         assert nominals(await other.lease(hour(2))) == [hour(2)]
@@ -100,8 +81,7 @@ class OverlapContract(FireFixtures):
     async def test_a_fire_that_was_claimed_before_others_had_to_wait_wakes_them_too(
         self, schedules: Schedules, fires: FireStore, worker: Worker, clock: ManualClock
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         clock.set(hour(1))
         await schedules.put(schedule(policy=WAIT))
         assert await worker.claim(hour(2)) == []
@@ -112,8 +92,7 @@ class OverlapContract(FireFixtures):
     async def test_what_was_claimed_ahead_and_had_to_wait_is_woken_for_its_time(
         self, schedules: Schedules, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         assert await worker.claim(hour(1.9), ahead_ms=HOUR_MS // 5) == []
         assert await worker.settle(hour(1.95), done(fire, hour(1.95))) == []
         assert await worker.lease(hour(2) - 1) == []
@@ -122,8 +101,7 @@ class OverlapContract(FireFixtures):
     async def test_a_fire_that_will_be_tried_again_wakes_nobody(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         await worker.claim(hour(2))
         await worker.settle(hour(2), retry(fire, hour(1), hour(3)))
         assert await worker.lease(hour(2)) == []
@@ -132,8 +110,7 @@ class OverlapContract(FireFixtures):
     async def test_waiting_fires_are_woken_one_at_a_time_in_nominal_order(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         for n in (2, 3, 4):
             assert await worker.claim(hour(n)) == []
         for n in (2, 3, 4):
@@ -145,8 +122,7 @@ class OverlapContract(FireFixtures):
     async def test_nobody_is_woken_while_another_fire_is_open(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         await worker.claim(hour(2))
         by_hand = triggered(at=hour(2.1))
         assert await fires.open(by_hand)
@@ -170,8 +146,7 @@ class OverlapContract(FireFixtures):
     async def test_a_waiting_fire_is_woken_when_the_one_before_it_is_cancelled(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule(policy=WAIT))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, policy=WAIT)
         await worker.settle(hour(1), retry(fire, hour(1), hour(9)))
         await worker.claim(hour(2))
         assert await fires.change(fire.id, "cancelled", hour(2.5), expires_at=EXPIRES_AT)

@@ -20,10 +20,10 @@ from tickler.schedules.contract import Stored
 from tickler.schedules.schedules import Schedules
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 from tickler.stores.store import Store
-from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract
+from tickler.testing.hourly import HOURLY
+from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS, StoreContract, stored
 from tickler.when import At, Cron, Every, Unreadable, Weekly, When
 
-HOURLY = Cron("0 * * * *")
 DAILY = Cron("0 9 * * *", tz="Europe/Paris")
 
 
@@ -33,14 +33,6 @@ def schedule(key: str = "digest", when: When = HOURLY, *, owner: str = "u1", **f
 
 class ScheduleStoreContract(StoreContract):
     """Requirements on a schedule store. `StoreContract` documents the fixtures."""
-
-    @pytest.fixture
-    def clock(self) -> ManualClock:
-        return ManualClock(NOW_MS)
-
-    @pytest.fixture
-    def schedules(self, store: Store, clock: ManualClock) -> Schedules:
-        return Schedules(store.schedules, clock)
 
     # Put and get.
 
@@ -64,8 +56,7 @@ class ScheduleStoreContract(StoreContract):
     )
     async def test_a_schedule_comes_back_as_it_was_put(self, schedules: Schedules, declared: Schedule) -> None:
         put = await schedules.put(declared)
-        got = await schedules.get(*declared.id)
-        assert got is not None
+        got = await stored(schedules, declared.key, owner=declared.owner)
         assert got == put
         assert got.declared() == declared
         assert (got.version, got.created_at, got.updated_at) == (1, NOW_MS, NOW_MS)
@@ -166,12 +157,11 @@ class ScheduleStoreContract(StoreContract):
 
     async def test_bounds_are_inclusive(self, store: Store, schedules: Schedules) -> None:
         bounded = schedule(starts_at=NOW_MS + 3 * HOUR_MS, ends_at=NOW_MS + 4 * HOUR_MS)
-        stored = await schedules.put(bounded)
-        assert stored.next_fire_at == NOW_MS + 3 * HOUR_MS
+        found = await schedules.put(bounded)
+        assert found.next_fire_at == NOW_MS + 3 * HOUR_MS
         assert len(await store.index.claim_due(NOW_MS + 3 * HOUR_MS)) == 1
         assert len(await store.index.claim_due(NOW_MS + 4 * HOUR_MS)) == 1
-        finished = await schedules.get(*bounded.id)
-        assert finished is not None
+        finished = await stored(schedules, bounded.key, owner=bounded.owner)
         assert (finished.state, finished.next_fire_at) == ("finished", None)
 
     async def test_spread_moves_schedules_apart_and_always_by_the_same(self, store: Store, schedules: Schedules) -> None:
@@ -220,9 +210,7 @@ class ScheduleStoreContract(StoreContract):
         clock.advance(timedelta(hours=2))
         with pytest.raises(NeverFires):
             await schedules.resume("u1", "digest")
-        stored = await schedules.get("u1", "digest")
-        assert stored is not None
-        assert stored.state == "paused"
+        assert (await stored(schedules)).state == "paused"
 
     async def test_a_claimed_one_shot_is_finished_and_its_put_again_too(
         self, store: Store, schedules: Schedules, clock: ManualClock
@@ -231,9 +219,8 @@ class ScheduleStoreContract(StoreContract):
         await schedules.put(once)
         clock.advance(timedelta(hours=2))
         assert len(await store.index.claim_due(clock.now_ms())) == 1
-        stored = await schedules.get(*once.id)
-        assert stored is not None
-        assert (stored.state, stored.next_fire_at) == ("finished", None)
+        found = await stored(schedules, once.key, owner=once.owner)
+        assert (found.state, found.next_fire_at) == ("finished", None)
         assert (await schedules.put(once)).state == "finished"
         assert (await schedules.put(replace(once, payload=1))).state == "finished"
         assert await store.index.count() == 0
@@ -278,8 +265,7 @@ class ScheduleStoreContract(StoreContract):
 
     async def test_an_update_needs_the_schedule_that_was_read_and_not_one_made_anew(self, schedules: Schedules) -> None:
         created = await schedules.put(schedule(payload=1))
-        read = await schedules.get("u1", "digest")
-        assert read is not None
+        read = await stored(schedules)
         assert read.revision == created.revision
         another = Revision(created.version, created.created_at - 1)
         for change in (
@@ -312,9 +298,8 @@ class ScheduleStoreContract(StoreContract):
         before = {"text": "x" * length}
         await schedules.put(schedule(payload=before))
         await asyncio.gather(*(schedules.patch("u1", "digest", {"payload": {f"k{n}": n}}) for n in range(4)))
-        stored = await schedules.get("u1", "digest")
-        assert stored is not None
-        assert (stored.payload, stored.version) == (before | {f"k{n}": n for n in range(4)}, 5)
+        found = await stored(schedules)
+        assert (found.payload, found.version) == (before | {f"k{n}": n for n in range(4)}, 5)
 
     @pytest.mark.parametrize("version", [0, 1])
     async def test_of_concurrent_updates_of_one_version_exactly_one_wins(self, schedules: Schedules, version: int) -> None:
@@ -329,15 +314,11 @@ class ScheduleStoreContract(StoreContract):
             return True
 
         assert sum(await asyncio.gather(*(attempt(n) for n in range(8)))) == 1
-        stored = await schedules.get("u1", "digest")
-        assert stored is not None
-        assert stored.version == version + 1
+        assert (await stored(schedules)).version == version + 1
 
     async def test_concurrent_puts_all_land_and_each_counts(self, store: Store, schedules: Schedules) -> None:
         await asyncio.gather(*(schedules.put(schedule(payload=n)) for n in range(10)))
-        stored = await schedules.get("u1", "digest")
-        assert stored is not None
-        assert stored.version == 10
+        assert (await stored(schedules)).version == 10
         assert await store.index.count() == 1
 
     # Batches.
@@ -421,9 +402,7 @@ class ScheduleStoreContract(StoreContract):
         await schedules.declare("system", [once])
         again = await schedules.declare("system", [once])
         assert again.kept == ["once"]
-        stored = await schedules.get("system", "once")
-        assert stored is not None
-        assert stored.state == "finished"
+        assert (await stored(schedules, "once", owner="system")).state == "finished"
         assert await store.index.count() == 0
         with pytest.raises(NeverFires):
             await schedules.declare("system", [schedule("off", when=Weekly({}), owner="system")])
@@ -484,11 +463,10 @@ class ScheduleStoreContract(StoreContract):
         await schedules.put(schedule("bad"))
         await self.corrupt(store, "u1", "bad", when_text="never")
         assert await store.index.claim_due(NOW_MS + HOUR_MS) == []
-        stored = await schedules.get("u1", "bad")
-        assert stored is not None
-        assert (stored.state, str(stored.when)) == ("unreadable", "never")
-        assert isinstance(stored.when, Unreadable)
-        assert stored.reason
+        found = await stored(schedules, "bad")
+        assert (found.state, str(found.when)) == ("unreadable", "never")
+        assert isinstance(found.when, Unreadable)
+        assert found.reason
         repaired = await schedules.put(schedule("bad"))
         assert (repaired.state, repaired.next_fire_at) == ("active", NOW_MS + HOUR_MS)
         assert await store.index.set_aside() == []
@@ -499,8 +477,7 @@ class ScheduleStoreContract(StoreContract):
         await self.corrupt(store, "u1", "bad", when_text="never")
         await store.index.claim_due(NOW_MS + HOUR_MS)
         assert await schedules.pause_all("u1") == 2
-        paused = await schedules.get("u1", "bad")
-        assert paused is not None
+        paused = await stored(schedules, "bad")
         assert (paused.state, str(paused.when)) == ("paused", "never")
         assert await store.index.set_aside() == []
         with pytest.raises(NeverFires, match="never"):

@@ -13,27 +13,11 @@ from tickler.model.fire import Entry, Settlement
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id
 from tickler.schedules.schedules import Schedules
-from tickler.testing.fire_fixtures import (
-    AT_MOST_ONCE,
-    CATCH_UP,
-    ONCE,
-    FireFixtures,
-    Worker,
-    dead,
-    done,
-    entries,
-    entry,
-    fires_of,
-    hour,
-    keys,
-    listed,
-    noted,
-    release,
-    retry,
-    schedule,
-    stored,
-    triggered,
-)
+from tickler.testing.fire_fixtures import FireFixtures, Worker, put_and_claim, triggered
+from tickler.testing.fire_queries import entries, fires_of, keys, listed
+from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, ONCE, hour, schedule
+from tickler.testing.settlements import dead, done, entry, noted, release, retry
+from tickler.testing.store_contract import stored
 from tickler.when import At
 
 LATER = At("2030-11-20T18:00:00Z")
@@ -43,8 +27,7 @@ class SettleContract(FireFixtures):
     """Requirements on settling. Part of `FireStoreContract`."""
 
     async def test_what_is_done_is_gone_and_in_the_history(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         settlement = done(fire, hour(1) + 3)
         assert await worker.settle(hour(1) + 9, settlement) == []
         assert await fires.get(fire.id) is None
@@ -55,8 +38,7 @@ class SettleContract(FireFixtures):
     async def test_what_is_given_up_is_dead_with_its_reason_and_not_leased_again(
         self, schedules: Schedules, fires: FireStore, worker: Worker
     ) -> None:
-        await schedules.put(schedule())
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker)
         settlement = dead(fire, hour(1))
         assert await worker.settle(hour(1), settlement) == []
         (buried,) = await listed(fires, "dead")
@@ -148,8 +130,7 @@ class SettleContract(FireFixtures):
     ) -> None:
         """One worker may hold both, and settle them together."""
         for then in (done, dead):
-            await schedules.put(schedule())
-            (claimed,) = fires_of(await worker.claim(hour(1)))
+            claimed = await put_and_claim(schedules, worker)
             (again,) = fires_of(await worker.lease(hour(1.5)))
             assert await worker.settle(hour(1.5), done(claimed, hour(1)), then(again, hour(1.5))) == [claimed]
             assert await listed(fires, "open") == []
@@ -181,14 +162,12 @@ class SettleContract(FireFixtures):
         assert await entries(fires) == [settlement.entry]
 
     async def test_a_finished_schedule_stays_when_nobody_asks_for_it_to_go(self, schedules: Schedules, worker: Worker) -> None:
-        await schedules.put(schedule(when=ONCE, delete_after=False))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, when=ONCE, delete_after=False)
         await worker.settle(hour(1), done(fire, hour(1)))
         assert (await stored(schedules)).state == "finished"
 
     async def test_a_schedule_stays_while_its_fire_is_dead(self, schedules: Schedules, worker: Worker) -> None:
-        await schedules.put(schedule(when=ONCE))
-        (fire,) = fires_of(await worker.claim(hour(1)))
+        fire = await put_and_claim(schedules, worker, when=ONCE)
         await worker.settle(hour(1), dead(fire, hour(1), delete_schedule=True))
         assert (await stored(schedules)).state == "finished"
 
@@ -224,8 +203,7 @@ class SettleContract(FireFixtures):
     async def test_a_schedule_stays_while_the_fire_is_leased_by_another(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
     ) -> None:
-        await schedules.put(schedule(when=ONCE))
-        (late,) = fires_of(await worker.claim(hour(1)))
+        late = await put_and_claim(schedules, worker, when=ONCE)
         (held,) = fires_of(await other.lease(hour(2)))
         assert await worker.settle(hour(2), done(late, hour(1), delete_schedule=True)) == [late]
         assert (await stored(schedules)).state == "finished"

@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from tickler.clock import ManualClock
+from tickler.model.schedule import StoredSchedule
+from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
 from tickler.testing.claimers import Claimers
 
@@ -14,6 +17,12 @@ from tickler.testing.claimers import Claimers
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+
+
+async def stored(schedules: Schedules, key: str = "digest", *, owner: str = "u1") -> StoredSchedule:
+    found = await schedules.get(owner, key)
+    assert found is not None, f"{owner}/{key} is gone"
+    return found
 
 
 class StoreContract:
@@ -36,6 +45,14 @@ class StoreContract:
     @pytest.fixture
     def url(self) -> str | None:
         return None
+
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        return ManualClock(NOW_MS)
+
+    @pytest.fixture
+    def schedules(self, store: Store, clock: ManualClock) -> Schedules:
+        return Schedules(store.schedules, clock)
 
     async def corrupt(
         self,

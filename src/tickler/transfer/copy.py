@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ MARK_RETENTION_MS = 60_000
 SOON_MS = 3_600_000  # an item that expires this soon may disappear during the comparison
 MAX_REASON_BYTES = 80  # every store keeps at least this much of a reason
 
+T = TypeVar("T")
 Item = Record | RawSchedule | Fire | HistoryItem
 
 PARTS: tuple[str, ...] = Contents._fields
@@ -179,9 +180,10 @@ class Copy:
             read += count
             self._report(part, "compared", read, max(read, total))
 
-        source = await _checksum(getattr(contents_of(self._source), part), until_ms, on_page, keep_digests=ignore_additional)
-        only = source.digests if ignore_additional else None
-        target = await _checksum(getattr(contents_of(self._target), part), until_ms, on_page, only=only)
+        kept = Checksum(keep_digests=ignore_additional)
+        source = await _checksum(getattr(contents_of(self._source), part), until_ms, on_page, kept)
+        only = Checksum(source.digests if ignore_additional else None)
+        target = await _checksum(getattr(contents_of(self._target), part), until_ms, on_page, only)
         return Comparison(part, source.result(), target.result())
 
     def _report(self, part: str, phase: str, done: int, total: int | None) -> None:
@@ -222,24 +224,24 @@ class Checksum:
         return CopyCount(self._count, f"{self._sum % (1 << 128):032x}")
 
 
-async def _checksum(
-    part: Part[Any],
-    until_ms: int,
-    on_page: Callable[[int], None],
-    *,
-    only: Collection[int] | None = None,
-    keep_digests: bool = False,
-) -> Checksum:
-    checksum, duplicates = Checksum(only, keep_digests=keep_digests), _Duplicates()
-    cursor: str | None = None
-    while True:
-        page, cursor = await part.walk(cursor, PAGE)
+async def _checksum(part: Part[Any], until_ms: int, on_page: Callable[[int], None], checksum: Checksum) -> Checksum:
+    duplicates = _Duplicates()
+    async for page in _pages(part):
         for item in page:
             if _is_copied(item, until_ms) and duplicates.is_new(item):
                 checksum.add(digest_of(item))
         on_page(len(page))
+    return checksum
+
+
+async def _pages(part: Part[T], limit: int = PAGE) -> AsyncIterator[Sequence[T]]:
+    """Yield a part page by page. A page may be empty."""
+    cursor: str | None = None
+    while True:
+        page, cursor = await part.walk(cursor, limit)
+        yield page
         if cursor is None:
-            return checksum
+            return
 
 
 def digest_of(item: Item) -> int:
@@ -339,13 +341,8 @@ async def _audit_entries(records: RecordStore, since_ms: int, now_ms: int) -> As
 
 async def _updated(contents: Contents, since_ms: int) -> dict[Id, int]:
     """Return later puts of schedules, with their times."""
-    found: dict[Id, int] = {}
-    cursor: str | None = None
-    while True:
-        page, cursor = await contents.schedules.walk(cursor, PAGE)
-        found |= {raw.id: raw.updated_at for raw in page if raw.updated_at > since_ms}
-        if cursor is None:
-            return found
+    pages = _pages(contents.schedules)
+    return {raw.id: raw.updated_at async for page in pages for raw in page if raw.updated_at > since_ms}
 
 
 async def _first_part_in_use(contents: Contents) -> str | None:
@@ -357,13 +354,9 @@ async def _first_part_in_use(contents: Contents) -> str | None:
         ("history", contents.history),
     )
     for name, part in parts:
-        cursor: str | None = None
-        while True:
-            page, cursor = await part.walk(cursor, 1)
+        async for page in _pages(part, 1):
             if page:
                 return name
-            if cursor is None:
-                break
     return None
 
 

@@ -110,23 +110,17 @@ async def export_lines(
     after: str | None = None
     while True:
         page = await schedules.list(owner=owner, limit=PAGE, after=after)
+        lines: list[bytes] = []
         for schedule in page.items:
-            if _is_incomplete(schedule):
+            if schedule.newer or schedule.state == "unreadable":
                 left_out(schedule)
-        piece = b"".join(_line(schedule) for schedule in page.items if not _is_incomplete(schedule))
-        if piece:
-            yield piece
+            else:
+                lines.append(encode_schedule(schedule) + b"\n")
+        if lines:
+            yield b"".join(lines)
         if page.next is None:
             return
         after = page.next
-
-
-def _is_incomplete(schedule: StoredSchedule) -> bool:
-    return schedule.newer or schedule.state == "unreadable"
-
-
-def _line(schedule: StoredSchedule) -> bytes:
-    return encode_schedule(schedule) + b"\n"
 
 
 # Reading.
@@ -221,18 +215,18 @@ async def _put(schedules: Schedules, batch: Sequence[_Entry], pace: Pace) -> Asy
 
 async def _put_all_or_none(schedules: Schedules, entries: Sequence[_Entry]) -> list[LineResult]:
     """Return the results of refused lines, or of all lines if none was refused."""
-    read = [entry for entry in _distinct(entries) if entry.schedule is not None]
-    refused = [entry.result for entry in _distinct(entries) if entry.schedule is None]
+    distinct = _distinct(entries)
+    refused = [entry.result for entry in distinct if entry.schedule is None]
     if refused:
         return refused
     try:
-        await schedules.put_many(entry.schedule for entry in read if entry.schedule is not None)
+        await schedules.put_many(entry.schedule for entry in distinct if entry.schedule is not None)
     except InvalidInput as error:
-        place = _place(error, len(read))
+        place = _place(error, len(distinct))
         if place is None:
             raise
-        return [_with_reason(read[place].result, _reason(error))]
-    return [entry.result for entry in read]
+        return [_with_reason(distinct[place].result, _reason(error))]
+    return [entry.result for entry in distinct]
 
 
 def _distinct(entries: Iterable[_Entry]) -> list[_Entry]:

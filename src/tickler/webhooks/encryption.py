@@ -7,7 +7,7 @@ import binascii
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -67,7 +67,6 @@ class Encryption:
             if not _is_key(key):
                 raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is not a key: {_NEW_KEY}")
         self._keys = tuple(keys)
-        self._made: _Cipher | None = None
         self._remembered = lru_cache(MAX_REMEMBERED)(self._decrypted)
 
     @classmethod
@@ -148,57 +147,47 @@ class Encryption:
         return HttpTarget(url, body, parts.headers or None, parts.secret)
 
     def _bound(self, sealed: str, url: str, owner: str) -> _Parts:
-        parts = self._parts(sealed)
+        if not self._keys:
+            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one that it was encrypted with")
+        parts = self._decrypt(sealed, _Parts)
+        if parts is None:
+            raise InvalidSchedule("target.sealed", f"{_OTHER_KEY} the headers and the secret again")
         if (parts.owner, parts.origin) != (owner, origin_of(url)):
             raise InvalidSchedule(
                 "target.sealed", "was encrypted for another owner or host: pass the headers and the secret again"
             )
         return parts
 
-    def _parts(self, sealed: str) -> _Parts:
-        if not self._keys:
-            raise InvalidSchedule("target.sealed", "there is no key here: set TICKLER_KEY to the one that it was encrypted with")
-        parts = self._decrypt(sealed, _Parts)
-        if parts is None:
-            raise InvalidSchedule("target.sealed", f"{_OTHER_KEY} the headers and the secret again")
-        return parts
-
     def _encrypt(self, content: _Parts | _Text) -> str:
-        return self._cipher().encrypt(msgspec.json.encode(content)).decode()
+        return self._cipher.encrypt(msgspec.json.encode(content)).decode()
 
     def _decrypt(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
         """Decrypt. None if no key fits (with `first_key`, if the first does not), or if it is of another kind."""
         if not _TOKEN.fullmatch(sealed):
             return None
-        cipher = self._cipher()
-        decrypted = cipher.decrypt_by_first(sealed) if first_key else cipher.decrypt(sealed)
+        decrypted = self._cipher.decrypt_by_first(sealed) if first_key else self._cipher.decrypt(sealed)
         try:
             return None if decrypted is None else msgspec.json.decode(decrypted, type=kind)
         except msgspec.MsgspecError:
             return None
 
+    @cached_property
     def _cipher(self) -> _Cipher:
-        if self._made is None:
-            self._made = _cipher_of(self._keys)
-        return self._made
-
-
-def _cipher_of(keys: Sequence[str]) -> _Cipher:
-    """Import `cryptography`, which only encryption needs, and build the cipher."""
-    try:
-        from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-    except ImportError:
-        raise InvalidInput(f"encryption needs the package cryptography: {install_command('http')}") from None
-    first, *_ = each = [Fernet(key) for key in keys]
-    every = MultiFernet(each)
-
-    def decrypt(by: Fernet | MultiFernet, sealed: str) -> bytes | None:
+        """Import `cryptography`, which only encryption needs, and build the cipher."""
         try:
-            return by.decrypt(sealed)
-        except InvalidToken:
-            return None
+            from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+        except ImportError:
+            raise InvalidInput(f"encryption needs the package cryptography: {install_command('http')}") from None
+        first, *_ = each = [Fernet(key) for key in self._keys]
+        every = MultiFernet(each)
 
-    return _Cipher(first.encrypt, partial(decrypt, every), partial(decrypt, first))
+        def decrypt(by: Fernet | MultiFernet, sealed: str) -> bytes | None:
+            try:
+                return by.decrypt(sealed)
+            except InvalidToken:
+                return None
+
+        return _Cipher(first.encrypt, partial(decrypt, every), partial(decrypt, first))
 
 
 def _is_key(key: object) -> bool:

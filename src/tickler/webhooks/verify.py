@@ -64,12 +64,7 @@ class _Envelope(msgspec.Struct):
 
 
 def verify(
-    body: bytes,
-    headers: Mapping[str, str],
-    secret: Secret | SecretOf,
-    *,
-    tolerance_s: int = 300,
-    clock: Clock | None = None,
+    body: bytes, headers: Mapping[str, str], secret: Secret | SecretOf, *, tolerance_s: int = 300, clock: Clock | None = None
 ) -> Received:
     """Verify a delivery and return the fire. `InvalidSignature` unless Tickler provably sent it, within `tolerance_s` of now.
 
@@ -181,8 +176,7 @@ def _secrets_of(owner: str, secret_of: SecretOf) -> list[str]:
 def _check_signature(signatures: str, secrets: Sequence[str], id: str, timestamp_s: int, body: bytes) -> None:
     if not is_signed(signatures, secrets, id, timestamp_s, body):
         raise InvalidSignature(
-            "no signature matches",
-            f"is this the secret of that owner? pass both while rotating; and {_RAW_BODY}",
+            "no signature matches", f"is this the secret of that owner? pass both while rotating; and {_RAW_BODY}"
         )
 
 

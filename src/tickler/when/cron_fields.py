@@ -92,9 +92,7 @@ class CronFields:
         minutes = [hour * 60 + minute for hour in _members(self._hours) for minute in _members(self._minutes)]
         apart = min(later - earlier for earlier, later in zip(minutes, [*minutes[1:], minutes[0] + 1440], strict=True))
         seconds = _members(self._seconds)
-        across = (
-            apart * 60 + seconds[0] - seconds[-1]
-        )  # from the last second of a minute to the first of the next matching minute
+        across = apart * 60 + seconds[0] - seconds[-1]  # from the last second of a minute to the first of the next one
         return min([across, *(later - earlier for earlier, later in pairwise(seconds))])
 
     def _time_from(self, second: int) -> int:

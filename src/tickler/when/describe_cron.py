@@ -172,21 +172,17 @@ def _weekdays(values: FieldValues) -> tuple[list[int], list[str]]:
 
 
 def _within(days: str, months: Collection[int]) -> str:
-    if months == EVERY_MONTH:
-        return days
-    ordered = sorted(months)
-    if len(ordered) >= MIN_RUN and _is_run(ordered):
-        return f"{days} from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
-    return f"{days} in {listed([MONTHS[month - 1] for month in ordered])}"
+    return days if months == EVERY_MONTH else f"{days} {_months(months, 'from', 'in ')}"
 
 
 def _of_months(months: Collection[int]) -> str:
-    if months == EVERY_MONTH:
-        return "the month"
-    ordered = sorted(months)
-    if len(ordered) >= MIN_RUN and _is_run(ordered):
-        return f"each month from {MONTHS[ordered[0] - 1]} to {MONTHS[ordered[-1] - 1]}"
-    return listed([MONTHS[month - 1] for month in ordered])
+    return "the month" if months == EVERY_MONTH else _months(months, "each month from", "")
+
+
+def _months(months: Collection[int], before_run: str, before_list: str) -> str:
+    names = [MONTHS[month - 1] for month in sorted(months)]
+    is_run = len(names) >= MIN_RUN and _is_run(months)
+    return f"{before_run} {names[0]} to {names[-1]}" if is_run else f"{before_list}{listed(names)}"
 
 
 def _in_years(years: Collection[int] | None) -> str:

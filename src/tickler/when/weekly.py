@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from tickler.errors import InvalidWhen
 from tickler.when.calendar import Calendar
+from tickler.when.describe_cron import clock
 from tickler.when.zones import DAY
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -32,7 +33,7 @@ class Weekly(Calendar):
 
     def __init__(self, plan: Mapping[str, object], tz: str = "UTC") -> None:
         times = _read_plan(plan)
-        text = ", ".join(f"{WEEKDAYS[second // DAY]} {_clock(second % DAY)}" for second in times)
+        text = ", ".join(f"{WEEKDAYS[second // DAY]} {clock(second % DAY)}" for second in times)
         object.__setattr__(self, "times", times)
         self._keep(f"weekly({text})", tz, _WeeklyTimes(times), running=False)
 
@@ -46,7 +47,7 @@ class Weekly(Calendar):
         """Return the plan by weekday, without the days off."""
         plan: dict[str, list[str]] = {}
         for second in self.times:
-            plan.setdefault(WEEKDAYS[second // DAY], []).append(_clock(second % DAY))
+            plan.setdefault(WEEKDAYS[second // DAY], []).append(clock(second % DAY))
         return plan
 
     def __repr__(self) -> str:
@@ -103,11 +104,9 @@ def _read_plan(plan: Mapping[str, object]) -> tuple[int, ...]:
     for name, day in plan.items():
         number = _NUMBERS.get(name.lower()) if isinstance(name, str) else None
         if number is None:
-            raise InvalidWhen(str(name), _short(plan), f"{name!r} is not a weekday: use {', '.join(WEEKDAYS)}", inside=True)
+            raise _invalid(str(name), plan, f"{name!r} is not a weekday: use {', '.join(WEEKDAYS)}")
         if number in seen:
-            raise InvalidWhen(
-                name, _short(plan), f"{name!r} names a day a second time: give that day a list of times", inside=True
-            )
+            raise _invalid(name, plan, f"{name!r} names a day a second time: give that day a list of times")
         seen.add(number)
         times.update(number * DAY + second for second in _read_day(name, day, plan))
     if len(times) > MAX_TIMES:
@@ -119,14 +118,12 @@ def _read_day(name: str, day: object, plan: object) -> list[int]:
     if isinstance(day, Mapping):
         unknown = [str(key) for key in day if key != "time"]
         if unknown:
-            raise InvalidWhen(
-                f"{name}.{unknown[0]}",
-                _short(plan),
-                f"{name}.{unknown[0]} is an unknown field: a day is on when it has a 'time', and off when that is null",
-                inside=True,
+            field = f"{name}.{unknown[0]}"
+            raise _invalid(
+                field, plan, f"{field} is an unknown field: a day is on when it has a 'time', and off when that is null"
             )
         if "time" not in day:
-            raise InvalidWhen(name, _short(plan), f"{name} has no 'time': give it one, or null for a day off", inside=True)
+            raise _invalid(name, plan, f"{name} has no 'time': give it one, or null for a day off")
         day = day["time"]
     if day is None:
         return []
@@ -137,16 +134,13 @@ def _read_day(name: str, day: object, plan: object) -> list[int]:
 def _read_time(name: str, time: object, plan: object) -> int:
     match = _TIME.fullmatch(time) if isinstance(time, str) else None
     if match is None:
-        raise InvalidWhen(
-            name, _short(plan), f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off", inside=True
-        )
+        raise _invalid(name, plan, f"{time!r} is not a time of day: write '09:00' or '17:30:15', or None for a day off")
     hour, minute, second = match.groups(default="0")
     return int(hour) * 3600 + int(minute) * 60 + int(second)
 
 
-def _clock(second: int) -> str:
-    text = f"{second // 3600:02}:{second // 60 % 60:02}"
-    return text if second % 60 == 0 else f"{text}:{second % 60:02}"
+def _invalid(field: str, plan: object, reason: str) -> InvalidWhen:
+    return InvalidWhen(field, _short(plan), reason, inside=True)
 
 
 def _short(plan: object) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from tickler.cli import schedule_options
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor
+from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, ZoneOption, actor, flag
+from tickler.cli.schedule_options import ScheduleOptions, bounds_of, schedule_fields, with_schedule_options
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
@@ -21,63 +21,31 @@ from tickler.when import when_from_json
 WhenArgument = Annotated[
     str, typer.Argument(metavar="WHEN", help="Such as '0 9 * * tue', @daily, '@every 5m' or 'at(2035-01-01T09:00:00)'.")
 ]
-PausedOption = Annotated[bool, typer.Option("--paused", metavar=FLAG, help="Create it paused.")]
+PausedOption = Annotated[bool, flag("--paused", help="Create it paused.")]
 IfVersionOption = Annotated[
     int | None, typer.Option("--if-version", min=0, metavar="N", help="Replace this version only; 0 means create only.")
 ]
-ReplaceOption = Annotated[bool, typer.Option("--replace", metavar=FLAG, help="Replace the schedule if it exists.")]
+ReplaceOption = Annotated[bool, flag("--replace", help="Replace the schedule if it exists.")]
 
 
+@with_schedule_options
 def command(
     owner: OwnerArgument,
     key: KeyArgument,
     when: WhenArgument,
     tz: ZoneOption = None,
-    target: schedule_options.TargetOption = None,
-    handler: schedule_options.HandlerOption = None,
-    payload: schedule_options.PayloadOption = None,
-    policy: schedule_options.PolicyOption = None,
-    delivery: schedule_options.DeliveryOption = None,
-    missed: schedule_options.MissedOption = None,
-    overlap: schedule_options.OverlapOption = None,
-    spread: schedule_options.SpreadOption = None,
-    grace: schedule_options.GraceOption = None,
-    max_catchup: schedule_options.CatchupOption = None,
-    attempts: schedule_options.AttemptsOption = None,
-    timeout: schedule_options.TimeoutOption = None,
-    starts_at: schedule_options.StartsOption = None,
-    ends_at: schedule_options.EndsOption = None,
-    delete_after: schedule_options.DeleteAfterOption = None,
     paused: PausedOption = False,
     replace: ReplaceOption = False,
     if_version: IfVersionOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
+    **options: Unpack[ScheduleOptions],
 ) -> None:
     """Create a schedule and show its next fires. An existing one is replaced only with --replace or --if-version."""
-    fields = schedule_options.schedule_fields(
-        when=when,
-        tz=tz,
-        target=target,
-        handler=handler,
-        payload=payload,
-        policy=policy,
-        delete_after=delete_after,
-        delivery=delivery,
-        missed=missed,
-        overlap=overlap,
-        spread=spread,
-        grace=grace,
-        max_catchup=max_catchup,
-        attempts=attempts,
-        timeout=timeout,
-    )
+    fields = schedule_fields(when, tz, options)
     zone = tz or when_from_json(fields["when"]).tz
-    bounds = {
-        name: parse_instant(str(text), zone, name)
-        for name, text in schedule_options.given(starts_at=starts_at, ends_at=ends_at).items()
-    }
+    bounds = {name: parse_instant(str(text), zone, name) for name, text in bounds_of(options).items()}
     schedule = schedule_from_json({"owner": owner, "key": key, "enabled": not paused} | fields | bounds)
     create_only = not replace and if_version is None
     version = 0 if create_only else if_version

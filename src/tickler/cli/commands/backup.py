@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
-from tickler.cli.output import print_json, print_line
+from tickler.cli.options import JsonOption, StoreOption, flag, required_store
+from tickler.cli.output import print_result
 from tickler.cli.progress import progress_bar
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url, store_for_url
@@ -20,11 +20,8 @@ from tickler.stores.optional import backed_up_to_files, contents_of
 from tickler.stores.store import Store
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write; with --restore, file to read.")]
-Force = Annotated[
-    bool,
-    typer.Option("--force", metavar=FLAG, help="Replace the existing file; with --restore, replace the contents of the store."),
-]
-Restore = Annotated[bool, typer.Option("--restore", metavar=FLAG, help="Restore the store from FILE.")]
+Force = Annotated[bool, flag("--force", help="Replace the existing file; with --restore, replace the contents of the store.")]
+Restore = Annotated[bool, flag("--restore", help="Restore the store from FILE.")]
 
 # Singular and plural of what a store counts.
 LABELS = {
@@ -49,12 +46,8 @@ def command(
     counts = asyncio.run(_restore(url, file, force) if restore else _back_up(url, file))
     size = file.stat().st_size
     summary = ", ".join(some(count, *LABELS.get(name, (name, name))) for name, count in counts.items())
-    if json:
-        print_json({"file": str(file), "bytes": size, "counts": counts})
-    elif restore:
-        print_line(f"restored {parse_url(url).text} from {file}: {summary}")
-    else:
-        print_line(f"wrote {file}, {size / 1e6:,.1f} MB: {summary}")
+    done = f"restored {parse_url(url).text} from {file}" if restore else f"wrote {file}, {size / 1e6:,.1f} MB"
+    print_result({"file": str(file), "bytes": size, "counts": counts}, f"{done}: {summary}", as_json=json)
 
 
 async def _back_up(url: str, file: Path) -> dict[str, int]:

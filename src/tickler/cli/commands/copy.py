@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from tickler.cli.options import FLAG, JsonOption
+from tickler.cli.options import JsonOption, flag
 from tickler.cli.output import print_json, print_line, show_table
 from tickler.clock import SystemClock
 from tickler.connect import opened_store, parse_url
@@ -22,14 +22,10 @@ from tickler.transfer.copy import PART_LABELS, Comparison, Copy
 From = Annotated[str, typer.Argument(metavar="FROM", help="Store to copy, such as sqlite:///tickler.db; it is only read.")]
 To = Annotated[str, typer.Argument(metavar="TO", help="Empty store, such as postgresql://user@host/database.")]
 IntoExisting = Annotated[
-    bool,
-    typer.Option(
-        "--into-existing", metavar=FLAG, help="Copy into a store that is not empty, and replace items of the same name."
-    ),
+    bool, flag("--into-existing", help="Copy into a store that is not empty, and replace items of the same name.")
 ]
 WhileWorkersRun = Annotated[
-    bool,
-    typer.Option("--while-workers-run", metavar=FLAG, help="Copy although workers change the store: the copy may be inexact."),
+    bool, flag("--while-workers-run", help="Copy although workers change the store: the copy may be inexact.")
 ]
 
 

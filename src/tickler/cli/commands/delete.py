@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, YesOption, actor
-from tickler.cli.output import confirmed, print_json, print_line
+from tickler.cli.output import confirmed, print_result
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.errors import ScheduleNotFound
@@ -22,10 +22,7 @@ def command(
     """Delete a schedule and cancel its undelivered fires. The history is kept. On a terminal, ask first."""
     if not with_store(store, lambda tickler: _delete(tickler, owner, key, yes, actor(by))):
         raise typer.Exit(1)
-    if as_json:
-        print_json({"owner": owner, "key": key, "deleted": True})
-    else:
-        print_line(f"{owner}/{key} deleted")
+    print_result({"owner": owner, "key": key, "deleted": True}, f"{owner}/{key} deleted", as_json=as_json)
 
 
 async def _delete(tickler: Tickler, owner: str, key: str, yes: bool, by: str) -> bool:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
+from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_json, print_line, show_table, visible
 from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
@@ -26,15 +26,10 @@ from tickler.stores.optional import FindsMalformedItems, MalformedItem
 MAX_SHOWN = 100
 COLOURS = {"critical": "bold red", "warning": "yellow", "info": "cyan", "repaired": "green"}
 
-RepairOption = Annotated[
-    bool, typer.Option("--repair", metavar=FLAG, help="Repair what can be repaired. Safe while workers run.")
-]
-QuickOption = Annotated[bool, typer.Option("--quick", metavar=FLAG, help="Skip the checks that read the whole store.")]
+RepairOption = Annotated[bool, flag("--repair", help="Repair what can be repaired. Safe while workers run.")]
+QuickOption = Annotated[bool, flag("--quick", help="Skip the checks that read the whole store.")]
 ScanOption = Annotated[
-    bool,
-    typer.Option(
-        "--scan", metavar=FLAG, help="Only find items that are in no index, also in your own DynamoDB table. Reads everything."
-    ),
+    bool, flag("--scan", help="Only find items that are in no index, also in your own DynamoDB table. Reads everything.")
 ]
 
 

@@ -7,13 +7,13 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
-from tickler.cli.options import FLAG, JsonOption, OwnerOption, StoreOption
+from tickler.cli.options import JsonOption, OwnerOption, StoreOption, flag
 from tickler.cli.output import print_json, print_note
 from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
@@ -25,7 +25,7 @@ from tickler.observe.human_format import some
 from tickler.transfer.ndjson import export_lines
 
 FileArgument = Annotated[str, typer.Argument(metavar="[FILE]", help="File to write; - for stdout.")]
-ForceOption = Annotated[bool, typer.Option("--force", metavar=FLAG, help="Replace the existing file.")]
+ForceOption = Annotated[bool, flag("--force", help="Replace the existing file.")]
 
 
 def command(
@@ -62,17 +62,12 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     try:
-        with _open_for_writing(Path(file)) as target:
+        path = Path(file)
+        is_pipe = path.exists() and not path.is_file()  # or a device: written in place
+        with path.open("wb") if is_pipe else _atomic_write(Path(os.path.realpath(path))) as target:
             yield target
     except OSError as error:
         raise InvalidInput(f"{file}: {(error.strerror or str(error)).lower()}: name a writable file, or -") from None
-
-
-def _open_for_writing(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Write to a pipe or a device in place, and replace a file."""
-    if path.exists() and not path.is_file():
-        return path.open("wb")
-    return _atomic_write(Path(os.path.realpath(path)))
 
 
 @contextmanager
@@ -90,11 +85,7 @@ def _atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 
 async def _export(
-    tickler: Tickler,
-    target: BinaryIO,
-    owner: str | None,
-    left_out: list[StoredSchedule],
-    on_progress: OnProgress,
+    tickler: Tickler, target: BinaryIO, owner: str | None, left_out: list[StoredSchedule], on_progress: OnProgress
 ) -> int:
     count = 0
     async for piece in export_lines(tickler.schedules, owner, left_out=left_out.append):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from tickler.cli.fire_actions import FireAction, run_on_each
 from tickler.cli.options import (
-    FLAG,
     AfterOption,
     ByOption,
     JsonOption,
@@ -18,22 +18,22 @@ from tickler.cli.options import (
     StoreOption,
     YesOption,
     actor,
+    flag,
     usage_error,
 )
 from tickler.cli.output import confirmed, print_json, print_note
 from tickler.cli.rendering import show_fires, show_history
 from tickler.cli.store_session import with_store
-from tickler.fires.fires import HistoryPage
+from tickler.fires.fires import FirePage, HistoryPage
 from tickler.model.fire import FireState
 from tickler.observe.human_format import count
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="FIRE_ID", help="Fires to cancel, with --cancel.")]
 StateOption = Annotated[FireState, typer.Option(help="Show fires in this state.")]
 HistoryOption = Annotated[
-    bool,
-    typer.Option("--history", metavar=FLAG, help="Show the history of a schedule, the latest first; needs --owner and --key."),
+    bool, flag("--history", help="Show the history of a schedule, the latest first; needs --owner and --key.")
 ]
-CancelOption = Annotated[bool, typer.Option("--cancel", metavar=FLAG, help="Cancel the given fires: they are never delivered.")]
+CancelOption = Annotated[bool, flag("--cancel", help="Cancel the given fires: they are never delivered.")]
 
 
 def command(
@@ -59,43 +59,30 @@ def command(
     if cancel and (history or owner or key):
         raise usage_error("--cancel takes fire ids only: leave out --history, --owner and --key")
     if ids:
-        _cancel(store, ids, yes, actor(by), as_json)
+        if not confirmed(f"cancel {count(len(ids), 'fire')}?", yes):
+            raise typer.Exit(1)
+        run_on_each(store, ids, _CANCEL, actor(by), as_json=as_json)
         return
     if history:
-        _show_history(owner, key, limit, after, store, as_json)
+        if owner is None or key is None:
+            raise usage_error("--history shows one schedule: pass --owner and --key too")
+        entries = with_store(store, lambda tickler: tickler.fires.history(owner, key, limit=limit, after=after))
+        _show_page(entries, lambda: show_history(entries.items), f"no history of {owner}/{key}", as_json)
         return
-    page = with_store(store, lambda tickler: tickler.fires.list(state=state, owner=owner, key=key, limit=limit, after=after))
+    fires = with_store(store, lambda tickler: tickler.fires.list(state=state, owner=owner, key=key, limit=limit, after=after))
+    _show_page(fires, lambda: show_fires(fires.items), f"no {state} fires", as_json)
+
+
+def _show_page(page: FirePage | HistoryPage, show: Callable[[], None], nothing: str, as_json: bool) -> None:
     if as_json:
         print_json(page)
-    elif page.items:
-        show_fires(page.items)
+        return
+    if page.items:
+        show()
     else:
-        print_note(f"no {state} fires")
-    _print_next(page.next, as_json)
-
-
-def _show_history(owner: str | None, key: str | None, limit: int, after: str | None, store: str | None, as_json: bool) -> None:
-    if owner is None or key is None:
-        raise usage_error("--history shows one schedule: pass --owner and --key too")
-    page: HistoryPage = with_store(store, lambda tickler: tickler.fires.history(owner, key, limit=limit, after=after))
-    if as_json:
-        print_json(page)
-    elif page.items:
-        show_history(page.items)
-    else:
-        print_note(f"no history of {owner}/{key}")
-    _print_next(page.next, as_json)
-
-
-def _cancel(store: str | None, ids: list[str], yes: bool, by: str, as_json: bool) -> None:
-    if not confirmed(f"cancel {count(len(ids), 'fire')}?", yes):
-        raise typer.Exit(1)
-    run_on_each(store, ids, _CANCEL, by, as_json=as_json)
-
-
-def _print_next(cursor: str | None, as_json: bool) -> None:
-    if cursor and not as_json:
-        print_note(f"more: --after {cursor}")
+        print_note(nothing)
+    if page.next:
+        print_note(f"more: --after {page.next}")
 
 
 _CANCEL = FireAction(

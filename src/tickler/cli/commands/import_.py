@@ -6,14 +6,15 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Protocol
 
 import msgspec
 import typer
 
-from tickler.cli.options import FLAG, ByOption, JsonOption, StoreOption, actor
+from tickler.cli.options import ByOption, JsonOption, StoreOption, actor, flag
 from tickler.cli.output import print_json, print_line, print_note
 from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
@@ -28,8 +29,7 @@ MAX_REPORTED = 1_000  # refused lines that are listed; all are counted
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="File to read, as written by `tickler export`; - for stdin.")]
 AllOrNoneOption = Annotated[
-    bool,
-    typer.Option("--all-or-none", metavar=FLAG, help="Put nothing if any line is refused. Reads the whole file into memory."),
+    bool, flag("--all-or-none", help="Put nothing if any line is refused. Reads the whole file into memory.")
 ]
 
 
@@ -96,28 +96,17 @@ class _Reader:
 
 async def _read_in_thread(read: Callable[[], bytes | None]) -> bytes | None:
     """Read in a daemon thread, so that Ctrl-C ends the process while a read waits for a terminal or a pipe."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[bytes | None] = loop.create_future()
-
-    def settle(piece: bytes | None, error: OSError | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(piece)
-        else:
-            future.set_exception(error)
+    future: Future[bytes | None] = Future()
+    future.set_running_or_notify_cancel()  # from now on it cannot be cancelled, only left waiting
 
     def run() -> None:
-        piece, failed = None, None
         try:
-            piece = read()
+            future.set_result(read())
         except OSError as error:
-            failed = error
-        with suppress(RuntimeError):  # the loop is closed: the import was interrupted
-            loop.call_soon_threadsafe(settle, piece, failed)
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="import reader").start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 def _show(imported: ImportResult) -> None:

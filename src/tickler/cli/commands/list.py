@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.options import FLAG, AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption
+from tickler.cli.options import AfterOption, JsonOption, LimitOption, OwnerOption, StoreOption, flag
 from tickler.cli.output import print_json, print_note
 from tickler.cli.rendering import show_schedules
 from tickler.cli.store_session import with_store
@@ -17,7 +17,7 @@ from tickler.model.schedule_json import stored_to_json
 from tickler.schedules.schedules import Page
 
 StateOption = Annotated[State | None, typer.Option(help="Show schedules in this state only.")]
-FailingOption = Annotated[bool, typer.Option("--failing", metavar=FLAG, help="Show only schedules with a dead fire.")]
+FailingOption = Annotated[bool, flag("--failing", help="Show only schedules with a dead fire.")]
 PrefixOption = Annotated[
     str | None, typer.Option("--key-prefix", metavar="TEXT", help="Show only keys that start with this; needs --owner.")
 ]

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.options import FLAG, JsonOption, StoreOption, required_store
-from tickler.cli.output import print_json, print_line
+from tickler.cli.options import JsonOption, StoreOption, flag, required_store
+from tickler.cli.output import print_json, print_line, print_result
 from tickler.cli.progress import progress_lines
 from tickler.connect import parse_url, store_for_url
 from tickler.database.progress import OnProgress
@@ -17,21 +17,12 @@ from tickler.errors import InvalidInput
 from tickler.stores.optional import Distributed, PrintsDefinition
 from tickler.stores.store import Store
 
-PrintSql = Annotated[
-    bool, typer.Option("--print-sql", metavar=FLAG, help="Print the complete schema as SQL, and change nothing.")
-]
+PrintSql = Annotated[bool, flag("--print-sql", help="Print the complete schema as SQL, and change nothing.")]
 PrintCloudFormation = Annotated[
-    bool,
-    typer.Option(
-        "--print-cloudformation", metavar=FLAG, help="Print the table as a CloudFormation template, and change nothing."
-    ),
+    bool, flag("--print-cloudformation", help="Print the table as a CloudFormation template, and change nothing.")
 ]
-PrintTerraform = Annotated[
-    bool, typer.Option("--print-terraform", metavar=FLAG, help="Print the table for Terraform, and change nothing.")
-]
-PrintIam = Annotated[
-    bool, typer.Option("--print-iam", metavar=FLAG, help="Print the IAM policies of a worker and of an API process.")
-]
+PrintTerraform = Annotated[bool, flag("--print-terraform", help="Print the table for Terraform, and change nothing.")]
+PrintIam = Annotated[bool, flag("--print-iam", help="Print the IAM policies of a worker and of an API process.")]
 Shards = Annotated[int | None, typer.Option(min=1, help="Raise the number of index shards. Safe while workers run.")]
 Home = Annotated[str | None, typer.Option(metavar="REGION", help="Move schedules to this region, after another one has failed.")]
 ComeFrom = Annotated[
@@ -68,10 +59,8 @@ def command(
     messages: list[str] = []
     with progress_lines("migrating", messages.append if as_json else print_line) as on_progress:
         names = asyncio.run(_migrate(opened, name, shards, home, come_from, on_progress))
-    if as_json:
-        print_json({"store": name, "ran": names, "messages": messages})
-    else:
-        print_line(*(f"ran {each}" for each in names), f"{name} is up to date")
+    ran = [f"ran {each}" for each in names]
+    print_result({"store": name, "ran": names, "messages": messages}, *ran, f"{name} is up to date", as_json=as_json)
 
 
 async def _migrate(

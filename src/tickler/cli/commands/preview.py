@@ -8,9 +8,9 @@ import typer
 
 from tickler.cli.options import JsonOption, ZoneOption
 from tickler.cli.output import print_json, print_line
-from tickler.cli.time_format import parse_instant, show_upcoming, upcoming_json
+from tickler.cli.time_format import parse_instant, show_upcoming
 from tickler.clock import SystemClock
-from tickler.when import Every, MarkedInstant, When, in_words, load_zone, marked, parse_when
+from tickler.when import Every, MarkedInstant, in_words, load_zone, marked, parse_when
 
 WhenArgument = Annotated[
     str, typer.Argument(metavar="WHEN", help="Such as '0 2 * * *', @daily, '@every 90m', 'weekly(tue 09:00)'.")
@@ -34,20 +34,16 @@ def command(
     after_ms = SystemClock().now_ms() if after is None else parse_instant(after, zone, "after")
     upcoming = _in_zone(marked(read, after_ms, number), zone)
     if as_json:
-        print_json({"when": str(read), "tz": read.tz, "words": in_words(read), "next": upcoming_json(upcoming)})
+        following = [each.to_json() for each in upcoming]
+        print_json({"when": str(read), "tz": read.tz, "words": in_words(read), "next": following})
         return
-    print_line(_sentence(read))
+    words = in_words(read)
+    print_line(words if isinstance(read, Every) or words.startswith("never") else f"{words}, in {read.tz}")
     if not upcoming:
         print_line("never again after that time" if after else "never again")
         return
     print_line("")
     show_upcoming(upcoming, zone)
-
-
-def _sentence(when: When) -> str:
-    """Describe an expression, with its zone if it has wall times."""
-    words = in_words(when)
-    return words if isinstance(when, Every) or words.startswith("never") else f"{words}, in {when.tz}"
 
 
 def _in_zone(upcoming: list[MarkedInstant], tz: str) -> list[MarkedInstant]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor
-from tickler.cli.output import print_json, print_line
+from tickler.cli.output import print_result
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import utc
 from tickler.client import Tickler
@@ -19,11 +19,8 @@ def command(
 ) -> None:
     """Resume a paused schedule from now on. Fires in the pause do not count as missed."""
     stored = with_store(store, lambda tickler: _resume(tickler, owner, key, actor(by)))
-    if as_json:
-        print_json(stored_to_json(stored))
-    else:
-        following = "" if stored.next_fire_at is None else f", due next at {utc(stored.next_fire_at)} UTC"
-        print_line(f"{stored.id} is {stored.state}{following}")
+    following = "" if stored.next_fire_at is None else f", due next at {utc(stored.next_fire_at)} UTC"
+    print_result(stored_to_json(stored), f"{stored.id} is {stored.state}{following}", as_json=as_json)
 
 
 async def _resume(tickler: Tickler, owner: str, key: str, by: str) -> StoredSchedule:

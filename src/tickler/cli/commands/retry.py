@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tickler.cli.fire_actions import FireAction, run_on_each
-from tickler.cli.options import FLAG, ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, usage_error
-from tickler.cli.output import confirmed, print_json, print_line, print_note
+from tickler.cli.options import ByOption, JsonOption, KeyOption, OwnerOption, StoreOption, YesOption, actor, flag, usage_error
+from tickler.cli.output import confirmed, print_note, print_result
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.observe.human_format import count, some
@@ -18,7 +18,7 @@ PAGE = 1_000  # fires per query
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="FIRE_ID", help="Fires to retry, as listed by `tickler fires --state dead`.")
 ]
-AllOption = Annotated[bool, typer.Option("--all", metavar=FLAG, help="Retry all dead fires, or those of --owner and --key.")]
+AllOption = Annotated[bool, flag("--all", help="Retry all dead fires, or those of --owner and --key.")]
 
 
 def command(
@@ -39,20 +39,14 @@ def command(
     if ids:
         run_on_each(store, ids, _RETRY, actor(by), as_json=as_json)
     else:
-        _retry_all(store, owner, key, yes, actor(by), as_json)
+        retried = with_store(store, lambda tickler: _retry_all(tickler, owner, key, yes, actor(by)))
+        if retried is None:
+            raise typer.Exit(1)
+        summary = some(retried, "fire queued for delivery", "fires queued for delivery")
+        print_result({"retried": retried}, summary, as_json=as_json)
 
 
-def _retry_all(store: str | None, owner: str | None, key: str | None, yes: bool, by: str, as_json: bool) -> None:
-    retried = with_store(store, lambda tickler: _retry_matching(tickler, owner, key, yes, by))
-    if retried is None:
-        raise typer.Exit(1)
-    if as_json:
-        print_json({"retried": retried})
-    else:
-        print_line(some(retried, "fire queued for delivery", "fires queued for delivery"))
-
-
-async def _retry_matching(tickler: Tickler, owner: str | None, key: str | None, yes: bool, by: str) -> int | None:
+async def _retry_all(tickler: Tickler, owner: str | None, key: str | None, yes: bool, by: str) -> int | None:
     """Return the number of retried fires; None if the user declined."""
     dead = await _count(tickler, owner, key)
     if not dead:

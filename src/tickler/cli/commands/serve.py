@@ -18,7 +18,7 @@ from rich.markup import escape
 from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, load_setup, run_setup
 from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
-from tickler.cli.options import FLAG, StoreOption
+from tickler.cli.options import StoreOption, flag
 from tickler.cli.shutdown import Shutdown
 from tickler.client import Tickler
 from tickler.connect import connect, parse_url
@@ -37,7 +37,7 @@ DEFAULT_STORE = "sqlite:///tickler.db"
 
 Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.", show_default=str(DEFAULT_PORT))]
-NoRunner = Annotated[bool, typer.Option("--no-runner", metavar=FLAG, help="Deliver nothing: leave that to `tickler work`.")]
+NoWorker = Annotated[bool, flag("--no-worker", help="Leave deliveries to `tickler work`.")]
 
 log = logging.getLogger("tickler")
 
@@ -46,7 +46,7 @@ def command(
     store: StoreOption = None,
     host: Host = None,
     port: Port = None,
-    no_runner: NoRunner = False,
+    no_worker: NoWorker = False,
     setup: Setup = None,
     max_timeout: MaxTimeout = MAX_TIMEOUT_S,
 ) -> None:
@@ -56,7 +56,7 @@ def command(
     settings = ServerSettings.from_environment(os.environ, host=host, port=port)
     check_environment(os.environ)
     options = RunOptions(longest=max_timeout)
-    asyncio.run(_serve(store or DEFAULT_STORE, settings, load_setup(setup), options, runs=not no_runner))
+    asyncio.run(_serve(store or DEFAULT_STORE, settings, load_setup(setup), options, runs=not no_worker))
 
 
 async def _serve(

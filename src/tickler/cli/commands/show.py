@@ -11,7 +11,6 @@ from tickler.cli.options import JsonOption, KeyArgument, OwnerArgument, StoreOpt
 from tickler.cli.output import print_json, print_line
 from tickler.cli.rendering import show_fires, show_history, show_schedule, upcoming_of
 from tickler.cli.store_session import with_store
-from tickler.cli.time_format import upcoming_json
 from tickler.client import Tickler
 from tickler.errors import ScheduleNotFound
 from tickler.model.fire import Entry, Fire, FireState, Health, health_to_json
@@ -48,13 +47,9 @@ def command(
     details = with_store(store, lambda tickler: _read(tickler, owner, key, history))
     upcoming = upcoming_of(details.schedule, details.now_ms, number)
     if as_json:
-        more = {"words": in_words(details.schedule.when), "upcoming": upcoming_json(upcoming)}
-        print_json(
-            stored_to_json(details.schedule)
-            | health_to_json(details.health)
-            | more
-            | {"fires": details.fires, "history": details.history}
-        )
+        more: dict[str, object] = {"words": in_words(details.schedule.when), "upcoming": [each.to_json() for each in upcoming]}
+        more |= {"fires": details.fires, "history": details.history}
+        print_json(stored_to_json(details.schedule) | health_to_json(details.health) | more)
         return
     show_schedule(details.schedule, upcoming, details.health)
     if details.fires:

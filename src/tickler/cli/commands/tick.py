@@ -26,12 +26,7 @@ AlwaysJson = Annotated[
 ]
 
 
-def command(
-    store: StoreOption = None,
-    budget: Budget = 50_000,
-    setup: Setup = None,
-    as_json: AlwaysJson = True,
-) -> None:
+def command(store: StoreOption = None, budget: Budget = 50_000, setup: Setup = None, as_json: AlwaysJson = True) -> None:
     """Deliver due fires and exit. Exit code 0, also if some failed and will be retried; 3 if due fires are left."""
     url = required_store(store)
     configure_logging(os.environ)

@@ -12,7 +12,7 @@ import typer
 from tickler.access.tokens import Scope, Token
 from tickler.cli.app import NOT_FOUND
 from tickler.cli.options import ByOption, JsonOption, StoreOption, YesOption, actor, usage_error
-from tickler.cli.output import confirmed, print_json, print_line, print_note, show_table
+from tickler.cli.output import confirmed, print_json, print_line, print_note, print_result, show_table
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant, utc
 from tickler.client import Tickler
@@ -51,7 +51,14 @@ def create(
 ) -> None:
     """Create a token and print it. It cannot be shown again."""
     scopes: list[Scope] = [each.value for each in scope]
-    token, text = with_store(store, lambda tickler: _create(tickler, scopes, owner, name, expires, actor(by)), create=True)
+
+    async def make(tickler: Tickler) -> tuple[Token, str]:
+        expires_at = None if expires is None else _read_expiry(expires, tickler.now_ms())
+        token, text = await tickler.tokens.create(scopes, owner=owner, name=name, expires_at=expires_at)
+        await tickler.audit.record(actor(by), "made a token", owner=owner, detail=token.id)
+        return token, text
+
+    token, text = with_store(store, make, create=True)
     if as_json:
         print_json(msgspec.to_builtins(token) | {"token": text})
         return
@@ -64,7 +71,11 @@ def create(
 @app.command("list")
 def show_all(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """List valid tokens by id, without their secrets."""
-    tokens, is_closed = with_store(store, _list)
+
+    async def read(tickler: Tickler) -> tuple[list[Token], bool]:
+        return await tickler.tokens.list(), await tickler.tokens.exist()
+
+    tokens, is_closed = with_store(store, read)
     if as_json:
         print_json({"items": tokens, "next": None})
     elif tokens:
@@ -79,13 +90,17 @@ def show_all(store: StoreOption = None, as_json: JsonOption = False) -> None:
 @app.command("revoke")
 def revoke(id: IdArgument, by: ByOption = None, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Revoke a token for good. It takes effect within five seconds."""
-    if not with_store(store, lambda tickler: _revoke(tickler, id, actor(by))):
+
+    async def end(tickler: Tickler) -> bool:
+        is_found = await tickler.tokens.revoke(id)
+        if is_found:
+            await tickler.audit.record(actor(by), "revoked a token", detail=id)
+        return is_found
+
+    if not with_store(store, end):
         print_note(f"tickler: no token {id[:80]}: see `tickler token list`")
         raise typer.Exit(NOT_FOUND)
-    if as_json:
-        print_json({"id": id, "revoked": True})
-    else:
-        print_line(f"{id} revoked")
+    print_result({"id": id, "revoked": True}, f"{id} revoked", as_json=as_json)
 
 
 @app.command("open")
@@ -95,38 +110,16 @@ def reopen(yes: YesOption = False, by: ByOption = None, store: StoreOption = Non
         raise usage_error("this gives everyone on the machine all permissions: confirm with --yes")
     if not confirmed("give everyone on the service's machine all permissions, without a token?", yes):
         raise typer.Exit(1)
-    was_closed = with_store(store, lambda tickler: _open(tickler, actor(by)))
-    if as_json:
-        print_json({"opened": was_closed})
-    else:
-        print_line("no token is needed any more" if was_closed else "no token was needed already")
 
+    async def open_service(tickler: Tickler) -> bool:
+        was_closed = await tickler.tokens.open()
+        if was_closed:
+            await tickler.audit.record(actor(by), "opened the service")
+        return was_closed
 
-async def _list(tickler: Tickler) -> tuple[list[Token], bool]:
-    return await tickler.tokens.list(), await tickler.tokens.exist()
-
-
-async def _open(tickler: Tickler, by: str) -> bool:
-    if not await tickler.tokens.open():
-        return False
-    await tickler.audit.record(by, "opened the service")
-    return True
-
-
-async def _create(
-    tickler: Tickler, scopes: list[Scope], owner: str | None, name: str, expires: str | None, by: str
-) -> tuple[Token, str]:
-    expires_at = None if expires is None else _read_expiry(expires, tickler.now_ms())
-    token, text = await tickler.tokens.create(scopes, owner=owner, name=name, expires_at=expires_at)
-    await tickler.audit.record(by, "made a token", owner=owner, detail=token.id)
-    return token, text
-
-
-async def _revoke(tickler: Tickler, id: str, by: str) -> bool:
-    if not await tickler.tokens.revoke(id):
-        return False
-    await tickler.audit.record(by, "revoked a token", detail=id)
-    return True
+    was_closed = with_store(store, open_service)
+    summary = "no token is needed any more" if was_closed else "no token was needed already"
+    print_result({"opened": was_closed}, summary, as_json=as_json)
 
 
 def _read_expiry(text: str, now_ms: int) -> int:
@@ -137,11 +130,5 @@ def _read_expiry(text: str, now_ms: int) -> int:
 
 
 def _row(token: Token) -> list[str]:
-    return [
-        token.id,
-        ", ".join(token.scopes),
-        "all" if token.owner is None else token.owner,
-        token.name,
-        utc(token.created_at),
-        utc(token.expires_at) or "never",
-    ]
+    owner, expires = "all" if token.owner is None else token.owner, utc(token.expires_at) or "never"
+    return [token.id, ", ".join(token.scopes), owner, token.name, utc(token.created_at), expires]

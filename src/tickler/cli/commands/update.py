@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from tickler.cli import schedule_options
 from tickler.cli.options import ByOption, JsonOption, KeyArgument, OwnerArgument, StoreOption, actor, usage_error
+from tickler.cli.schedule_options import ScheduleOptions, bounds_of, schedule_fields, with_schedule_options
 from tickler.cli.store_session import with_store
 from tickler.cli.time_format import parse_instant
 from tickler.cli.write_result import WriteResult, result_of, show_result
@@ -38,51 +38,22 @@ IfVersionOption = Annotated[
 ]
 
 
+@with_schedule_options
 def command(
     owner: OwnerArgument,
     key: KeyArgument,
     when: WhenOption = None,
     tz: ZoneOption = None,
-    target: schedule_options.TargetOption = None,
-    handler: schedule_options.HandlerOption = None,
-    payload: schedule_options.PayloadOption = None,
-    policy: schedule_options.PolicyOption = None,
-    delivery: schedule_options.DeliveryOption = None,
-    missed: schedule_options.MissedOption = None,
-    overlap: schedule_options.OverlapOption = None,
-    spread: schedule_options.SpreadOption = None,
-    grace: schedule_options.GraceOption = None,
-    max_catchup: schedule_options.CatchupOption = None,
-    attempts: schedule_options.AttemptsOption = None,
-    timeout: schedule_options.TimeoutOption = None,
-    starts_at: schedule_options.StartsOption = None,
-    ends_at: schedule_options.EndsOption = None,
-    delete_after: schedule_options.DeleteAfterOption = None,
     remove: RemoveOption = None,
     if_version: IfVersionOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
+    **options: Unpack[ScheduleOptions],
 ) -> None:
     """Change fields of a schedule and keep the others. JSON objects are merged into the stored ones; null removes a field."""
-    fields = schedule_options.schedule_fields(
-        when=when,
-        tz=tz,
-        target=target,
-        handler=handler,
-        payload=payload,
-        policy=policy,
-        delete_after=delete_after,
-        delivery=delivery,
-        missed=missed,
-        overlap=overlap,
-        spread=spread,
-        grace=grace,
-        max_catchup=max_catchup,
-        attempts=attempts,
-        timeout=timeout,
-    )
-    bounds = schedule_options.given(starts_at=starts_at, ends_at=ends_at)
+    fields = schedule_fields(when, tz, options)
+    bounds = bounds_of(options)
     for name in remove or ():
         if name.value in fields or name.value in bounds:
             raise usage_error(f"{name.value} is both set and removed: leave one out")

@@ -21,9 +21,9 @@ from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
 from tickler.cli.metrics_server import HOST, serving_metrics
 from tickler.cli.options import StoreOption, required_store
-from tickler.cli.shutdown import EXIT_TIMEOUT_S, Shutdown, pop_parent_pid
+from tickler.cli.shutdown import EXIT_TIMEOUT_S, PARENT, Shutdown, pop_number
 from tickler.cli.store_session import create_if_asked
-from tickler.cli.supervisor import Supervisor, pop_process_number
+from tickler.cli.supervisor import NUMBER, Supervisor
 from tickler.cli.tracing import trace_if_asked
 from tickler.client import Tickler
 from tickler.connect import connect, opened_store
@@ -47,14 +47,12 @@ InFlight = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts 
 PerOwner = Annotated[
     int,
     typer.Option(
-        min=1,
-        help="Maximum concurrent attempts per owner. Some slots stay free for idle owners, unless this equals --in-flight.",
+        min=1, help="Maximum concurrent attempts per owner. Some slots stay free for idle owners, unless this equals --in-flight."
     ),
 ]
 PerHost = Annotated[int, typer.Option(min=1, help="Maximum concurrent attempts per host.")]
 Lease = Annotated[
-    float,
-    typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a crash another worker takes over."),
+    float, typer.Option(min=MIN_LEASE.seconds, metavar="SECONDS", help="How long after a crash another worker takes over.")
 ]
 Drain = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long attempts may run after a stop signal.")]
 MaxTimeout = Annotated[
@@ -90,12 +88,7 @@ MetricsPort = Annotated[
     ),
 ]
 MetricsHost = Annotated[
-    str,
-    typer.Option(
-        envvar="TICKLER_METRICS_HOST",
-        metavar="ADDRESS",
-        help="Address for /metrics. Metrics need no token.",
-    ),
+    str, typer.Option(envvar="TICKLER_METRICS_HOST", metavar="ADDRESS", help="Address for /metrics. Metrics need no token.")
 ]
 
 _EXAMPLE = "name a function as in mypackage.handlers:register"
@@ -115,8 +108,8 @@ def command(
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = HOST,
 ) -> None:
-    """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and give all other fires back."""
-    url, parent, number = required_store(store), pop_parent_pid(), pop_process_number()
+    """Deliver fires until SIGTERM or Ctrl-C. Then finish running attempts and release all other fires."""
+    url, parent, number = required_store(store), pop_number(PARENT), pop_number(NUMBER) or 0
     configure_logging(os.environ)
     raise_file_limit()
     options = RunOptions(

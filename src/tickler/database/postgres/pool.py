@@ -92,6 +92,11 @@ class Pool:
         async with self._errors():
             return await self._read_once(query)
 
+    async def fetch(self, statement: str, *parameters: object) -> list[asyncpg.Record]:
+        """Return the rows of a query."""
+        text = self.sql(statement)
+        return await self.read(lambda connection: connection.fetch(text, *parameters))
+
     async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
         """Run `work` in a transaction, or in a savepoint of that of `using`. Repeats it after a lost race."""
         if using is not None:

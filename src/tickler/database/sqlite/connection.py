@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shlex import quote
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tickler.database.callers_thread import on_callers_thread
 from tickler.database.sqlite.open_files import OpenFiles
@@ -67,6 +67,12 @@ class Connection:
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run `query` and return its result."""
         return await self._open_turns().read(query)
+
+    async def fetch(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query that is written for PostgreSQL: with `{schema}.` and parameters $1, $2, …"""
+        text = statement.replace("{schema}.", "").replace("$", ":p")
+        named = {f"p{number}": value for number, value in enumerate(parameters, 1)}
+        return await self.read(lambda connection: connection.execute(text, named).fetchall())
 
     async def write(self, work: Callable[[sqlite3.Connection], T], using: object = None) -> T:
         """Run `work` in a transaction that takes the write lock at its start, or in that of `using`."""

@@ -26,7 +26,7 @@ def requirement(label: str) -> str:
 
 
 def no_handler(snapshot: StoreSnapshot) -> Finding | None:
-    """Find handlers that due fires need and no running worker has: these fires are given back again and again."""
+    """Find handlers that due fires need and no running worker has: these fires are released again and again."""
     able = _able(snapshot.workers, snapshot.now_ms)
     missing = [label for label in _lacking(able) if not any(worker.can_deliver_to(label) for worker in able)]
     if not missing:
@@ -54,9 +54,9 @@ def passed_on(snapshot: StoreSnapshot) -> Finding | None:
         check="passed-on",
         severity="info",
         count=len(passed),
-        says=f"some workers lack handlers that others have: they give such fires back, which costs about {span(1_000)}",
+        says=f"some workers lack handlers that others have: they release such fires, which costs about {span(1_000)}",
         example=f"{without[0]} lacks {requirement(passed[0])}",
-        remedy="give all workers the same handlers and packages, or run that server with `--no-runner`",
+        remedy="give all workers the same handlers and packages, or run that server with `--no-worker`",
     )
 
 
@@ -110,15 +110,13 @@ async def unserved(store: Store, clock: Clock, on_progress: OnProgress) -> Findi
         on_progress("looking for schedules that no worker can deliver", done, None)
     if not number:
         return None
+    one = "schedule needs a handler or package that no running worker has: its fires will wait"
+    many = "schedules need handlers or packages that no running worker has: their fires will wait"
     return Finding(
         check="unserved",
         severity="warning",
         count=number,
-        says=some(
-            number,
-            "schedule needs a handler or package that no running worker has: its fires will wait",
-            "schedules need handlers or packages that no running worker has: their fires will wait",
-        ),
+        says=some(number, one, many),
         example=example,
         remedy="start a worker that has it (`tickler work --setup module:function` registers handlers), or correct the schedules",
     )

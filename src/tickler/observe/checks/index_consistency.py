@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 from tickler.clock import Clock
 from tickler.database.progress import OnProgress
@@ -32,15 +33,13 @@ async def unindexed(store: Store, clock: Clock, on_progress: OnProgress) -> Find
         on_progress("looking for schedules that are not in the index", number, None)
     if not number:
         return None
+    one = "enabled schedule is not in the index: it will never fire"
+    many = "enabled schedules are not in the index: they will never fire"
     return Finding(
         check="unindexed",
         severity="critical",
         count=number,
-        says=some(
-            number,
-            "enabled schedule is not in the index: it will never fire",
-            "enabled schedules are not in the index: they will never fire",
-        ),
+        says=some(number, one, many),
         example=example,
         remedy=REPAIR,
         repairable=True,
@@ -63,17 +62,14 @@ async def orphans(store: Store, clock: Clock, on_progress: OnProgress) -> Findin
         return None
     number = min(len(found), PAGE)
     more = len(found) > number
+    one = "index row has no schedule: workers skip it each time it is due"
+    many = "index rows have no schedule: workers skip them each time they are due"
     return Finding(
         check="orphans",
         severity="warning",
         count=number,
         at_least=more,
-        says=some(
-            number,
-            "index row has no schedule: workers skip it each time it is due",
-            "index rows have no schedule: workers skip them each time they are due",
-            at_least=more,
-        ),
+        says=some(number, one, many, at_least=more),
         example=str(found[0]),
         remedy=REPAIR,
         repairable=True,
@@ -111,7 +107,11 @@ async def apply_change(
     def decide(stored: Stored) -> list[ScheduleChange]:
         nonlocal number
         now_ms = clock.now_ms()
-        changes = [made for each in stored.values() if (made := _change_or_none(change, each, now_ms)) is not None]
+        changes: list[ScheduleChange] = []
+        for each in stored.values():
+            with suppress(InvalidInput):  # a stored schedule that would be refused today stays as it is
+                if (made := change(each, now_ms)) is not None:
+                    changes.append(made)
         number = len(changes)
         return changes
 
@@ -119,12 +119,3 @@ async def apply_change(
         await store.schedules.change(ids[start : start + WRITE_BATCH], decide)
         total += number
     return total
-
-
-def _change_or_none(
-    change: Callable[[StoredSchedule, int], ScheduleChange | None], stored: StoredSchedule, now_ms: int
-) -> ScheduleChange | None:
-    try:
-        return change(stored, now_ms)
-    except InvalidInput:
-        return None  # a stored schedule that would be refused today stays as it is

@@ -9,6 +9,7 @@ import msgspec
 
 from tickler.clock import Clock, SystemClock
 from tickler.database.storage import StorageProblem
+from tickler.fires.contract import next_at
 from tickler.model.fire import DueItem, Fire
 from tickler.model.index_row import SetAside
 from tickler.records.contract import RecordStore
@@ -71,7 +72,7 @@ async def take_snapshot(store: Store, clock: Clock) -> StoreSnapshot:
         now_ms=now_ms,
         clock_offset_ms=clock.offset_ms if isinstance(clock, SystemClock) else 0,
         workers=await workers(store.records, now_ms),
-        next_at=await store.fires.next_at(),
+        next_at=await next_at(store.fires),
         due=await store.fires.peek(now_ms - CLAIM_TIMEOUT_MS, most),
         outdated=[record.name for record in await store.records.list(OUTDATED, now_ms=now_ms, limit=most)],
         zones=await zones(store.records, now_ms),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickler.distribution import DISTRIBUTION
 from tickler.observe.checks.snapshot import CLAIM_TIMEOUT_MS, MAX_COUNTED, StoreSnapshot
-from tickler.observe.diagnosis import Finding
+from tickler.observe.diagnosis import Finding, Severity
 from tickler.observe.human_format import count, instant, some, span
 from tickler.records.worker_status import STOPPED
 
@@ -30,15 +30,9 @@ def no_worker(snapshot: StoreSnapshot) -> Finding | None:
     ticked = stopped_at is not None and now_ms - stopped_at < TICK_INTERVAL_MS
     if snapshot.due:
         between = ticked and snapshot.due[0].at >= (stopped_at or 0) and snapshot.late_ms < TICK_GRACE_MS
-        return Finding(
-            check="no-worker",
-            severity="info" if between else "critical",
-            count=_number(snapshot),
-            at_least=_is_more(snapshot),
-            says=f"{says}, and {_late(snapshot)}",
-            example=_first(snapshot),
-            remedy="`tickler work`, or `tickler tick`" if between else "`tickler work`",
-        )
+        remedy = "`tickler work`, or `tickler tick`" if between else "`tickler work`"
+        says = f"{says}, and {_late(snapshot)}"
+        return _about_due_fires(snapshot, "no-worker", "info" if between else "critical", says, remedy)
     return Finding(
         check="no-worker",
         severity="info" if ticked else "warning",
@@ -62,15 +56,9 @@ def nothing_claimed(snapshot: StoreSnapshot) -> Finding | None:
     has_searched = any((worker.last_round_at or 0) >= since for worker in working)
     idle = "is running but has not looked for due fires", "are running but none has looked for due fires"
     how = "looked for due fires and found none" if has_searched else idle[len(working) > 1]
-    return Finding(
-        check="nothing-claimed",
-        severity="critical",
-        count=_number(snapshot),
-        at_least=_is_more(snapshot),
-        says=f"{count(len(working), 'worker')} {how}, although {_late(snapshot)}",
-        example=_first(snapshot),
-        remedy=f"`tickler doctor --repair`; if that does not help, see the log of {latest.name}",
-    )
+    says = f"{count(len(working), 'worker')} {how}, although {_late(snapshot)}"
+    remedy = f"`tickler doctor --repair`; if that does not help, see the log of {latest.name}"
+    return _about_due_fires(snapshot, "nothing-claimed", "critical", says, remedy)
 
 
 def overdue(snapshot: StoreSnapshot) -> Finding | None:
@@ -78,15 +66,9 @@ def overdue(snapshot: StoreSnapshot) -> Finding | None:
     if not working or snapshot.late_ms < OVERDUE_MS or nothing_claimed(snapshot) is not None:
         return None
     owner, key = snapshot.due[0][:2]
-    return Finding(
-        check="overdue",
-        severity="warning",
-        count=_number(snapshot),
-        at_least=_is_more(snapshot),
-        says=f"{_late(snapshot)}, although {some(len(working), 'worker is running', 'workers are running')}",
-        example=_first(snapshot),
-        remedy=f"start more workers with `tickler work`; `tickler why {owner} {key}` explains the first one",
-    )
+    says = f"{_late(snapshot)}, although {some(len(working), 'worker is running', 'workers are running')}"
+    remedy = f"start more workers with `tickler work`; `tickler why {owner} {key}` explains the first one"
+    return _about_due_fires(snapshot, "overdue", "warning", says, remedy)
 
 
 def outdated(snapshot: StoreSnapshot) -> Finding | None:
@@ -104,18 +86,17 @@ def outdated(snapshot: StoreSnapshot) -> Finding | None:
     )
 
 
-def _number(snapshot: StoreSnapshot) -> int:
-    return min(len(snapshot.due), MAX_COUNTED)
-
-
-def _is_more(snapshot: StoreSnapshot) -> bool:
-    return len(snapshot.due) > MAX_COUNTED
+def _about_due_fires(snapshot: StoreSnapshot, check: str, severity: Severity, says: str, remedy: str) -> Finding:
+    number, more = min(len(snapshot.due), MAX_COUNTED), len(snapshot.due) > MAX_COUNTED
+    return Finding(
+        check=check, severity=severity, count=number, at_least=more, says=says, example=_first(snapshot), remedy=remedy
+    )
 
 
 def _late(snapshot: StoreSnapshot) -> str:
     late = span(snapshot.late_ms)
     one, many = f"fire has been due for {late}", f"fires have been due, the first for {late}"
-    return some(_number(snapshot), one, many, at_least=_is_more(snapshot))
+    return some(min(len(snapshot.due), MAX_COUNTED), one, many, at_least=len(snapshot.due) > MAX_COUNTED)
 
 
 def _first(snapshot: StoreSnapshot) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 from litestar import Response, get, post
@@ -18,6 +17,7 @@ from tickler.server.authorization import check_target, owner_filter
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.json_body import NDJSON, off_loop
 from tickler.server.middleware.caller import Caller
+from tickler.server.middleware.incoming import body_chunks
 from tickler.server.problems import Refused, problem_of
 from tickler.server.query_params import QueryParams
 from tickler.server.spooled_response import SpooledResponse
@@ -58,7 +58,7 @@ async def _imported(request: HttpRequest) -> AsyncIterator[bytes]:
     try:
         async for result in import_lines(
             context.tickler.schedules,
-            _body_chunks(request),
+            body_chunks(request.receive),
             check=lambda schedule: _check(caller, schedule),
             pace=context.pace,
             aside=off_loop(request),
@@ -75,23 +75,12 @@ async def _imported(request: HttpRequest) -> AsyncIterator[bytes]:
         yield _line(LineResult(line=line + 1, error=f"{outcome}: {problem_of(failure).detail}"))
 
 
-async def _body_chunks(request: HttpRequest) -> AsyncIterator[bytes]:
-    while True:
-        message: Any = await request.receive()
-        yield message.get("body", b"")
-        if not message.get("more_body", False):
-            return
-
-
 async def _exported(schedules: Schedules, owner: str | None) -> AsyncIterator[bytes]:
     failed: list[StoredSchedule] = []
     async for chunk in export_lines(schedules, owner=owner, left_out=failed.append):
-        yield chunk
-        if failed:
-            yield b"".join(map(_error_line, failed))
-            failed.clear()
-    if failed:
-        yield b"".join(map(_error_line, failed))
+        yield chunk + b"".join(map(_error_line, failed))
+        failed.clear()
+    yield b"".join(map(_error_line, failed))
 
 
 def _error_line(schedule: StoredSchedule) -> bytes:

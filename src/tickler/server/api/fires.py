@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import get_args
 from urllib.parse import unquote
 
@@ -10,13 +11,12 @@ from litestar import Response, get, post
 from tickler.errors import FireNotFound, InvalidInput
 from tickler.model.fire import Fire, FireState
 from tickler.server.audit_log import record
-from tickler.server.authorization import owner_filter
+from tickler.server.authorization import owner_filter, redact_fire, redact_fires
 from tickler.server.bulk_retry import retry_dead
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.json_body import empty_body, empty_page, json_body_of, json_response
 from tickler.server.problems import Refused
 from tickler.server.query_params import LIMIT, QueryParams
-from tickler.server.response_redaction import redact_fire, redact_fires
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 
@@ -48,23 +48,13 @@ async def get_fire(request: HttpRequest) -> Response[bytes]:
 @post("/v1/fires/{fire_id:str}/retry", opt={"scope": "write"}, status_code=202)
 async def retry_fire(request: HttpRequest) -> Response[bytes]:
     """Retry a dead fire, with its full number of attempts."""
-    QueryParams(request)
-    await empty_body(request)
-    fire, caller, tickler = await _fire_at(request), caller_of(request), context_of(request).tickler
-    again = await tickler.fires.retry(fire.id, by=caller.name)
-    await record(request, "retried", owner=fire.owner, key=fire.key, detail=fire.id)
-    return json_response(redact_fire(request, again), 202)
+    return await _changed(request, "retried", context_of(request).tickler.fires.retry, 202)
 
 
 @post("/v1/fires/{fire_id:str}/cancel", opt={"scope": "write"}, status_code=200)
 async def cancel_fire(request: HttpRequest) -> Response[bytes]:
     """Cancel a fire: it is never delivered."""
-    QueryParams(request)
-    await empty_body(request)
-    fire, caller, tickler = await _fire_at(request), caller_of(request), context_of(request).tickler
-    cancelled = await tickler.fires.cancel(fire.id, by=caller.name)
-    await record(request, "cancelled", owner=fire.owner, key=fire.key, detail=fire.id)
-    return json_response(redact_fire(request, cancelled))
+    return await _changed(request, "cancelled", context_of(request).tickler.fires.cancel)
 
 
 @post("/v1/fires:retry", opt={"scope": "write"}, status_code=202)
@@ -88,6 +78,17 @@ async def retry_all_fires(request: HttpRequest) -> Response[bytes]:
 
 
 HANDLERS = [list_fires, get_fire, retry_fire, cancel_fire, retry_all_fires]
+
+
+async def _changed(
+    request: HttpRequest, action: str, change: Callable[..., Awaitable[Fire]], status: int = 200
+) -> Response[bytes]:
+    QueryParams(request)
+    await empty_body(request)
+    fire = await _fire_at(request)
+    changed = await change(fire.id, by=caller_of(request).name)
+    await record(request, action, owner=fire.owner, key=fire.key, detail=fire.id)
+    return json_response(redact_fire(request, changed), status)
 
 
 async def _fire_at(request: HttpRequest) -> Fire:

@@ -17,13 +17,12 @@ from tickler.model.schedule_json import encode_stored, schedule_from_json
 from tickler.schedules.payload_patch import encoded_patch
 from tickler.schedules.schedules import Written
 from tickler.server.audit_log import record
-from tickler.server.authorization import check_target, owner_filter, path_id, schedule_at
+from tickler.server.authorization import check_target, names_workers, owner_filter, path_id, redact_history, schedule_at
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.json_body import ACCEPT_PATCH, empty_body, empty_page, json_body_of, json_response, merge_patch_of, off_loop
 from tickler.server.problems import Refused
 from tickler.server.query_params import LIMIT, PREVIEW_COUNT, QueryParams
-from tickler.server.response_redaction import names_workers, redact_history
 from tickler.when import When, parse_when
 from tickler.when.describe import in_words
 from tickler.when.dst_marks import marked

@@ -56,16 +56,10 @@ def check_allowed(caller: Caller, opt: Mapping[str, Any]) -> None:
     if needed == "nothing":
         return
     if caller is ANONYMOUS:
-        raise Refused(
-            401,
-            "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`",
-            headers={"www-authenticate": "Bearer"},
-        )
+        needs = "a token is needed: send `Authorization: Bearer tk_…`, made with `tickler token create`"
+        raise Refused(401, needs, headers={"www-authenticate": "Bearer"})
     if caller.owner is not None and opt.get("all_owners"):
-        raise Refused(
-            403,
-            "this token is bound to one owner, and this path serves all owners: "
-            f"create one without `--owner`, with the scope {needed!r}",
-        )
+        bound = "this token is bound to one owner, and this path serves all owners"
+        raise Refused(403, f"{bound}: create one without `--owner`, with the scope {needed!r}")
     if needed not in caller.scopes:
         raise Refused(403, f"this token lacks the scope {needed!r}: create one with `tickler token create --scope {needed}`")

@@ -7,6 +7,7 @@ adds security headers to responses.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,9 +19,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from tickler.access.tokens import Tokens
 from tickler.file_limit import file_limit
 from tickler.server.middleware.addresses import address_of
-from tickler.server.middleware.byte_limit import ByteLimit, HeldBytes
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, LOCAL, Caller, of_token
-from tickler.server.middleware.concurrency_limit import ConcurrencyLimit
+from tickler.server.middleware.caller_limits import ConcurrencyLimit, HeldBytes
 from tickler.server.middleware.connection_limit import connection_limits
 from tickler.server.middleware.incoming import BodyLimits, IncomingBody, too_long
 from tickler.server.middleware.rate_limit import RateLimit, too_many_failures
@@ -81,10 +81,7 @@ class Gateway:
         self._running = 0
         self._max_running = connection_limits(file_limit(), settings.max_connections).requests
         self._requests = ConcurrencyLimit()
-        self._streams = ConcurrencyLimit()
-        self._imports = ConcurrencyLimit()
-        self._sign_ins = ConcurrencyLimit()
-        self._bytes = ByteLimit()
+        self._held_bytes: Counter[str] = Counter()  # by token
         self._hosts = {name.lower() for name in settings.hosts}
         if settings.is_local:
             self._hosts |= {"localhost", "127.0.0.1", "[::1]"}
@@ -150,18 +147,18 @@ class Gateway:
         if caller is ANONYMOUS:
             address = address_of(scope)
             if _signs_in(scope):
-                limits.enter_context(self._sign_ins.take(address, MAX_ADDRESS_SIGN_INS, "sign-ins from one address"))
-                limits.enter_context(self._requests.take("signing in", MAX_SIGN_INS, "sign-ins"))
+                limits.enter_context(self._requests.take(address, MAX_ADDRESS_SIGN_INS, "sign-ins from one address"))
+                limits.enter_context(self._requests.take("", MAX_SIGN_INS, "sign-ins"))
             else:
-                limits.enter_context(self._requests.take(f"from {address}", MAX_REQUESTS_OF_ADDRESS, "requests from one address"))
+                limits.enter_context(self._requests.take(address, MAX_REQUESTS_OF_ADDRESS, "requests from one address"))
                 limits.enter_context(self._requests.take("", MAX_REQUESTS_OF_CALLER, "requests without a token"))
             return None
         limits.enter_context(self._requests.take(caller.token_id, MAX_REQUESTS_OF_CALLER, "requests"))
         if path == EVENT_STREAM:
-            limits.enter_context(self._streams.take(caller.client_id, MAX_STREAMS, "streams"))
+            limits.enter_context(self._requests.take(caller.client_id, MAX_STREAMS, "streams"))
         if path == IMPORT:
-            limits.enter_context(self._imports.take(caller.token_id, MAX_IMPORTS, "import per token"))
-        return limits.enter_context(self._bytes.hold(caller.token_id, MAX_HELD_BYTES))
+            limits.enter_context(self._requests.take(caller.token_id, MAX_IMPORTS, "import per token"))
+        return limits.enter_context(HeldBytes(self._held_bytes, caller.token_id, MAX_HELD_BYTES))
 
     def _incoming(self, scope: Any, receive: Receive, held: HeldBytes | None) -> IncomingBody:
         limits = BodyLimits(self._settings.max_body, self._settings.body_s)
@@ -189,20 +186,14 @@ class Gateway:
         if authorization is not None:
             kind, _, text = authorization.partition(" ")
             if kind.lower() != "bearer":
-                raise Refused(
-                    401,
-                    "the Authorization header is not a Bearer token: send `Authorization: Bearer tk_…`",
-                    headers={"www-authenticate": 'Bearer error="invalid_request"'},
-                )
+                detail = "the Authorization header is not a Bearer token: send `Authorization: Bearer tk_…`"
+                raise Refused(401, detail, headers={"www-authenticate": 'Bearer error="invalid_request"'})
             token = await self._tokens.check(text.strip())
             if token is None:
                 if wait_s := self._failures.take(address_of(scope)):  # only now: a valid token is never refused for wrong ones
                     raise too_many_failures(wait_s)
-                raise Refused(
-                    401,
-                    "this token is not valid: it may have been revoked",
-                    headers={"www-authenticate": 'Bearer error="invalid_token"'},
-                )
+                detail = "this token is not valid: it may have been revoked"
+                raise Refused(401, detail, headers={"www-authenticate": 'Bearer error="invalid_token"'})
             return of_token(token)
         if not await self._tokens.exist():
             return self._default_caller

@@ -19,6 +19,7 @@ from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
 from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, ANONYMOUS, caller_in
+from tickler.server.middleware.incoming import body_chunks
 from tickler.server.problems import Refused
 
 MAX_KEY_LENGTH = 200
@@ -62,7 +63,7 @@ class Idempotency:
         await self._execute(scope, receive, send, keys[0])
 
     async def _execute(self, scope: Any, receive: Receive, send: Send, key: str) -> None:
-        body = await _whole(receive)
+        body = b"".join([chunk async for chunk in body_chunks(receive)])
         name = _digest(caller_in(scope).token_id or "", key)
         fingerprint = _digest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), body.hex())
         lock = _Lock(self._records, self._clock, name)
@@ -96,16 +97,9 @@ class Idempotency:
             raise Refused(409, "the first request with this key is still running: wait", headers={"retry-after": "1"})
         if stored.body is None:
             raise Refused(409, "the first request with this key was done, but its response was too large to store")
-        await send(
-            {
-                "type": "http.response.start",
-                "status": stored.status,
-                "headers": [
-                    *((name.encode(), value.encode("latin-1")) for name, value in stored.headers.items()),
-                    (b"idempotent-replayed", b"true"),
-                ],
-            }
-        )
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers.items()]
+        headers.append((b"idempotent-replayed", b"true"))
+        await send({"type": "http.response.start", "status": stored.status, "headers": headers})
         await send({"type": "http.response.body", "body": base64.b64decode(stored.body), "more_body": False})
 
 
@@ -196,15 +190,6 @@ def _keys(scope: Any) -> list[str]:
     if not (is_patch or is_post) or caller_in(scope) is ANONYMOUS:
         return []
     return [value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"]
-
-
-async def _whole(receive: Receive) -> bytes:
-    body = bytearray()
-    while True:
-        message: Any = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 def _receive_again(body: bytes, receive: Receive) -> Receive:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from litestar.types import Receive
 
-from tickler.server.middleware.byte_limit import HeldBytes
+from tickler.server.middleware.caller_limits import HeldBytes
 from tickler.server.problems import Refused
 
 IDLE_S = 10.0  # maximum pause within a streamed body
@@ -61,6 +62,14 @@ class IncomingBody:
     def _hold(self) -> None:
         if self._held is not None and self._limits.max_bytes is not None:
             self._held.grow_to(max(self._announced, self._received))
+
+
+async def body_chunks(receive: Receive) -> AsyncIterator[bytes]:
+    while True:
+        message: Any = await receive()
+        yield message.get("body", b"")
+        if not message.get("more_body", False):
+            return
 
 
 def too_long(most: int) -> Refused:

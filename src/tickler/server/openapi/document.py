@@ -12,26 +12,21 @@ from tickler.model.schedule import MAX_NAME_BYTES, State
 from tickler.model.target import MAX_URL_LENGTH
 from tickler.server.json_body import JSON, MERGE_PATCH, NDJSON
 from tickler.server.middleware.idempotency import MAX_KEY_LENGTH
+from tickler.server.openapi import types
 from tickler.server.openapi.routes import ROUTES, TAGS, Route
 from tickler.server.openapi.schemas import schemas_of
-from tickler.server.openapi.types import (
-    EARLIEST_MS,
-    INSTANT_TEXT,
-    LATEST_MS,
-    PRINTABLE,
-    SchedulePatch,
-    ScheduleWithHealth,
-    StoredScheduleBody,
-)
 from tickler.server.problems import MEDIA_TYPE, Problem
 from tickler.server.query_params import BUDGET_MS, LIMIT, PREVIEW_COUNT, NumberParam
 from tickler.version import VERSION
 from tickler.when import parse_when
 from tickler.when.parsing import MAX_TEXT_LENGTH
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES, "pattern": PRINTABLE}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES, "pattern": types.PRINTABLE}
 _INSTANT = {
-    "anyOf": [{"type": "integer", "minimum": EARLIEST_MS, "maximum": LATEST_MS}, {"type": "string", **INSTANT_TEXT}],
+    "anyOf": [
+        {"type": "integer", "minimum": types.EARLIEST_MS, "maximum": types.LATEST_MS},
+        {"type": "string", **types.INSTANT_TEXT},
+    ],
     "description": "Milliseconds since the epoch, or ISO 8601 with an offset.",
 }
 
@@ -44,7 +39,7 @@ _CURSOR = {"type": "string", "minLength": 1, "description": "The `next` of an ea
 _PARAMETERS: Mapping[str, dict[str, Any]] = {
     "owner": _TEXT,
     "key": _TEXT,
-    "key_prefix": {**_TEXT, "minLength": 0, "pattern": PRINTABLE.replace("+", "*")},
+    "key_prefix": {**_TEXT, "minLength": 0, "pattern": types.PRINTABLE.replace("+", "*")},
     "state": {"type": "string", "enum": list(get_args(State))},
     "failing": {"type": "string", "enum": ["true", "false"], "description": "`true`: only schedules that have a dead fire."},
     "fire_state": {"type": "string", "enum": list(get_args(FireState))},
@@ -143,7 +138,7 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.response is not None:
         good["content"] = _content(route.response)
     responses = {str(route.status): good}
-    if route.response in (StoredScheduleBody, ScheduleWithHealth):
+    if route.response in (types.StoredScheduleBody, types.ScheduleWithHealth):
         good["headers"] = {"etag": _ETAG_HEADER}
     if route.id in ("putSchedule", "patchSchedule"):
         good["headers"] = {**good["headers"], "tickler-removed": _REMOVED}
@@ -179,7 +174,7 @@ def _request_content(kind: Any) -> dict[str, Any]:
     content = _content(kind)
     if kind == NDJSON:
         content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
-    if kind is SchedulePatch:
+    if kind is types.SchedulePatch:
         content = {MERGE_PATCH: content[JSON], **content}
     return content
 

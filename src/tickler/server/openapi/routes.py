@@ -14,16 +14,7 @@ from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
 from tickler.server.json_body import NDJSON
-from tickler.server.openapi.types import (
-    Preview,
-    RetryBody,
-    RetryResult,
-    ScheduleBody,
-    SchedulePage,
-    SchedulePatch,
-    ScheduleWithHealth,
-    StoredScheduleBody,
-)
+from tickler.server.openapi import types
 from tickler.server.stats import Stats
 
 
@@ -60,29 +51,29 @@ _PAGED = ("limit", "after")
 
 ROUTES = (
     Route("put", _SCHEDULE, "putSchedule",
-          "Create or replace a schedule", StoredScheduleBody, body=ScheduleBody, errors=(412, 415, 422),
+          "Create or replace a schedule", types.StoredScheduleBody, body=types.ScheduleBody, errors=(412, 415, 422),
           headers=("if-match", "if-none-match: *")),
     Route("patch", _SCHEDULE, "patchSchedule",
-          "Change some fields of a schedule", StoredScheduleBody, body=SchedulePatch, errors=(404, 412, 415, 422),
+          "Change some fields of a schedule", types.StoredScheduleBody, body=types.SchedulePatch, errors=(404, 412, 415, 422),
           headers=("if-match",)),
     Route("get", _SCHEDULE, "getSchedule",
-          "Get a schedule", ScheduleWithHealth, errors=(404, 422), headers=("if-none-match",)),
+          "Get a schedule", types.ScheduleWithHealth, errors=(404, 422), headers=("if-none-match",)),
     Route("delete", _SCHEDULE, "deleteSchedule",
           "Delete a schedule, and cancel its undelivered fires", None, 204, errors=(404, 412, 422), headers=("if-match",)),
     Route("get", "/v1/schedules", "listSchedules",
-          "List schedules", SchedulePage, query=("owner", "key_prefix", "state", "failing", *_PAGED), errors=(422,)),
-    Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Pause a schedule", StoredScheduleBody,
+          "List schedules", types.SchedulePage, query=("owner", "key_prefix", "state", "failing", *_PAGED), errors=(422,)),
+    Route("post", f"{_SCHEDULE}/pause", "pauseSchedule", "Pause a schedule", types.StoredScheduleBody,
           errors=(404, 412, 422), headers=("if-match",)),
-    Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Resume a schedule", StoredScheduleBody,
+    Route("post", f"{_SCHEDULE}/resume", "resumeSchedule", "Resume a schedule", types.StoredScheduleBody,
           errors=(404, 412, 422), headers=("if-match",)),
     Route("post", f"{_SCHEDULE}/trigger", "triggerSchedule", "Fire a schedule now", Fire, 202, errors=(404, 422)),
     Route("get", f"{_SCHEDULE}/preview", "previewSchedule",
-          "Preview a schedule", Preview, query=("n", "after_instant"), errors=(404, 422)),
+          "Preview a schedule", types.Preview, query=("n", "after_instant"), errors=(404, 422)),
     Route("get", f"{_SCHEDULE}/why", "whySchedule", "Explain why a schedule fired or did not", Why, query=("at",), errors=(422,)),
     Route("get", f"{_SCHEDULE}/fires", "historyOfSchedule",
           "List the history of a schedule", HistoryPage, query=_PAGED, errors=(422,)),
     Route("get", "/v1/preview", "preview",
-          "Preview an expression", Preview, query=("when", "tz", "n", "after_instant", "target"), errors=(422,)),
+          "Preview an expression", types.Preview, query=("when", "tz", "n", "after_instant", "target"), errors=(422,)),
     Route("post", "/v1/schedules:import", "importSchedules", "Import schedules", NDJSON, body=NDJSON),
     Route("get", "/v1/schedules:export", "exportSchedules", "Export schedules", NDJSON, query=("owner",), errors=(422,)),
     Route("get", "/v1/fires", "listFires",
@@ -91,7 +82,7 @@ ROUTES = (
     Route("post", f"{_FIRE}/retry", "retryFire", "Retry a dead fire", Fire, 202, errors=(404, 422)),
     Route("post", f"{_FIRE}/cancel", "cancelFire", "Cancel a fire", Fire, errors=(404, 422)),
     Route("post", "/v1/fires:retry", "retryFires",
-          "Retry dead fires", RetryResult, 202, body=RetryBody, errors=(415, 422)),
+          "Retry dead fires", types.RetryResult, 202, body=types.RetryBody, errors=(415, 422)),
     Route("get", "/v1/tick", "tickByGet", "Deliver what is due now", Summary, query=("budget_ms",)),
     Route("post", "/v1/tick", "tick", "Deliver what is due now", Summary, query=("budget_ms",)),
     Route("get", "/v1/stats", "getStats", "Get counts of the current state", Stats),

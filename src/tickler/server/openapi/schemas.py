@@ -22,7 +22,9 @@ def schemas_of(requests: Iterable[type], responses: Iterable[type]) -> dict[str,
     for struct in _structs(responses):
         if not struct.cls.__struct_config__.omit_defaults:
             required = components[struct.cls.__name__].setdefault("required", [])  # already has the tag, which is not a field
-            required += [field.encode_name for field in struct.fields if not field.required and _has_default(field)]
+            for field in struct.fields:  # a field that can be UNSET has neither kind of default, and no value
+                has_default = field.default is not msgspec.NODEFAULT or field.default_factory is not msgspec.NODEFAULT
+                required += [field.encode_name] if has_default and not field.required else []
     for schema in components.values():
         for field in schema.get("properties", {}).values():
             field.pop("default", None)
@@ -43,8 +45,3 @@ def _structs(types: Iterable[type]) -> Iterator[inspect.StructType]:
         waiting += getattr(info, "types", ())
         waiting += getattr(info, "item_types", ())
         waiting += [getattr(info, name) for name in ("type", "item_type", "value_type") if hasattr(info, name)]
-
-
-def _has_default(field: inspect.Field) -> bool:
-    """True if an optional field always has a value; a field that can be UNSET has none."""
-    return field.default is not msgspec.NODEFAULT or field.default_factory is not msgspec.NODEFAULT

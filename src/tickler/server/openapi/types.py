@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -162,20 +162,6 @@ class ScheduleBody(msgspec.Struct, forbid_unknown_fields=True):
     key: str | UnsetType | None = UNSET
 
 
-class PolicyPatch(msgspec.Struct, forbid_unknown_fields=True):
-    """Fields of a policy to change; null resets one to its default."""
-
-    delivery: _Delivery | UnsetType | None = UNSET
-    missed: _Missed | UnsetType | None = UNSET
-    overlap: _Overlap | UnsetType | None = UNSET
-    spread: _Spread | UnsetType | None = UNSET
-    grace: _Grace | UnsetType | None = UNSET
-    max_catchup: _Catchup | UnsetType | None = UNSET
-    attempts: _Attempts | UnsetType | None = UNSET
-    timeout: _Timeout | UnsetType | None = UNSET
-    backoff: _Backoff | UnsetType | None = UNSET
-
-
 class TargetPatch(msgspec.Struct, forbid_unknown_fields=True):
     """Fields of a target to change; null removes one. A different `type` replaces the target."""
 
@@ -189,20 +175,23 @@ class TargetPatch(msgspec.Struct, forbid_unknown_fields=True):
     arn: str | UnsetType = UNSET
 
 
-class SchedulePatch(msgspec.Struct, forbid_unknown_fields=True):
-    """A JSON merge patch: fields to change; null removes one or resets it to its default. Other fields stay."""
+def _patch_of(body: type[msgspec.Struct], description: str, **instead: object) -> type[msgspec.Struct]:
+    """Return the merge patch of a body: each field may be left out, or be null unless `instead` gives it another type."""
+    types = {name: kind | None for name, kind in get_type_hints(body, include_extras=True).items()} | instead
+    fields = [(name, kind | UnsetType, UNSET) for name, kind in types.items()]
+    name = body.__name__.replace("Body", "Patch")
+    return msgspec.defstruct(name, fields, namespace={"__doc__": description}, module=__name__, forbid_unknown_fields=True)
 
-    when: _WhenText | WeeklyBody | UnsetType = UNSET
-    tz: _Zone | UnsetType | None = UNSET
-    target: TargetPatch | _Url | UnsetType | None = UNSET
-    payload: _Payload | UnsetType = UNSET
-    policy: PolicyPatch | UnsetType | None = UNSET
-    starts_at: _Instant | UnsetType | None = UNSET
-    ends_at: _Instant | UnsetType | None = UNSET
-    delete_after: _DeleteAfter | UnsetType | None = UNSET
-    enabled: _Enabled | UnsetType | None = UNSET
-    owner: str | UnsetType | None = UNSET
-    key: str | UnsetType | None = UNSET
+
+PolicyPatch = _patch_of(PolicyBody, "Fields of a policy to change; null resets one to its default.")
+SchedulePatch = _patch_of(
+    ScheduleBody,
+    "A JSON merge patch: fields to change; null removes one or resets it to its default. Other fields stay.",
+    when=_WhenText | WeeklyBody,
+    target=TargetPatch | _Url | None,
+    payload=_Payload,
+    policy=PolicyPatch | None,
+)
 
 
 class StoredHttpTarget(msgspec.Struct, tag="http", tag_field="type", omit_defaults=True):

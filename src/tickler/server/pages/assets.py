@@ -17,7 +17,7 @@ _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 class _Asset(msgspec.Struct, frozen=True):
     body: bytes
     media_type: str
-    digest: str
+    url: str
 
 
 def _read() -> dict[str, _Asset]:
@@ -28,20 +28,16 @@ def _read() -> dict[str, _Asset]:
         kind, body = _TYPES.get(name.rpartition(".")[2]), bodies[name]
         if kind is not None:
             for other, asset in assets.items():
-                body = body.replace(f'"./{other}"'.encode(), f'"{_url(other, asset)}"'.encode())
-            assets[name] = _Asset(body, kind, hashlib.sha256(body).hexdigest()[:12])
+                body = body.replace(f'"./{other}"'.encode(), f'"{asset.url}"'.encode())
+            assets[name] = _Asset(body, kind, f"/static/{name}?v={hashlib.sha256(body).hexdigest()[:12]}")
     return assets
-
-
-def _url(name: str, asset: _Asset) -> str:
-    return f"/static/{name}?v={asset.digest}"
 
 
 _assets = _read()
 
 
 def url_of(name: str) -> str:
-    return _url(name, _assets[name])
+    return _assets[name].url
 
 
 @get("/static/{name:str}", opt={"scope": "nothing"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litestar import Response, get
 
-from tickler.records.worker_status import MISSING_MS, STOPPED, WorkerReport
+from tickler.records.worker_status import MISSING_MS, STOPPED
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import page
 from tickler.server.stats import stats
@@ -19,7 +19,8 @@ async def dashboard(request: HttpRequest) -> Response[str]:
     service, who = context_of(request), caller_of(request)
     numbers = await stats(service.tickler, who.owner)
     first = await service.tickler.schedules.list(owner=who.owner, limit=1)
-    workers = [each for each in numbers.workers if _is_shown(each, numbers.now_ms)]
+    shown_ms = {STOPPED: STOPPED_MS}
+    workers = [each for each in numbers.workers if numbers.now_ms - each.seen_at < shown_ms.get(each.doing, SHOWN_MS)]
     return await page(
         request, "dashboard", "now",
         numbers=numbers, workers=workers, is_empty=not first.items,
@@ -35,7 +36,3 @@ async def audit_log(request: HttpRequest) -> Response[str]:
 
 
 HANDLERS = [dashboard, audit_log]
-
-
-def _is_shown(worker: WorkerReport, now_ms: int) -> bool:
-    return now_ms - worker.seen_at < (STOPPED_MS if worker.doing == STOPPED else SHOWN_MS)

@@ -23,8 +23,7 @@ async def doctor(request: HttpRequest) -> Response[str]:
 @post("/doctor/check", opt={"scope": "operate", "all_owners": True}, status_code=200)
 async def check(request: HttpRequest) -> Response[Any]:
     await read_form(request)
-    diagnosis = await examine(request)
-    return await page(request, "doctor", "doctor", diagnosis=diagnosis, shown=PASSED_MESSAGES)
+    return await page(request, "doctor", "doctor", diagnosis=await examine(request), shown=PASSED_MESSAGES)
 
 
 @post("/doctor/repair", opt={"scope": "operate", "all_owners": True}, status_code=200)

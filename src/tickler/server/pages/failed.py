@@ -11,10 +11,10 @@ from tickler.errors import FireNotFound
 from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Fire
 from tickler.server.audit_log import record
+from tickler.server.authorization import redact_fires
 from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path
-from tickler.server.response_redaction import redact_fires
 
 PAGE = 50
 CANCEL = "The fire will never be delivered."

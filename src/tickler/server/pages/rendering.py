@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -12,7 +10,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Response
 from litestar.enums import MediaType
-from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from tickler.errors import ScheduleNotFound
@@ -20,8 +17,8 @@ from tickler.observe import human_format
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
 from tickler.server.pages.assets import url_of
-from tickler.server.pages.states import entry_state, fire_state
-from tickler.server.pages.time_format import format_time, time_element
+from tickler.server.pages.time_format import format_time, sentence, time_element, with_times
+from tickler.server.pages.timeline import entry_state, fire_state
 from tickler.server.problems import Refused, problem_of
 from tickler.version import VERSION
 
@@ -52,13 +49,11 @@ async def page(request: HttpRequest, name: str, section: str, status: int = 200,
     """Render the template `name`; `section` is the entry of the navigation that it belongs to."""
     who = _caller_or_nobody(request)
     form_token = await context_of(request).sessions.form_token(who.client_id)
-    counts = {} if who is ANONYMOUS else {"failed": await _count_dead(request, who.owner)}
+    counts = {}
+    if who is not ANONYMOUS:
+        dead = await context_of(request).tickler.fires.list(state="dead", owner=who.owner, limit=MAX_NAV_COUNT + 1)
+        counts["failed"] = len(dead.items)
     return _render(request, name, section, status, {**values, "form_token": form_token, "counts": counts})
-
-
-async def _count_dead(request: HttpRequest, owner: str | None) -> int:
-    """Count dead fires up to one more than the navigation shows."""
-    return len((await context_of(request).tickler.fires.list(state="dead", owner=owner, limit=MAX_NAV_COUNT + 1)).items)
 
 
 def _render(request: HttpRequest, name: str, section: str, status: int, values: Mapping[str, Any]) -> Response[str]:
@@ -76,6 +71,8 @@ def _render(request: HttpRequest, name: str, section: str, status: int, values: 
         "notice": NOTICES.get(request.query_params.get("notice", ""), "").format(values.get("subject", "One fire")),
         "time": partial(time_element, now_ms=now_ms),
         "format_time": partial(format_time, now_ms=now_ms),
+        "with_times": partial(with_times, now_ms=now_ms),
+        "sentence": partial(sentence, now_ms=now_ms),
     }
     text = _templates.get_template(f"{name}.html").render({**shared, **values})
     return Response(text, status_code=status, media_type=MediaType.HTML, headers={"cache-control": "no-store"})
@@ -102,8 +99,7 @@ async def read_form(request: HttpRequest) -> dict[str, str]:
     except ValueError:
         raise Refused(400, "the form is malformed: open the page again") from None
     fields = dict(pairs)
-    given = fields.pop("form_token", "")
-    if not await context_of(request).sessions.is_form_token(given, caller_of(request).client_id):
+    if not await context_of(request).sessions.is_form_token(fields.pop("form_token", ""), caller_of(request).client_id):
         raise Refused(403, "this form is too old, or the page did not send it: open the page again")
     return fields
 
@@ -155,21 +151,9 @@ def at_least(count: int, limit: int) -> str:
     return f"{count:,}+" if count >= limit else f"{count:,}"
 
 
-def pretty_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
 def span(ms: int) -> str:
     """Format a duration; seconds below a minute have a fraction."""
     return f"{ms / 1000:.3g} s" if 1_000 <= ms < 60_000 else human_format.span(ms)
-
-
-def with_code(text: str) -> Markup:
-    """Escape a text, and mark what stands between backticks as code."""
-    parts = re.split(r"`([^`]+)`", text)
-    return Markup().join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
-    )
 
 
 def _environment() -> Environment:
@@ -180,7 +164,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({"span": span, "at_least": at_least, "with_code": with_code})
+    environment.filters.update({"span": span, "at_least": at_least})
     functions = {"schedule_path": schedule_path, "with_query": with_query, "asset": url_of}
     environment.globals.update({**functions, "entry_state": entry_state, "fire_state": fire_state})
     return environment

@@ -12,12 +12,11 @@ from tickler.fires.redaction import SOMEBODY
 from tickler.model.fire import Health
 from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import record
-from tickler.server.authorization import path_id
+from tickler.server.authorization import may_write, names_workers, path_id, redact_fires, redact_history
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path, with_query
-from tickler.server.pages.schedules import may_edit, payload_text
+from tickler.server.pages.schedules import payload_text
 from tickler.server.pages.timeline import timeline
-from tickler.server.response_redaction import names_workers, redact_fires, redact_history
 from tickler.when import Unreadable, marked
 from tickler.when.describe import in_words
 
@@ -51,7 +50,7 @@ async def schedule(request: HttpRequest) -> Response[str]:
         owner=owner, key=key, subject=f"{owner}/{key}", stored=stored, history=history, health=health,
         payload="" if stored is None else await payload_text(request, stored),
         warnings=[] if stored is None else tickler.warnings(stored.target),
-        may_edit=stored is not None and may_edit(caller_of(request), stored.target),
+        may_edit=stored is not None and may_write(caller_of(request), stored.target),
         fires=listed, unlisted=len(fires) - len(listed), dead=len(by_state[-1]), max_marks=MAX_MARKS,
         words=in_words(stored.when) if stored is not None and is_readable else "",
         upcoming=_upcoming(stored) if stored is not None and is_readable else [],
@@ -68,20 +67,16 @@ async def change(request: HttpRequest) -> Response[Any]:
     owner, key = path_id(request)
     tickler, detail = context_of(request).tickler, None
     back = local_path(fields.get("back"), schedule_path(owner, key))
-    if change == "pause":
-        await tickler.schedules.pause(owner, key)
-        action = "paused"
-    elif change == "resume":
-        await tickler.schedules.resume(owner, key)
-        action = "resumed"
+    if change in ("pause", "resume"):
+        await (tickler.schedules.pause if change == "pause" else tickler.schedules.resume)(owner, key)
+        action = f"{change}d"
     elif change == "trigger":
         detail = (await tickler.trigger(owner, key)).id
         action = "triggered"
     elif change == "delete":
         if "confirmed" not in fields:
-            return await confirmation_page(
-                request, schedule_path(owner, key, "delete"), "Delete", DELETE.format(owner, key), back
-            )
+            path = schedule_path(owner, key, "delete")
+            return await confirmation_page(request, path, "Delete", DELETE.format(owner, key), back)
         if not await tickler.schedules.delete(owner, key):
             raise ScheduleNotFound(owner, key)
         action, back = "deleted", with_query("/schedules", owner=owner)

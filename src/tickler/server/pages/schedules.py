@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, get_args
 from zoneinfo import available_timezones
@@ -12,18 +13,17 @@ from msgspec.structs import replace
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.model.payload import held_payload, payload_bytes
 from tickler.model.policy import policy_to_json
-from tickler.model.revision import Expected, Revision
+from tickler.model.revision import Expected
 from tickler.model.schedule import Schedule, State, StoredSchedule, declared_fields
 from tickler.model.schedule_json import read_schedule_json, schedule_from_json
 from tickler.model.strict_json import read_json
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.server.audit_log import record
-from tickler.server.authorization import check_target, schedule_at
+from tickler.server.authorization import check_target, may_write, schedule_at
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import read_revision, revision_text
 from tickler.server.json_body import read_off_loop
-from tickler.server.middleware.caller import Caller
-from tickler.server.pages.rendering import page, pretty_json, read_form, redirect, schedule_path, with_query
+from tickler.server.pages.rendering import page, read_form, redirect, schedule_path, with_query
 from tickler.server.problems import Refused, problem_of
 from tickler.webhooks.encryption import origin_of
 from tickler.when import At, iso_utc
@@ -47,21 +47,17 @@ async def schedules(request: HttpRequest) -> Response[str]:
     who, query, tickler = caller_of(request), request.query_params, context_of(request).tickler
     owner = who.owner or query.get("owner", "").strip() or None
     prefix = query.get("key", "").strip() or None
-    state = query.get("state") or None
+    state, after = query.get("state") or None, query.get("after") or None
+    failing = state == FAILING
     values: dict[str, Any] = {"owner": owner or "", "key": prefix or "", "chosen_state": state or "", "states": STATES}
-    values["back"] = with_query("/schedules", owner=owner, key=prefix, state=state, after=query.get("after"))
+    values["back"] = with_query("/schedules", owner=owner, key=prefix, state=state, after=after)
     try:
         if prefix and owner is None:
             raise InvalidInput("enter an owner too: a key prefix is searched within one owner")
         if state == "unindexed":
             raise InvalidInput("only a full check finds unindexed schedules: press Check everything on the page Doctor")
         listed = await tickler.schedules.list(
-            owner=owner,
-            key_prefix=prefix,
-            state=None if state == FAILING else state,
-            failing=state == FAILING,
-            limit=PAGE,
-            after=query.get("after") or None,
+            owner=owner, key_prefix=prefix, state=None if failing else state, failing=failing, limit=PAGE, after=after
         )
     except InvalidInput as error:
         return await page(request, "schedules", "schedules", 422, listed=None, error=str(error), **values)
@@ -71,29 +67,22 @@ async def schedules(request: HttpRequest) -> Response[str]:
 
 @get("/new-schedule", opt={"scope": "write"})
 async def new(request: HttpRequest) -> Response[str]:
-    who = caller_of(request)
-    fields = {
-        "owner": who.owner or "",
-        "when": "* * * * *",
-        "tz": "UTC",
-        "kind": "http" if who.owner else "python",
-        "to": "" if who.owner else "echo",
-    }
-    return await _form(request, fields)
+    owner = caller_of(request).owner
+    kind, to = ("http", "") if owner else ("python", "echo")
+    return await _form(request, {"owner": owner or "", "when": "* * * * *", "tz": "UTC", "kind": kind, "to": to})
 
 
 @get("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"})
 async def edit(request: HttpRequest) -> Response[str]:
     stored = await schedule_at(request)
-    if not may_edit(caller_of(request), stored.target):
+    if not may_write(caller_of(request), stored.target):
         raise Refused(403, "the target is not a URL, and your token cannot write such a target: ask the operator of the service")
     return await _form(request, _fields(stored) | {"payload": await payload_text(request, stored)})
 
 
 @post("/new-schedule", opt={"scope": "write"}, status_code=200)
 async def create(request: HttpRequest) -> Response[Any]:
-    fields = await read_form(request)
-    return await _save(request, fields, None)
+    return await _save(request, await read_form(request), None)
 
 
 @post("/schedules/{owner:str}/{key:str}/edit", opt={"scope": "write"}, status_code=200)
@@ -105,15 +94,6 @@ async def save(request: HttpRequest) -> Response[Any]:
 HANDLERS = [schedules, new, edit, create, save]
 
 
-def may_edit(who: Caller, target: Target | None) -> bool:
-    """Say whether the caller could save a schedule with this target."""
-    try:
-        check_target(who, target)
-    except Refused:
-        return False
-    return True
-
-
 async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSchedule | None) -> Response[Any]:
     service, who = context_of(request), caller_of(request)
     try:
@@ -122,7 +102,7 @@ async def _save(request: HttpRequest, fields: dict[str, str], stored: StoredSche
         if not who.can_see(schedule.owner):
             raise Refused(422, "is not yours: your token is limited to another owner", "owner")
         check_target(who, schedule.target)
-        version: Expected = 0 if stored is None else _revision(fields)
+        version: Expected = 0 if stored is None else read_revision(fields.get("version", ""))
         done = await service.tickler.schedules.update(schedule, version=version)
     except VersionConflict:
         if stored is None:
@@ -160,9 +140,11 @@ def _field_at_fault(field: str | None) -> str:
 
 async def payload_text(request: HttpRequest, stored: StoredSchedule) -> str:
     """Format a stored payload; empty if there is none."""
-    return await read_off_loop(
-        request, payload_bytes(stored), lambda: "" if held_payload(stored) is None else pretty_json(stored.payload)
-    )
+
+    def read() -> str:
+        return "" if held_payload(stored) is None else json.dumps(stored.payload, indent=2, ensure_ascii=False)
+
+    return await read_off_loop(request, payload_bytes(stored), read)
 
 
 def _kind(target: Target | None) -> tuple[str, str]:
@@ -222,25 +204,23 @@ def _with_target(schedule: Schedule, fields: Mapping[str, str], stored: StoredSc
         return schedule
     if kind == "python" and "://" in to:
         raise Refused(422, 'is a URL: choose "POST to a URL" as the target, or give the name of a handler', "target.handler")
+    target: Target | None
     if kind == "keep" or (stored is not None and _kind(before) == (kind, to)):
-        return schedule_with(schedule, before)
-    if kind == "http" and isinstance(before, HttpTarget):
-        return schedule_with(schedule, _moved(before, to))
-    return schedule_with(schedule, HttpTarget(to) if kind == "http" else PythonTarget(to))
+        target = before
+    elif kind == "http":
+        target = _moved(before, to) if isinstance(before, HttpTarget) else HttpTarget(to)
+    else:
+        target = PythonTarget(to)
+    return Schedule(**{**declared_fields(schedule), "target": target})
 
 
 def _moved(before: HttpTarget, url: str) -> HttpTarget:
     """Change the URL and keep what the form does not show. Encrypted parts belong to one origin and cannot follow."""
-    moved = replace(before, url=url)
-    if before.sealed is not None and origin_of(before.url) != origin_of(url):
-        origin = origin_of(before.url)
+    moved, origin = replace(before, url=url), origin_of(before.url)
+    if before.sealed is not None and origin != origin_of(moved.url):
         text = f"headers or secret are encrypted for {origin} alone: keep that origin, or PUT them again through the API"
         raise Refused(422, text, "target.url")
     return moved
-
-
-def schedule_with(schedule: Schedule, target: Any) -> Schedule:
-    return Schedule(**{**declared_fields(schedule), "target": target})
 
 
 def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[str, object]:
@@ -257,10 +237,3 @@ def _policy(fields: Mapping[str, str], stored: StoredSchedule | None) -> dict[st
         else:
             policy.pop(name, None)
     return policy
-
-
-def _revision(fields: Mapping[str, str]) -> Revision:
-    try:
-        return read_revision(fields.get("version", ""))
-    except InvalidInput:
-        raise Refused(400, "the form does not name the version that it edits: open it again") from None

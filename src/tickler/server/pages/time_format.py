@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tickler.clock import to_datetime
 from tickler.errors import UnknownTimezone
+from tickler.observe.human_format import split_at_instants
 from tickler.when.zones import load_zone
 
 
@@ -43,4 +45,19 @@ def time_element(ms: int, zone: str | None = None, *, now_ms: int) -> Markup:
     chosen = Markup(' data-ms="{}"').format(ms) if zone is None else ""
     return Markup('<time datetime="{0}" title="{0}"{1}>{2} <small>{3}</small></time>').format(
         at.isoformat(timespec="milliseconds"), chosen, text, offset
+    )
+
+
+def with_times(text: str, *, now_ms: int) -> Markup:
+    """Escape a text, and render the instants in it as times."""
+    parts = split_at_instants(text)
+    return Markup().join(time_element(part, now_ms=now_ms) if isinstance(part, int) else escape(part) for part in parts)
+
+
+def sentence(text: str, *, now_ms: int) -> Markup:
+    """Render a sentence of *why*, of *doctor* or of an error: with times, and with code for what stands between backticks."""
+    parts = re.split(r"`([^`]+)`", text)
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if number % 2 else with_times(part, now_ms=now_ms)
+        for number, part in enumerate(parts)
     )

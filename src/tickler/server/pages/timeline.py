@@ -1,4 +1,7 @@
-"""The timeline of a schedule's fires: when each was due, when it was attempted, and its state. Pure geometry."""
+"""The timeline of a schedule's fires: when each was due, when it was attempted, and its state. Pure geometry.
+
+`static/stream.js` has the same words for the states of live fires, and `style.css` a colour for each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tickler.model.fire import Entry, Fire
-from tickler.server.pages.states import entry_state, fire_state
 
 LEFT, RIGHT = 130, 985
 LANES = {"delivered": 26, "skipped": 98, "cancelled": 98, "retried": 98}
@@ -66,6 +68,20 @@ def timeline(entries: Sequence[Entry], fires: Sequence[Fire], now_ms: int, pause
     marks += [_of_fire(fire, x(fire.nominal_at), x(now_ms)) for fire in fires]
     paused_x = None if paused_at is None else max(x(paused_at), LEFT)
     return Timeline(marks, _ticks(first, first + int(length * 1.05), x), x(now_ms), paused_x)
+
+
+def entry_state(entry: Entry) -> str:
+    """Return the state that this entry of the history left its fire in."""
+    if entry.gave_up:
+        return "dead"
+    return "retrying" if entry.happened == "failed" else entry.happened
+
+
+def fire_state(fire: Fire) -> str:
+    """Return the state of a fire that is not settled."""
+    if fire.state != "open":
+        return fire.state
+    return "retrying" if fire.reason is not None else "waiting" if fire.worker is None else "in flight"
 
 
 def _of_entry(entry: Entry, nominal: float, real: float, number: int) -> Mark:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
@@ -100,40 +101,36 @@ class DynamodbStore:
 
     async def migrate(self) -> list[str]:
         table = self._table
-        await table.client.open()
-        try:
+        async with self._connected():
             before = await read_settings(table.client, table.name)
             if before is not None:
                 schema.check_version(table.label, before.schema)
             await schema.make(table.client, table.name, table.label, self._new_settings)
             return [] if before is not None else [schema.FIRST_MIGRATION]
-        finally:
-            await self.close()
 
     async def reshard(self, shards: int, on_progress: OnProgress = no_progress) -> None:
-        await self._table.client.open()
-        try:
+        async with self._connected():
             await reshard.raise_shards(self._table, shards, on_progress)
-        finally:
-            await self.close()
 
     async def move_home(self, region: str, from_region: str | None = None, on_progress: OnProgress = no_progress) -> None:
-        await self._table.client.open()
-        try:
+        async with self._connected():
             await reshard.move_home(self._table, region, from_region, on_progress)
-        finally:
-            await self.close()
 
     async def malformed_items(self) -> AsyncIterator[MalformedItem]:
-        await self._table.client.open()
-        try:
+        async with self._connected():
             async for item in find_malformed(self._table.client, self._table.name, self._table.label):
                 yield item
-        finally:
-            await self.close()
 
     def definition(self, form: str) -> str:
         return templates.render(form, self._table.name)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[None]:
+        await self._table.client.open()
+        try:
+            yield
+        finally:
+            await self.close()
 
     def _check_shards(self, settings: Settings) -> None:
         if self._shards not in (None, settings.write_shards):

@@ -14,6 +14,7 @@ fire.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -27,7 +28,6 @@ from tickler.model.index_row import IndexRow, SetAside
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.write import ScheduleChange
-from tickler.stores.dynamodb.shards import hash_of, shard_of
 
 DUE = "due"
 OPEN = "open"
@@ -117,6 +117,15 @@ def record_key(kind: str, name: str) -> Item:
 
 def _identity(id: Id) -> bytes:
     return f"{id.owner}\0{id.key}".encode()
+
+
+def shard_of(identity: bytes, shards: int) -> int:
+    """Assign an item to a shard by a hash, so that similar names are spread over all shards."""
+    return hash_of(identity) % shards
+
+
+def hash_of(identity: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(identity, digest_size=8, person=b"tickler-shard").digest())
 
 
 def due_shard(id: Id, home: str, shards: int) -> str:

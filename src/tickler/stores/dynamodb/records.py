@@ -11,7 +11,7 @@ from tickler.dynamo.client import pause
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
 from tickler.records.kinds import ZONE
-from tickler.stores.dynamodb.layout import DUE, EXPIRES, new_revision, number, record_key, text
+from tickler.stores.dynamodb.layout import EXPIRES, new_revision, number, record_key, text
 from tickler.stores.dynamodb.table import TRIES, Table, settled
 
 
@@ -61,35 +61,15 @@ class DynamodbRecords:
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
         condition = "pk = :kind AND sk > :after" if after else "pk = :kind"
         values = {":kind": text(f"record#{kind}"), **({":after": text(after)} if after else {})}
-        request = {
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-            "ConsistentRead": True,
-            "Limit": limit,
-        }
-        found: list[Record] = []
-        async for page in self._table.pages(request):
-            found += [_record(kind, item) for item in page["Items"] if _alive(item, now_ms)]
-            if len(found) >= limit:
-                break
-        return found[:limit]
+        request = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True}
+        return await self._table.first(request, lambda item: _record(kind, item) if _alive(item, now_ms) else None, limit)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         """Delete expired records. DynamoDB also does so within days, because the items have a time to live."""
-        request = {
-            "IndexName": DUE,
-            "KeyConditionExpression": "due_shard = :expires AND next_fire_at <= :now",
-            "ExpressionAttributeValues": {":expires": text(EXPIRES), ":now": number(now_ms)},
-            "Limit": limit,
-        }
-        expired: list[Item] = []
-        async for page in self._table.pages(request):
-            expired += page["Items"]
-            if len(expired) >= limit:
-                break
+        expired = await self._table.first(self._table.due.query(EXPIRES, number(now_ms)), lambda item: item, limit)
         statements = [
             self._table.delete({"pk": item["pk"], "sk": item["sk"]}, {"next_fire_at": item["next_fire_at"]}, old=True)
-            for item in expired[:limit]
+            for item in expired
         ]
         outcomes = settled(await execute_many(self._table.client, statements))
         return sum(outcome.done and outcome.item is not None for outcome in outcomes)

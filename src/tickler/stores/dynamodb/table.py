@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tickler.dynamo import Client, Condition, Item, Outcome, Statement, statements
@@ -65,6 +65,15 @@ class Table:
             if "LastEvaluatedKey" not in page:
                 return
             paged["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    async def first(self, request: Mapping[str, object], read: Callable[[Item], T | None], limit: int | None) -> list[T]:
+        """Query until `read` has returned a value for `limit` items, or for all items, and return these values."""
+        found: list[T] = []
+        async for page in self.pages(request if limit is None else {**request, "Limit": limit}):
+            found += [value for item in page["Items"] if (value := read(item)) is not None]
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        return found
 
     async def count(
         self, index: SparseIndex, partitions: Sequence[str], *, until: int | None = None, most: int | None = None

@@ -14,17 +14,7 @@ from tickler.fires.lease import lease
 from tickler.fires.settle import change, ends_fire, holds, next_to_wake, settled, woken
 from tickler.index.row_reports import log_set_aside
 from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.schedules import MemorySchedules
@@ -69,7 +59,7 @@ class MemoryFires:
             fire
             for fire in tables.fires.values()
             if fire.deliver_after is not None
-            and fire.deliver_after <= request.now_ms - (request.head_start_ms if fire.is_given_back else 0)
+            and fire.deliver_after <= request.now_ms - (request.head_start_ms if fire.has_release_reason else 0)
             and (request.expired or fire.worker is None)
             and fire.owner not in request.except_owners
         ]
@@ -140,11 +130,6 @@ class MemoryFires:
         dead = {_id(fire) for fire in self._tables.fires.values() if fire.state == "dead"}
         last = {id: await self.history(id=id, before=None, limit=1) for id in ids}
         return {id: Health(found[0][1] if found else None, id in dead) for id, found in last.items()}
-
-    async def next_at(self) -> int | None:
-        rows = [entry.next_fire_at for id, entry in self._tables.index.items() if self._has_target(id)]
-        fires = [fire.deliver_after for fire in self._tables.fires.values() if fire.deliver_after is not None]
-        return min([*rows, *fires], default=None)
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         rows = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule
 from tickler.stores.postgres import rows
+from tickler.stores.postgres.fires import OPEN
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql import contents as sql
 from tickler.stores.sql.fires import fire_columns
@@ -33,14 +34,6 @@ _PUT_SCHEDULES = """
         when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
         created_at = excluded.created_at, updated_at = excluded.updated_at, body = excluded.body
 """
-_INDEX = """
-    INSERT INTO {schema}.tickler_index
-        (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
-    SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
-        $10::boolean[]
-    )
-"""
 _SET_ASIDE = """
     INSERT INTO {schema}.tickler_aside
         (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, state, reason)
@@ -48,14 +41,6 @@ _SET_ASIDE = """
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
         $10::text[], $11::text[]
     )
-"""
-_PUT_FIRES = """
-    INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
-    SELECT * FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
-        $10::text[]
-    )
-    ON CONFLICT DO NOTHING
 """
 _PUT_HISTORY = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
@@ -71,16 +56,11 @@ _PUT_HISTORY = """
 
 
 def contents(database: Pool) -> Contents:
-    async def read(statement: str, parameters: Sequence[Any]) -> Sequence[Iterable[Any]]:
-        text = database.sql(statement)
-        found: Sequence[Iterable[Any]] = await database.read(lambda connection: connection.fetch(text, *parameters))
-        return found
-
     def restoring(put: Callable[[Connection, Pool, Sequence[T]], Awaitable[None]]) -> sql.Restore[T]:
         return lambda things: database.write(lambda connection: put(connection, database, things))
 
     return sql.contents(
-        read,
+        database,
         records=restoring(_put_records),
         schedules=restoring(_put_schedules),
         rows=restoring(_put_rows),
@@ -109,7 +89,7 @@ async def _put_places(connection: Connection, database: Pool, schedules: Sequenc
     await rows.leave(connection, database, [raw.id for raw in schedules])
     indexed = [(*sql.row_columns(raw), raw.has_target) for raw in schedules if raw.standing == "indexed"]
     if indexed:
-        await connection.execute(database.sql(_INDEX), *transposed(indexed))
+        await connection.execute(database.sql(rows.INSERT), *transposed(indexed))
     aside = [
         (*sql.row_columns(raw), raw.standing, _without_nul(raw.reason))
         for raw in schedules
@@ -121,7 +101,7 @@ async def _put_places(connection: Connection, database: Pool, schedules: Sequenc
 
 async def _put_fires(connection: Connection, database: Pool, fires: Sequence[Fire]) -> None:
     written = [fire_columns(replace(fire, reason=_without_nul(fire.reason))) for fire in fires]
-    await connection.execute(database.sql(_PUT_FIRES), *transposed(written))
+    await connection.execute(database.sql(OPEN), *transposed(written))
 
 
 async def _put_history(connection: Connection, database: Pool, history: Sequence[HistoryItem]) -> None:

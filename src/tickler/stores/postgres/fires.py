@@ -7,33 +7,19 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
-import msgspec
-
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch, DueSchedule, OpenedFire
+from tickler.fires.claim import ClaimBatch, DueSchedule, OpenPlan
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    GIVEN_BACK,
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
-from tickler.stores.postgres.fire_rows import record
 from tickler.stores.postgres.index import PostgresIndex
-from tickler.stores.postgres.rows import transposed
+from tickler.stores.postgres.rows import record, transposed
+from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, Lease, fire_columns, lease_of, read_fire, settled_lease
 
 # Like `SELECT_DUE` of the index, joined with the schedules. Rows whose bodies exceed the bytes of a claim are locked, but neither
@@ -83,7 +69,7 @@ _OPEN_SINCE = f"""
     ) AS bytes
     FROM {{schema}}.tickler_fires f
     WHERE f.deliver_after <= $1 AND ($3 OR f.worker IS NULL) AND f.owner <> ALL($4::text[])
-        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= $1 - $5::bigint)
+        AND ($5 = 0 OR f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= $1 - $5::bigint)
     ORDER BY f.deliver_after LIMIT $2
     FOR UPDATE OF f SKIP LOCKED
 """
@@ -175,10 +161,6 @@ _OPEN_ONE = """
     FROM {schema}.tickler_schedules s WHERE s.owner = $2 AND s.key = $3 FOR SHARE
     ON CONFLICT DO NOTHING
 """
-_HISTORY = """
-    SELECT number, entry FROM {schema}.tickler_history
-    WHERE owner = $1 AND key = $2 AND (at, number) < ($3, $4) ORDER BY at DESC, number DESC LIMIT $5
-"""
 _HEALTH = """
     SELECT wanted.owner, wanted.key, last.entry, EXISTS (
         SELECT FROM {schema}.tickler_fires f WHERE f.owner = wanted.owner AND f.key = wanted.key AND f.state = 'dead'
@@ -188,12 +170,6 @@ _HEALTH = """
         SELECT h.entry FROM {schema}.tickler_history h
         WHERE h.owner = wanted.owner AND h.key = wanted.key ORDER BY h.at DESC, h.number DESC LIMIT 1
     ) AS last ON true
-"""
-_NEXT_AT = """
-    SELECT least(
-        (SELECT min(next_fire_at) FROM {schema}.tickler_index WHERE has_target),
-        (SELECT min(deliver_after) FROM {schema}.tickler_fires WHERE deliver_after IS NOT NULL)
-    )
 """
 _PEEK = """
     (SELECT owner, key, next_fire_at AS at, NULL::text AS id FROM {schema}.tickler_index
@@ -210,21 +186,15 @@ _PRUNE = """
     ) AS over
     WHERE h.owner = over.owner AND h.key = over.key AND h.at = over.at AND h.number = over.number
 """
-_COUNT_EXPIRED = """
-    SELECT count(*) FROM (SELECT FROM {schema}.tickler_history WHERE expires_at <= $1 LIMIT $2) AS expired
-"""
 T = TypeVar("T")
 
 EXTEND_TRIES = 3
 LOCKED_PAUSE_S = 0.02
 
-_LAST = ((1 << 63) - 1, (1 << 63) - 1)
 
-_decode_entry = msgspec.json.Decoder(Entry).decode
-
-
-class PostgresFires:
+class PostgresFires(sql_fires.SqlFireReads):
     def __init__(self, database: Pool, index: PostgresIndex) -> None:
+        super().__init__(database)
         self._database = database
         self._index = index
 
@@ -336,56 +306,19 @@ class PostgresFires:
     async def get(self, fire_id: str) -> Fire | None:
         return await self._database.read(lambda connection: self._get(connection, fire_id))
 
-    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
-        place = _LAST if before is None else (before[0], decode_entry_number(before[1]))
-        sql = self._database.sql(_HISTORY)
-        found = await self._database.read(lambda connection: connection.fetch(sql, *id, *place, limit))
-        return [(str(number), _decode_entry(entry)) for number, entry in found]
-
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
-        sql = self._database.sql(_HEALTH)
-        found = await self._database.read(lambda connection: connection.fetch(sql, *transposed(ids))) if ids else []
-        return {
-            Id(owner, key): Health(None if entry is None else _decode_entry(entry), dead) for owner, key, entry, dead in found
-        }
-
-    async def next_at(self) -> int | None:
-        sql = self._database.sql(_NEXT_AT)
-        earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
-        return earliest
+        found = await self._fetch(_HEALTH, *transposed(ids)) if ids else []
+        return {Id(owner, key): sql_fires.health_of(entry, dead) for owner, key, entry, dead in found}
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
-        sql = self._database.sql(_PEEK)
-        return [DueItem(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, due_by, limit))]
+        return [DueItem(*row) for row in await self._fetch(_PEEK, due_by, limit)]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)
         status = await self._database.write(lambda connection: connection.execute(sql, now_ms, limit))
         return int(status.rpartition(" ")[2])
 
-    async def count_expired(self, now_ms: int, most: int) -> int:
-        sql = self._database.sql(_COUNT_EXPIRED)
-        return int(await self._database.read(lambda connection: connection.fetchval(sql, now_ms, most)))
-
-    async def list(
-        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
-    ) -> list[Fire]:
-        parameters: list[object] = [limit, state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets PostgreSQL use the partial index
-        query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2 {sparse}"
-        if id is not None:
-            parameters += id
-            query += " AND f.owner = $3 AND f.key = $4"
-        if owner is not None:
-            parameters.append(owner)
-            query += f" AND f.owner = ${len(parameters)}"
-        if after is not None:
-            parameters += after
-            query += f" AND (f.nominal_at, f.id) > (${len(parameters) - 1}, ${len(parameters)})"
-        sql = self._database.sql(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1")
-        return [read_fire(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
-
-    async def _open(self, connection: Connection, opened: OpenedFire) -> Sequence[Claim]:
+    async def _open(self, connection: Connection, opened: OpenPlan) -> Sequence[Claim]:
         """Open fires, and return the claims except those whose fire was open already."""
         if not opened.fires:
             return opened.claims

@@ -9,11 +9,12 @@ from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import decode_walk_id, encode_walk
-from tickler.model.index_row import IndexRow, SetAside
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
 from tickler.records.kinds import OUTDATED
 from tickler.stores.postgres import records, rows
+from tickler.stores.sql.index import SqlIndexReads
 
 # The handle is the row's ctid, which cannot change while this transaction has the row locked.
 SELECT_DUE = """
@@ -34,16 +35,6 @@ ADVANCE = """
 """
 _TAKE_OUT = "DELETE FROM {schema}.tickler_index WHERE ctid = ANY($1::tid[])"
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE next_fire_at <= $1 AND format > $2)"
-_COUNT = """
-    SELECT count(*) FROM (
-        SELECT FROM {schema}.tickler_index WHERE next_fire_at <= coalesce($1::bigint, 9223372036854775807) LIMIT $2::bigint
-    ) AS counted
-"""
-_NEXT_FIRES = "SELECT next_fire_at FROM {schema}.tickler_index WHERE owner = $1 LIMIT $2"
-_SET_ASIDE = """
-    SELECT owner, key, when_text, tz, next_fire_at, reason, managed
-    FROM {schema}.tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT $1
-"""
 # Locks schedules first, as writers do; those that are being changed are left to the next restore.
 _LOCK_SCHEDULES = """
     SELECT s.owner, s.key FROM {schema}.tickler_aside a
@@ -55,7 +46,6 @@ _UNREADABLE = """
     FROM {schema}.tickler_aside a LEFT JOIN {schema}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
     WHERE a.state = 'unreadable' ORDER BY a.owner, a.key FOR UPDATE OF a SKIP LOCKED
 """
-_COUNT_SET_ASIDE = "SELECT count(*) FROM {schema}.tickler_aside WHERE state = 'unreadable'"
 _ORPHANED = "managed AND NOT EXISTS (SELECT FROM {schema}.tickler_schedules s WHERE s.owner = i.owner AND s.key = i.key)"
 _ORPHANS = f"""
     SELECT owner, key FROM {{schema}}.tickler_index i WHERE {_ORPHANED}
@@ -87,8 +77,9 @@ WALK = """
 """
 
 
-class PostgresIndex:
+class PostgresIndex(SqlIndexReads):
     def __init__(self, database: Pool) -> None:
+        super().__init__(database)
         self._database = database
         self._outdated = OutdatedReport()
 
@@ -113,28 +104,6 @@ class PostgresIndex:
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
         return await self._database.claim(lambda connection: self._claim(connection, now_ms, limit))
 
-    async def next_due(self) -> int | None:
-        sql = self._database.sql("SELECT min(next_fire_at) FROM {schema}.tickler_index")
-        earliest: int | None = await self._database.read(lambda connection: connection.fetchval(sql))
-        return earliest
-
-    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
-        sql = self._database.sql(_COUNT)
-        return int(await self._database.read(lambda connection: connection.fetchval(sql, due_by, most)))
-
-    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
-        sql = self._database.sql(_NEXT_FIRES)
-        found = await self._database.read(lambda connection: connection.fetch(sql, owner, limit + 1))
-        return [at for (at,) in found[:limit]], len(found) > limit
-
-    async def set_aside(self, limit: int = 100) -> list[SetAside]:
-        sql = self._database.sql(_SET_ASIDE)
-        return [SetAside(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
-
-    async def count_set_aside(self) -> int:
-        sql = self._database.sql(_COUNT_SET_ASIDE)
-        return int(await self._database.read(lambda connection: connection.fetchval(sql)))
-
     async def restore(self) -> int:
         if not await self.set_aside(limit=1):
             return 0
@@ -156,14 +125,12 @@ class PostgresIndex:
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[IndexRow], str | None]:
         after = ("", "") if cursor is None else decode_walk_id(cursor)
-        sql = self._database.sql(WALK)
-        page = await self._database.read(lambda connection: connection.fetch(sql, *after, limit))
+        page = await self._database.fetch(WALK, *after, limit)
         rows = readable(DueRow(None, *row) for format, *row in page if format <= ROW_FORMAT)
         return rows, encode_walk((page[-1]["owner"], page[-1]["key"])) if len(page) == limit else None
 
     async def orphans(self, limit: int) -> list[Id]:
-        sql = self._database.sql(_ORPHANS)
-        return [Id(*row) for row in await self._database.read(lambda connection: connection.fetch(sql, limit))]
+        return [Id(*row) for row in await self._fetch(_ORPHANS, limit)]
 
     async def drop_orphans(self, limit: int) -> int:
         async def work(connection: Connection) -> int:

@@ -8,20 +8,10 @@ from operator import itemgetter
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import VersionConflict
-from tickler.model.record import Record
 from tickler.stores.postgres.rows import transposed
-from tickler.stores.sql.records import read_record
+from tickler.stores.sql.records import GET, SqlRecordReads, read_record
 
 _ALIVE = "(r.expires_at IS NULL OR r.expires_at > $3)"
-_GET = f"""
-    SELECT kind, name, value, version, expires_at FROM {{schema}}.tickler_records r
-    WHERE kind = $1 AND name = $2 AND {_ALIVE}
-"""
-_LIST = f"""
-    SELECT kind, name, value, version, expires_at FROM {{schema}}.tickler_records r
-    WHERE kind = $1 AND name > $2 AND {_ALIVE}
-    ORDER BY name LIMIT $4
-"""
 # An expired record counts as absent: its next version is 1 again. $6 is the expected version, 0 for none, null for any.
 _PUT = f"""
     INSERT INTO {{schema}}.tickler_records AS r (kind, name, value, version, expires_at) VALUES ($1, $2, $4, 1, $5)
@@ -60,15 +50,11 @@ _PRUNE = """
 _Put = tuple[str, str, str, int | None, int]  # kind, name, value, expires_at, now_ms
 
 
-class PostgresRecords:
+class PostgresRecords(SqlRecordReads):
     def __init__(self, database: Pool) -> None:
+        super().__init__(database)
         self._database = database
         self._puts: RequestBatcher[_Put, int] = RequestBatcher(self._put_together, apart=itemgetter(0, 1))
-
-    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
-        sql = self._database.sql(_GET)
-        row = await self._database.read(lambda connection: connection.fetchrow(sql, kind, name, now_ms))
-        return None if row is None else read_record(row)
 
     async def put(
         self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
@@ -91,11 +77,6 @@ class PostgresRecords:
         sql = self._database.sql("DELETE FROM {schema}.tickler_records WHERE kind = $1 AND name = $2")
         return await self._database.write(lambda connection: connection.execute(sql, kind, name)) != "DELETE 0"
 
-    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
-        sql = self._database.sql(_LIST)
-        found = await self._database.read(lambda connection: connection.fetch(sql, kind, after, now_ms, limit))
-        return [read_record(row) for row in found]
-
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)
         status: str = await self._database.write(lambda connection: connection.execute(sql, now_ms, limit))
@@ -117,7 +98,7 @@ async def write(
         database.sql(statement), kind, name, now_ms, value.decode(), expires_at, expected
     )
     if version is None:
-        found = await connection.fetchrow(database.sql(_GET), kind, name, now_ms)
+        found = await connection.fetchrow(database.sql(GET), kind, name, now_ms)
         raise VersionConflict(f"record {kind}/{name}", expected or 0, 0 if found is None else read_record(found).version)
     return version
 

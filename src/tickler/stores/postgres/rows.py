@@ -1,28 +1,36 @@
-"""Moves rows in and out of the index, for the index itself and for schedules, which have rows in it."""
+"""Statements that several parts of the store share: moves rows in and out of the index, records history, cancels fires."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 import asyncpg
+import msgspec
 
 from tickler.database.postgres.pool import Connection, LostRace, Pool
 from tickler.errors import ManagedRow
+from tickler.fires.lease import SCHEDULE_GONE
 from tickler.index.advance import ROW_FORMAT, AsideRow
+from tickler.model.fire import Entry, cancelled
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
+from tickler.schedules.write import ScheduleRemoval
+from tickler.stores.sql.fires import FIRE, read_fire
 
 COPY_FROM_ROWS = 500  # from this many on, COPY is worth a savepoint
 
 COLUMNS = ("owner", "key", "when_text", "tz", "next_fire_at", "ends_at", "offset_ms", "managed", "format", "has_target")
 
-_ENTER = """
+INSERT = """
     INSERT INTO {schema}.tickler_index AS i
         (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
         $10::boolean[]
     )
+"""
+_ENTER = f"""
+    {INSERT}
     ON CONFLICT (owner, key) DO UPDATE SET
         when_text = excluded.when_text, tz = excluded.tz, next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at,
         offset_ms = excluded.offset_ms, managed = excluded.managed, format = excluded.format, has_target = excluded.has_target
@@ -53,6 +61,18 @@ _PUT_ASIDE = """
         next_fire_at = excluded.next_fire_at, ends_at = excluded.ends_at, offset_ms = excluded.offset_ms,
         managed = excluded.managed, format = excluded.format
 """
+_RECORD = """
+    INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
+    SELECT owner, key, at, happened, $6::bigint, entry
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) AS new (owner, key, at, happened, entry)
+"""
+_CANCEL_ALL = f"""
+    DELETE FROM {{schema}}.tickler_fires f USING unnest($1::text[], $2::text[]) AS gone (owner, key)
+    WHERE f.owner = gone.owner AND f.key = gone.key
+    RETURNING {FIRE}
+"""
+
+_encode = msgspec.json.Encoder().encode
 
 
 Entering = Sequence[tuple[IndexRow, bool]]  # each with whether workers deliver it
@@ -104,6 +124,20 @@ async def put_aside(connection: Connection, database: Pool, rows: Sequence[Aside
     """Keep rows outside the index."""
     if rows:
         await connection.execute(database.sql(_PUT_ASIDE), *transposed(rows), ROW_FORMAT)
+
+
+async def record(connection: Connection, database: Pool, entries: Sequence[Entry], expires_at: int) -> None:
+    if entries:
+        columns = transposed([(each.owner, each.key, each.at, each.happened, _encode(each).decode()) for each in entries])
+        await connection.execute(database.sql(_RECORD), *columns, expires_at)
+
+
+async def cancel(connection: Connection, database: Pool, removals: Sequence[ScheduleRemoval]) -> None:
+    """Cancel the fires of schedules that are deleted."""
+    found = await connection.fetch(database.sql(_CANCEL_ALL), *transposed([removal.id for removal in removals]))
+    if found:
+        at, expires_at = removals[0].at, removals[0].expires_at
+        await record(connection, database, [cancelled(read_fire(row), at, SCHEDULE_GONE) for row in found], expires_at)
 
 
 async def copied(

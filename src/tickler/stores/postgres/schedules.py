@@ -15,55 +15,24 @@ import asyncpg
 from tickler.database.postgres.pool import BROKEN, Connection, LostRace, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
 from tickler.errors import InvalidInput
-from tickler.model.schedule import Id, State, StoredSchedule
+from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
-from tickler.stores.postgres import fire_rows, rows
-from tickler.stores.sql.schedules import COLUMNS, read_schedule
+from tickler.stores.postgres import rows
+from tickler.stores.sql.schedules import JOINED, SqlScheduleReads, read_schedule
 
-_COLUMNS = "SELECT" + COLUMNS.format(body="s.body")
-_JOINED = f"""
-    {_COLUMNS}
-    FROM {{schema}}.tickler_schedules s
-    LEFT JOIN {{schema}}.tickler_index i ON i.owner = s.owner AND i.key = s.key
-    LEFT JOIN {{schema}}.tickler_aside a ON a.owner = s.owner AND a.key = s.key
-"""
+_DIALECT = {"body": "s.body", "enabled": "s.enabled", "paused": "NOT s.enabled"}
 _WANTED = """
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON s.owner = wanted.owner AND s.key = wanted.key
 """
 _LOCK_IDS = f"""
     SELECT s.owner, s.key FROM {{schema}}.tickler_schedules s {_WANTED} ORDER BY s.owner, s.key FOR UPDATE OF s
 """
+_READ = f"{JOINED} {_WANTED} ORDER BY s.owner, s.key".replace("{body}", _DIALECT["body"])
 _LOCK_OWNER = "SELECT owner, key FROM {schema}.tickler_schedules WHERE owner = $1 ORDER BY key FOR UPDATE"
 _LOCK_INDEX = f"""
     SELECT FROM {{schema}}.tickler_index s {_WANTED} ORDER BY s.owner, s.key FOR UPDATE OF s
 """
-# Each state is listed from a table or index that has only that state, so that a page costs what it shows.
-_FROM_ASIDE = f"""
-    {_COLUMNS}
-    FROM {{schema}}.tickler_aside a
-    JOIN {{schema}}.tickler_schedules s ON s.owner = a.owner AND s.key = a.key
-    LEFT JOIN {{schema}}.tickler_index i ON i.owner = a.owner AND i.key = a.key
-    WHERE s.enabled AND i.owner IS NULL
-"""
-_LISTED_FROM: dict[State | None, tuple[str, str]] = {
-    None: ("s", f"{_JOINED} WHERE true"),
-    "paused": ("s", f"{_JOINED} WHERE NOT s.enabled"),
-    "active": (
-        "i",
-        f"""
-            {_COLUMNS}
-            FROM {{schema}}.tickler_index i
-            JOIN {{schema}}.tickler_schedules s ON s.owner = i.owner AND s.key = i.key
-            LEFT JOIN {{schema}}.tickler_aside a ON false
-            WHERE s.enabled
-        """,
-    ),
-    "finished": ("a", f"{_FROM_ASIDE} AND a.state = 'finished'"),
-    "unreadable": ("a", f"{_FROM_ASIDE} AND a.state = 'unreadable'"),
-    "unindexed": ("s", f"{_JOINED} WHERE s.enabled AND i.owner IS NULL AND a.owner IS NULL"),
-}
-
 TABLE_COLUMNS = ("owner", "key", "when_text", "tz", "enabled", "version", "created_at", "updated_at", "body")
 _ARRAYS = """
     unnest(
@@ -94,7 +63,7 @@ _ID = attrgetter("schedule.owner", "schedule.key")
 
 async def read(connection: Connection, database: Pool, ids: Sequence[Id]) -> Stored:
     """Return those of `ids` that exist."""
-    found = await connection.fetch(database.sql(f"{_JOINED} {_WANTED} ORDER BY s.owner, s.key"), *rows.transposed(ids))
+    found = await connection.fetch(database.sql(_READ), *rows.transposed(ids))
     return {schedule.id: schedule for schedule in map(read_schedule, found)}
 
 
@@ -102,8 +71,9 @@ class _SeparateWrite(Exception):
     """A batched change failed or was blocked by one of its members. Nothing changed: each is repeated alone."""
 
 
-class PostgresSchedules:
+class PostgresSchedules(SqlScheduleReads):
     def __init__(self, database: Pool) -> None:
+        super().__init__(database, _DIALECT)
         self._database = database
         self._gets = RequestBatcher(self._get_together)
         self._changes: RequestBatcher[tuple[Id, Decide], Exception | None] = RequestBatcher(
@@ -181,22 +151,6 @@ class PostgresSchedules:
         found = await self._database.read(lambda connection: read(connection, self._database, list(dict.fromkeys(ids))))
         return [found.get(id) for id in ids]
 
-    async def list(
-        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
-    ) -> list[StoredSchedule]:
-        by, query = _LISTED_FROM[state]
-        parameters: list[object] = [limit]
-        if owner is not None:
-            parameters.append(owner)
-            query += f" AND {by}.owner = ${len(parameters)}"
-        if after is not None:
-            parameters += after
-            query += f" AND ({by}.owner, {by}.key) > (${len(parameters) - 1}, ${len(parameters)})"
-        if failing:
-            query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
-        sql = self._database.sql(f"{query} ORDER BY {by}.owner, {by}.key LIMIT $1")
-        return [read_schedule(row) for row in await self._database.read(lambda connection: connection.fetch(sql, *parameters))]
-
     async def _all_were_new(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> bool:
         """Write many without reading them first, if the first and the last do not exist. `LostRace` if another one does."""
         if await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed([ids[0], ids[-1]])):
@@ -236,7 +190,7 @@ class PostgresSchedules:
         finished = [change.finished() for change in written if change.move == "finish"]
         await rows.put_aside(connection, self._database, finished)
         if removals:
-            await fire_rows.cancel(connection, self._database, removals)
+            await rows.cancel(connection, self._database, removals)
         if any(change.row is not None and change.row.next_fire_at < change.updated_at + SOON_MS for change in written):
             await self._database.notify(connection)
 

@@ -8,21 +8,22 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tickler.model.cursor import decode_walk, encode_walk
-from tickler.model.fire import Entry, Fire
+from tickler.model.fire import Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule, without_place
-from tickler.stores.sql.fires import FIRE, read_fire
+from tickler.stores.sql.database import Database
+from tickler.stores.sql.fires import FIRE, decode_entry, read_fire
 from tickler.stores.sql.records import read_record
 
 T = TypeVar("T")
 Place = tuple[Any, ...]
-Read = Callable[[str, Sequence[Any]], Awaitable[Sequence[Iterable[Any]]]]  # runs a statement with parameters $1, $2, …
 Restore = Callable[[Sequence[T]], Awaitable[None]]
 
 _RECORDS = """
     SELECT kind, name, value, version, expires_at FROM {schema}.tickler_records
     WHERE (kind, name) > ($1, $2) ORDER BY kind, name LIMIT $3
 """
+# The columns are the fields of a `RawSchedule`, in their order.
 _SCHEDULES = """
     SELECT s.owner, s.key, s.when_text, s.tz, s.version, s.created_at, s.updated_at, s.enabled, s.body,
            CASE WHEN i.owner IS NOT NULL THEN 'indexed' ELSE coalesce(a.state, 'absent') END,
@@ -56,7 +57,6 @@ _COUNT_ROWS = """
 """
 
 _encode = msgspec.json.Encoder().encode
-_decode_entry = msgspec.json.Decoder(Entry).decode
 
 
 class _Kind(NamedTuple, Generic[T]):
@@ -70,19 +70,19 @@ class _Kind(NamedTuple, Generic[T]):
 
 
 class SqlPart(Generic[T]):
-    def __init__(self, kind: _Kind[T], read: Read, restore: Restore[T]) -> None:
+    def __init__(self, kind: _Kind[T], database: Database, restore: Restore[T]) -> None:
         self._kind = kind
-        self._read = read
+        self._fetch = database.fetch
         self._restore = restore
 
     async def count(self) -> int | None:
-        ((count,),) = await self._read(self._kind.counted, ())
+        ((count,),) = await self._fetch(self._kind.counted)
         return int(count)
 
     async def walk(self, cursor: str | None, limit: int) -> tuple[list[T], str | None]:
         kind = self._kind
         after = kind.start if cursor is None else decode_walk(cursor, kind.place)
-        page = [kind.read(row) for row in await self._read(kind.walk, (*after, limit))]
+        page = [kind.read(row) for row in await self._fetch(kind.walk, *after, limit)]
         return [thing for _, thing in page], encode_walk(page[-1][0]) if len(page) == limit else None
 
     async def restore(self, things: Sequence[T]) -> None:
@@ -91,7 +91,7 @@ class SqlPart(Generic[T]):
 
 
 def contents(
-    read: Read,
+    database: Database,
     *,
     records: Restore[Record],
     schedules: Restore[RawSchedule],
@@ -100,11 +100,11 @@ def contents(
     history: Restore[HistoryItem],
 ) -> Contents:
     return Contents(
-        records=SqlPart(_OF_RECORDS, read, records),
-        schedules=SqlPart(_OF_SCHEDULES, read, schedules),
-        rows=SqlPart(_OF_ROWS, read, rows),
-        fires=SqlPart(_OF_FIRES, read, fires),
-        history=SqlPart(_OF_HISTORY, read, history),
+        records=SqlPart(_OF_RECORDS, database, records),
+        schedules=SqlPart(_OF_SCHEDULES, database, schedules),
+        rows=SqlPart(_OF_ROWS, database, rows),
+        fires=SqlPart(_OF_FIRES, database, fires),
+        history=SqlPart(_OF_HISTORY, database, history),
     )
 
 
@@ -132,25 +132,8 @@ def _read_record(row: Iterable[Any]) -> tuple[Place, Record]:
 
 
 def _read_schedule(row: Iterable[Any]) -> tuple[Place, RawSchedule]:
-    owner, key, when_text, tz, version, created_at, updated_at, enabled, body, standing, *place = row
-    next_fire_at, ends_at, offset_ms, format, reason = place
-    raw = RawSchedule(
-        owner=owner,
-        key=key,
-        when_text=when_text,
-        tz=tz,
-        version=version,
-        created_at=created_at,
-        updated_at=updated_at,
-        enabled=bool(enabled),
-        body=body,
-        standing=standing,
-        next_fire_at=next_fire_at,
-        ends_at=ends_at,
-        offset_ms=offset_ms,
-        format=format,
-        reason=reason,
-    )
+    fields = dict(zip(RawSchedule.__struct_fields__, row, strict=True))
+    raw = RawSchedule(**{**fields, "enabled": bool(fields["enabled"])})
     return raw.id, without_place(raw)
 
 
@@ -161,7 +144,7 @@ def _read_fire(row: Iterable[Any]) -> tuple[Place, Fire]:
 
 def _read_history(row: Iterable[Any]) -> tuple[Place, HistoryItem]:
     owner, key, at, number, entry, expires_at = row
-    return (owner, key, at, number), HistoryItem(_decode_entry(entry), expires_at)
+    return (owner, key, at, number), HistoryItem(decode_entry(entry), expires_at)
 
 
 _OF_RECORDS = _Kind(f"{_COUNT}tickler_records", _RECORDS, ("", ""), tuple[str, str], _read_record)

@@ -1,4 +1,4 @@
-"""Columns of a fire, and what a settlement changes of them, as both SQL stores write it."""
+"""Columns of a fire, what a settlement changes of them, and reads of fires and their history, as both SQL stores make them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tickler.fires.settle import settled_reason
-from tickler.model.fire import Fire, Settlement, read_holder
+from tickler.model.cursor import decode_entry_number
+from tickler.model.fire import Entry, Fire, FireState, Health, Settlement, read_holder
+from tickler.model.schedule import Id
+from tickler.stores.sql.database import NO_LIMIT, Database
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
 fire_columns = attrgetter(
@@ -30,6 +35,13 @@ IS_OVER = """
     AND NOT EXISTS (SELECT 1 FROM {schema}.tickler_index i WHERE i.owner = s.owner AND i.key = s.key)
     AND NOT EXISTS (SELECT 1 FROM {schema}.tickler_fires f WHERE f.owner = s.owner AND f.key = s.key)
 """
+_HISTORY = """
+    SELECT number, entry FROM {schema}.tickler_history
+    WHERE owner = $1 AND key = $2 AND (at, number) < ($3, $4) ORDER BY at DESC, number DESC LIMIT $5
+"""
+_COUNT_EXPIRED = "SELECT count(*) FROM (SELECT 1 FROM {schema}.tickler_history WHERE expires_at <= $1 LIMIT $2) AS expired"
+
+decode_entry = msgspec.json.Decoder(Entry).decode
 
 
 class Lease(NamedTuple):
@@ -70,3 +82,37 @@ def read_fire(row: Iterable[Any]) -> Fire:
         reason=reason,
         lease_token=lease_token,
     )
+
+
+def health_of(last: str | None, dead: int) -> Health:
+    return Health(None if last is None else decode_entry(last), bool(dead))
+
+
+class SqlFireReads:
+    def __init__(self, database: Database) -> None:
+        self._fetch = database.fetch
+
+    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
+        place = (NO_LIMIT, NO_LIMIT) if before is None else (before[0], decode_entry_number(before[1]))
+        return [(str(number), decode_entry(entry)) for number, entry in await self._fetch(_HISTORY, *id, *place, limit)]
+
+    async def count_expired(self, now_ms: int, most: int) -> int:
+        ((count,),) = await self._fetch(_COUNT_EXPIRED, now_ms, most)
+        return int(count)
+
+    async def list(
+        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
+    ) -> list[Fire]:
+        parameters: list[object] = [limit, state]
+        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets the database use the partial index
+        query = f"SELECT {FIRE} FROM {{schema}}.tickler_fires f WHERE f.state = $2 {sparse}"
+        if id is not None:
+            parameters += id
+            query += " AND f.owner = $3 AND f.key = $4"
+        if owner is not None:
+            parameters.append(owner)
+            query += f" AND f.owner = ${len(parameters)}"
+        if after is not None:
+            parameters += after
+            query += f" AND (f.nominal_at, f.id) > (${len(parameters) - 1}, ${len(parameters)})"
+        return [read_fire(row) for row in await self._fetch(f"{query} ORDER BY f.nominal_at, f.id LIMIT $1", *parameters)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tickler.database.sqlite.connection import Connection
 from tickler.model.fire import Fire
@@ -24,10 +24,6 @@ _PUT_SCHEDULE = """
         when_text = excluded.when_text, tz = excluded.tz, enabled = excluded.enabled, version = excluded.version,
         created_at = excluded.created_at, updated_at = excluded.updated_at, body = excluded.body
 """
-_INDEX = """
-    INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 _SET_ASIDE = """
     INSERT INTO tickler_aside (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, state, reason)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -46,16 +42,11 @@ _PUT_ENTRY = """
 
 
 def contents(connection: Connection) -> Contents:
-    async def read(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        text = statement.replace("{schema}.", "").replace("$", ":p")
-        named = {f"p{number}": value for number, value in enumerate(parameters, 1)}
-        return await connection.read(lambda raw: raw.execute(text, named).fetchall())
-
     def restoring(put: Callable[[sqlite3.Connection, Sequence[T]], None]) -> sql.Restore[T]:
         return lambda things: connection.write(lambda raw: put(raw, things))
 
     return sql.contents(
-        read,
+        connection,
         records=restoring(_put_records),
         schedules=restoring(_put_schedules),
         rows=restoring(_put_rows),
@@ -81,7 +72,7 @@ def _put_rows(connection: sqlite3.Connection, index_rows: Sequence[RawSchedule])
 def _put_places(connection: sqlite3.Connection, schedules: Sequence[RawSchedule]) -> None:
     rows.leave(connection, [raw.id for raw in schedules])
     indexed = [(*sql.row_columns(raw), raw.has_target) for raw in schedules if raw.standing == "indexed"]
-    connection.executemany(_INDEX, indexed)
+    connection.executemany(rows.INSERT, indexed)
     aside = [(*sql.row_columns(raw), raw.standing, raw.reason) for raw in schedules if raw.standing in ("unreadable", "finished")]
     connection.executemany(_SET_ASIDE, aside)
 

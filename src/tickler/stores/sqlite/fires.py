@@ -9,8 +9,6 @@ from contextlib import closing
 from itertools import takewhile
 from typing import Literal
 
-import msgspec
-
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, DueSchedule
@@ -18,23 +16,11 @@ from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.cursor import decode_entry_number
-from tickler.model.fire import (
-    GIVEN_BACK,
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
+from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules
-from tickler.stores.sqlite.fire_rows import record
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
 SELECT_DUE = """
@@ -47,7 +33,7 @@ SELECT_DUE = """
     LIMIT ?
 """
 _OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
-_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{GIVEN_BACK}%' OR f.deliver_after <= ?)"
+_HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
 OPEN = f"""
@@ -85,7 +71,6 @@ _WAKE = """
         AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'open')
 """
 _DELETE_FINISHED = f"DELETE FROM tickler_schedules AS s WHERE s.owner = ? AND s.key = ? AND {IS_OVER}".replace("{schema}.", "")
-_HISTORY = "SELECT number, entry FROM tickler_history WHERE owner = ? AND key = ? {before} ORDER BY at DESC, number DESC LIMIT ?"
 # In the order of the given list.
 _HEALTH = """
     SELECT
@@ -100,32 +85,25 @@ _HEALTH = """
         )
     FROM json_each(?) AS wanted ORDER BY wanted.key
 """
-_NEXT_AT = """
-    SELECT min(at) FROM (
-        SELECT min(next_fire_at) AS at FROM tickler_index WHERE has_target = 1
-        UNION ALL SELECT min(deliver_after) FROM tickler_fires WHERE deliver_after IS NOT NULL
-    )
-"""
 _PEEK = """
     SELECT * FROM (
         SELECT owner, key, next_fire_at AS at, NULL AS id FROM tickler_index
-        WHERE has_target = 1 AND next_fire_at <= ? ORDER BY next_fire_at LIMIT ?
+        WHERE has_target = 1 AND next_fire_at <= $1 ORDER BY next_fire_at LIMIT $2
     )
     UNION ALL SELECT * FROM (
-        SELECT owner, key, deliver_after, id FROM tickler_fires WHERE deliver_after <= ? ORDER BY deliver_after LIMIT ?
+        SELECT owner, key, deliver_after, id FROM tickler_fires WHERE deliver_after <= $1 ORDER BY deliver_after LIMIT $2
     )
-    ORDER BY at LIMIT ?
+    ORDER BY at LIMIT $2
 """
 _PRUNE = """
     DELETE FROM tickler_history
     WHERE number IN (SELECT number FROM tickler_history WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
 """
 
-_decode_entry = msgspec.json.Decoder(Entry).decode
 
-
-class SqliteFires:
+class SqliteFires(sql_fires.SqlFireReads):
     def __init__(self, connection: Connection, index: SqliteIndex) -> None:
+        super().__init__(connection)
         self._connection = connection
         self._index = index
 
@@ -144,7 +122,7 @@ class SqliteFires:
                 apply(connection, batch.advance)
                 opened = batch.open(_busy(connection, batch.exclusive))
                 claimed += opened.claimed(_opened(connection, opened.fires))
-                record(connection, opened.entries, request.expires_at)
+                rows.record(connection, opened.entries, request.expires_at)
                 left -= batch.size
                 if not batch.advance.problems:
                     break
@@ -173,7 +151,7 @@ class SqliteFires:
             taken = takewhile(lambda fire: fire.schedule_id not in left, due)
             result = lease(((fire, stored.get(fire.schedule_id)) for fire in taken), request)
             _apply_leases(connection, result, now_ms)
-            record(connection, result.entries, request.expires_at)
+            rows.record(connection, result.entries, request.expires_at)
             return result.claims
 
         return await self._connection.write(work)
@@ -187,7 +165,7 @@ class SqliteFires:
 
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         def work(connection: sqlite3.Connection) -> list[Fire]:
-            record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
+            rows.record(connection, [each.entry for each in settlements if each.entry is not None], expires_at)
             lost = _settle_all(connection, [(each, each.fire) for each in settlements if each.fire is not None], now_ms)
             _wake(connection, (each.id for each in settlements if ends_fire(each)), now_ms)
             for each in settlements:
@@ -217,7 +195,7 @@ class SqliteFires:
                 _wake(connection, [fire.schedule_id], now_ms)
             else:
                 connection.execute(_REOPEN, (now_ms, now_ms, *fire.schedule_id, fire.id))
-            record(connection, [decided.entry], expires_at)
+            rows.record(connection, [decided.entry], expires_at)
             return fire
 
         return await self._connection.write(work)
@@ -225,56 +203,18 @@ class SqliteFires:
     async def get(self, fire_id: str) -> Fire | None:
         return await self._connection.read(lambda connection: _get(connection, fire_id))
 
-    async def history(self, *, id: Id, before: tuple[int, str] | None, limit: int) -> list[tuple[str, Entry]]:
-        query = _HISTORY.format(before="" if before is None else "AND (at, number) < (?, ?)")
-        parameters = (*id, *(() if before is None else (before[0], decode_entry_number(before[1]))), limit)
-        found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchall())
-        return [(str(number), _decode_entry(entry)) for number, entry in found]
-
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
         found = await self._connection.read(lambda connection: connection.execute(_HEALTH, (rows.as_json(ids),)).fetchall())
-        return {
-            id: Health(None if entry is None else _decode_entry(entry), bool(dead))
-            for id, (entry, dead) in zip(ids, found, strict=True)
-        }
-
-    async def next_at(self) -> int | None:
-        found = await self._connection.read(lambda connection: connection.execute(_NEXT_AT).fetchone())
-        earliest: int | None = found[0]
-        return earliest
+        return {id: sql_fires.health_of(*row) for id, row in zip(ids, found, strict=True)}
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
-        found = await self._connection.read(
-            lambda connection: connection.execute(_PEEK, (*(due_by, limit) * 2, limit)).fetchall()
-        )
-        return [DueItem(*row) for row in found]
+        return [DueItem(*row) for row in await self._fetch(_PEEK, due_by, limit)]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         due = "SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT 1"
         if not await self._connection.read(lambda connection: connection.execute(due, (now_ms,)).fetchone()):
             return 0  # without taking the write lock
         return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
-
-    async def count_expired(self, now_ms: int, most: int) -> int:
-        query = "SELECT count(*) FROM (SELECT 1 FROM tickler_history WHERE expires_at <= ? LIMIT ?)"
-        found = await self._connection.read(lambda connection: connection.execute(query, (now_ms, most)).fetchone())
-        return int(found[0])
-
-    async def list(
-        self, *, state: FireState, id: Id | None, owner: str | None, after: tuple[int, str] | None, limit: int
-    ) -> list[Fire]:
-        parameters: list[object] = [state]
-        sparse = "" if state == "open" else "AND f.state <> 'open'"  # lets SQLite use the partial index
-        query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.state = ? {sparse}"
-        if id is not None:
-            query, parameters = f"{query} AND f.owner = ? AND f.key = ?", [*parameters, *id]
-        if owner is not None:
-            query, parameters = f"{query} AND f.owner = ?", [*parameters, owner]
-        place = after or ()
-        query += " AND (f.nominal_at, f.id) > (?, ?)" if place else ""
-        query += " ORDER BY f.nominal_at, f.id LIMIT ?"
-        bound = (*parameters, *place, limit)
-        return [read_fire(row) for row in await self._connection.read(lambda raw: raw.execute(query, bound).fetchall())]
 
 
 def as_parameter(fires: Sequence[Fire]) -> str:

@@ -10,10 +10,11 @@ from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, advance, lacking_zones, readable, reads
 from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.cursor import decode_walk, encode_walk, invalid_walk_cursor
-from tickler.model.index_row import IndexRow, SetAside
+from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
 from tickler.model.schedule_json import body_reads
 from tickler.records.kinds import OUTDATED
+from tickler.stores.sql.index import SqlIndexReads
 from tickler.stores.sqlite import records, rows
 
 SELECT_DUE = """
@@ -26,13 +27,6 @@ SELECT_DUE = """
 ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM tickler_index {due} LIMIT :most)"
-_NEXT_FIRES = "SELECT next_fire_at FROM tickler_index WHERE owner = ? LIMIT ?"
-_SET_ASIDE = """
-    SELECT owner, key, when_text, tz, next_fire_at, reason, managed
-    FROM tickler_aside WHERE state = 'unreadable' ORDER BY owner, key LIMIT ?
-"""
-_COUNT_SET_ASIDE = "SELECT count(*) FROM tickler_aside WHERE state = 'unreadable'"
 _ORPHANS = """
     SELECT owner, key FROM (
         SELECT owner, key FROM tickler_index WHERE managed = 1 UNION SELECT owner, key FROM tickler_aside WHERE managed = 1
@@ -60,8 +54,9 @@ WALK = """
 """
 
 
-class SqliteIndex:
+class SqliteIndex(SqlIndexReads):
     def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self._connection = connection
         self._outdated = OutdatedReport()
 
@@ -81,31 +76,6 @@ class SqliteIndex:
 
     async def claim_due(self, now_ms: int, limit: int = 100) -> list[IndexRow]:
         return await self._connection.write(lambda connection: self._claim(connection, now_ms, limit))
-
-    async def next_due(self) -> int | None:
-        found = await self._connection.read(
-            lambda connection: connection.execute("SELECT min(next_fire_at) FROM tickler_index").fetchone()
-        )
-        earliest: int | None = found[0]
-        return earliest
-
-    async def count(self, *, due_by: int | None = None, most: int | None = None) -> int:
-        parameters = {"due_by": due_by, "most": -1 if most is None else most}
-        query = _COUNT.format(due="" if due_by is None else "WHERE next_fire_at <= :due_by")
-        found = await self._connection.read(lambda connection: connection.execute(query, parameters).fetchone())
-        return int(found[0])
-
-    async def next_fires(self, owner: str, limit: int) -> tuple[list[int], bool]:
-        found = await self._connection.read(lambda connection: connection.execute(_NEXT_FIRES, (owner, limit + 1)).fetchall())
-        return [at for (at,) in found[:limit]], len(found) > limit
-
-    async def set_aside(self, limit: int = 100) -> list[SetAside]:
-        found = await self._connection.read(lambda connection: connection.execute(_SET_ASIDE, (limit,)).fetchall())
-        return [_set_aside(*row) for row in found]
-
-    async def count_set_aside(self) -> int:
-        found = await self._connection.read(lambda connection: connection.execute(_COUNT_SET_ASIDE).fetchone())
-        return int(found[0])
 
     async def restore(self) -> int:
         if not await self.set_aside(limit=1):  # so that an ordinary start does not take the write lock
@@ -177,10 +147,6 @@ def _take_out(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     log_set_aside(result.problems)
     connection.executemany("DELETE FROM tickler_index WHERE id = ?", [(id,) for id in result.left()])
     rows.put_aside(connection, result.aside())
-
-
-def _set_aside(owner: str, key: str, when_text: str, tz: str, next_fire_at: int, reason: str, managed: int) -> SetAside:
-    return SetAside(owner, key, when_text, tz, next_fire_at, reason, bool(managed))
 
 
 def _orphans(connection: sqlite3.Connection, limit: int) -> list[Id]:

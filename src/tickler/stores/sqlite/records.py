@@ -6,18 +6,9 @@ import sqlite3
 
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import VersionConflict
-from tickler.model.record import Record
-from tickler.stores.sql.records import read_record
+from tickler.stores.sql.records import SqlRecordReads
 
-_SELECT = """
-    SELECT kind, name, value, version, expires_at FROM tickler_records
-    WHERE kind = :kind AND name = :name AND (expires_at IS NULL OR expires_at > :now_ms)
-"""
-_LIST = """
-    SELECT kind, name, value, version, expires_at FROM tickler_records
-    WHERE kind = :kind AND name > :after AND (expires_at IS NULL OR expires_at > :now_ms)
-    ORDER BY name LIMIT :limit
-"""
+_VERSION = "SELECT version FROM tickler_records WHERE kind = ? AND name = ? AND (expires_at IS NULL OR expires_at > ?)"
 _PUT = """
     INSERT INTO tickler_records (kind, name, value, version, expires_at) VALUES (:kind, :name, :value, :version, :expires_at)
     ON CONFLICT (kind, name) DO UPDATE SET
@@ -30,22 +21,16 @@ _PRUNE = """
 """
 
 
-class SqliteRecords:
+class SqliteRecords(SqlRecordReads):
     def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self._connection = connection
-
-    async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
-        row = await self._connection.read(
-            lambda connection: connection.execute(_SELECT, {"kind": kind, "name": name, "now_ms": now_ms}).fetchone()
-        )
-        return None if row is None else read_record(row)
 
     async def put(
         self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
     ) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            row = connection.execute(_SELECT, {"kind": kind, "name": name, "now_ms": now_ms}).fetchone()
-            found = 0 if row is None else read_record(row).version
+            (found,) = connection.execute(_VERSION, (kind, name, now_ms)).fetchone() or (0,)
             if expected is not None and expected != found:
                 raise VersionConflict(f"record {kind}/{name}", expected, found)
             write(connection, kind, name, value, expires_at, found + 1)
@@ -60,13 +45,6 @@ class SqliteRecords:
             )
         )
         return gone > 0
-
-    async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
-        wanted = {"kind": kind, "after": after, "now_ms": now_ms, "limit": limit}
-        return [
-            read_record(row)
-            for row in await self._connection.read(lambda connection: connection.execute(_LIST, wanted).fetchall())
-        ]
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         return await self._connection.write(

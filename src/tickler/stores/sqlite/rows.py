@@ -1,4 +1,4 @@
-"""Moves rows in and out of the index, for the index itself and for schedules, which have rows in it."""
+"""Statements that several parts of the store share: moves rows in and out of the index, records history, cancels fires."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tickler.errors import ManagedRow
+from tickler.fires.lease import SCHEDULE_GONE
 from tickler.index.advance import ROW_FORMAT, AsideRow
+from tickler.model.fire import Entry, cancelled
 from tickler.model.index_row import IndexRow
 from tickler.model.schedule import Id
+from tickler.stores.sql.fires import FIRE, read_fire
 
-_INSERT = """
+INSERT = """
     INSERT INTO tickler_index (owner, key, when_text, tz, next_fire_at, ends_at, offset_ms, managed, format, has_target)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
@@ -32,6 +35,12 @@ WANTED = "json_each(?) AS wanted"
 WANTED_ID = "s.owner = json_extract(wanted.value, '$[0]') AND s.key = json_extract(wanted.value, '$[1]')"
 _MANAGED = f"SELECT s.owner, s.key FROM {WANTED} CROSS JOIN tickler_schedules s ON {WANTED_ID} LIMIT 1"
 _RECORD_ZONE = "INSERT INTO tickler_records (kind, name, value, version) VALUES ('zone', ?, '{}', 1) ON CONFLICT DO NOTHING"
+_RECORD = """
+    INSERT INTO tickler_history (owner, key, at, happened, expires_at, entry)
+    SELECT json_extract(value, '$.owner'), json_extract(value, '$.key'), json_extract(value, '$.at'),
+           json_extract(value, '$.happened'), ?, value
+    FROM json_each(?)
+"""
 
 
 def as_json(values: Sequence[object]) -> str:
@@ -57,7 +66,7 @@ def enter(connection: sqlite3.Connection, rows: Entering, *, new: bool = False) 
     if not rows:
         return
     if not new or not _inserted(connection, rows):
-        connection.executemany(f"{_INSERT} {_OR_REPLACE}", map(_columns, rows))
+        connection.executemany(f"{INSERT} {_OR_REPLACE}", map(_columns, rows))
     take_back(connection, [Id(row.owner, row.key) for row, _ in rows])
     connection.executemany(_RECORD_ZONE, [(zone,) for zone in {row.when.tz for row, _ in rows}])
 
@@ -86,11 +95,25 @@ def put_aside(connection: sqlite3.Connection, rows: Iterable[AsideRow]) -> None:
     connection.executemany(_PUT_ASIDE, rows)
 
 
+def record(connection: sqlite3.Connection, entries: Sequence[Entry], expires_at: int) -> None:
+    if entries:
+        connection.execute(_RECORD, (expires_at, as_json(entries)))
+
+
+def cancel(connection: sqlite3.Connection, id: Id, at: int, expires_at: int) -> None:
+    """Cancel the fires of a schedule that is deleted."""
+    query = f"SELECT {FIRE} FROM tickler_fires f WHERE f.owner = ? AND f.key = ?"
+    fires = [read_fire(row) for row in connection.execute(query, id).fetchall()]
+    if fires:
+        connection.execute("DELETE FROM tickler_fires WHERE owner = ? AND key = ?", id)
+        record(connection, [cancelled(fire, at, SCHEDULE_GONE) for fire in fires], expires_at)
+
+
 def _inserted(connection: sqlite3.Connection, rows: Entering) -> bool:
     """Insert rows, which is faster than an upsert. Return False, with nothing written, if one exists."""
     connection.execute("SAVEPOINT entering")
     try:
-        connection.executemany(_INSERT, map(_columns, rows))
+        connection.executemany(INSERT, map(_columns, rows))
         inserted = True
     except sqlite3.IntegrityError:
         connection.execute("ROLLBACK TO entering")

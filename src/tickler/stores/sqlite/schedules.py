@@ -8,42 +8,18 @@ from contextlib import closing
 
 from tickler.database.sqlite.connection import Connection
 from tickler.fires.byte_budget import ByteBudget
-from tickler.model.schedule import Id, State, StoredSchedule
+from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
-from tickler.stores.sql.schedules import COLUMNS, read_schedule
-from tickler.stores.sqlite import fire_rows, rows
+from tickler.stores.sql.schedules import COLUMNS, INDEX_AND_ASIDE, SqlScheduleReads, read_schedule
+from tickler.stores.sqlite import rows
 
-_COLUMNS = "SELECT" + COLUMNS.format(body="CAST(s.body AS BLOB) AS body")
+_DIALECT = {"body": "CAST(s.body AS BLOB) AS body", "enabled": "s.enabled = 1", "paused": "s.enabled = 0"}
+_COLUMNS = COLUMNS.replace("{body}", _DIALECT["body"])
 _SIZED = f"{_COLUMNS}, length(CAST(s.body AS BLOB))"
-_INDEX_AND_ASIDE = """
-    LEFT JOIN tickler_index i ON i.owner = s.owner AND i.key = s.key
-    LEFT JOIN tickler_aside a ON a.owner = s.owner AND a.key = s.key
-"""
-_JOINED = f"{_COLUMNS} FROM tickler_schedules s {_INDEX_AND_ASIDE}"
+_INDEX_AND_ASIDE = INDEX_AND_ASIDE.replace("{schema}.", "")
 _OF_IDS = f"FROM {rows.WANTED} CROSS JOIN tickler_schedules s ON {rows.WANTED_ID} {_INDEX_AND_ASIDE}"
-# Each state is listed from a table or index that has only that state, so that a page costs what it shows.
-_LISTED_FROM = {
-    None: f"{_JOINED} WHERE true",
-    "paused": f"{_JOINED} WHERE s.enabled = 0",
-    "active": f"""
-        {_COLUMNS}
-        FROM tickler_index i
-        JOIN tickler_schedules s ON s.owner = i.owner AND s.key = i.key
-        LEFT JOIN tickler_aside a ON false
-        WHERE s.enabled = 1
-    """,
-    "finished": f"""
-        {_COLUMNS}
-        FROM tickler_aside a
-        JOIN tickler_schedules s ON s.owner = a.owner AND s.key = a.key
-        LEFT JOIN tickler_index i ON i.owner = a.owner AND i.key = a.key
-        WHERE a.state = 'finished' AND s.enabled = 1 AND i.id IS NULL
-    """,
-    "unindexed": f"{_JOINED} WHERE s.enabled = 1 AND i.id IS NULL AND a.state IS NULL",
-}
-_LISTED_FROM["unreadable"] = _LISTED_FROM["finished"].replace("'finished'", "'unreadable'")
-_ORDERED_BY = {"active": "i", "finished": "a", "unreadable": "a"}
+_OF_OWNER = f"{_COLUMNS} FROM tickler_schedules s {_INDEX_AND_ASIDE} WHERE s.owner = ? ORDER BY s.key"
 
 # New schedules are known to be absent, since the transaction has the write lock from its start.
 _INSERT = """
@@ -57,8 +33,9 @@ _UPDATE = """
 """
 
 
-class SqliteSchedules:
+class SqliteSchedules(SqlScheduleReads):
     def __init__(self, connection: Connection) -> None:
+        super().__init__(connection, _DIALECT)
         self._connection = connection
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
@@ -66,28 +43,13 @@ class SqliteSchedules:
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            found = connection.execute(f"{_JOINED} WHERE s.owner = ? ORDER BY s.key", (owner,)).fetchall()
+            found = connection.execute(_OF_OWNER, (owner,)).fetchall()
             _apply(connection, decide({schedule.id: schedule for schedule in map(read_schedule, found)}))
 
         await self._connection.write(work, using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)
-
-    async def list(
-        self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False
-    ) -> list[StoredSchedule]:
-        by = _ORDERED_BY.get(state, "s") if state else "s"
-        query, parameters = _LISTED_FROM[state], []
-        if owner is not None:
-            query, parameters = f"{query} AND {by}.owner = ?", [owner]
-        if after is not None:
-            query, parameters = f"{query} AND ({by}.owner, {by}.key) > (?, ?)", [*parameters, *after]
-        if failing:
-            query += f" AND ({by}.owner, {by}.key) IN ({fire_rows.FAILING})"
-        query, bound = f"{query} ORDER BY {by}.owner, {by}.key LIMIT ?", [*parameters, limit]
-        found = await self._connection.read(lambda connection: connection.execute(query, bound).fetchall())
-        return [read_schedule(row) for row in found]
 
 
 def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
@@ -117,7 +79,7 @@ def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | Sc
         ]
         rows.enter(connection, entering, new=new)
     for removal in removals:
-        fire_rows.cancel(connection, *removal)
+        rows.cancel(connection, *removal)
     rows.put_aside(connection, [change.finished() for change in written if change.move == "finish"])
 
 

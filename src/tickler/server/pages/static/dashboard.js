@@ -1,4 +1,5 @@
 // The page *Now*: live counts, clocks, workers and fires.
+import { byId, element } from "./element.js";
 import { follow, stateOf } from "./stream.js";
 import { formatTime, onZoneChange, showTime, zoneName } from "./time.js";
 
@@ -6,26 +7,18 @@ const MAX_LISTED = 12;
 const MAX_NAV_COUNT = Number(document.querySelector("nav").dataset.maxCount);
 const SHOWN_MS = 60_000;
 const fires = [];
-const list = document.getElementById("fires");
-const strip = document.getElementById("strip");
-const live = document.getElementById("live");
-const main = live.closest("main");
-const noFires = document.getElementById("no-fires");
-const storeClock = document.getElementById("store-clock");
-const nextDue = document.getElementById("next-due");
+const [list, strip, live, noFires] = byId("fires", "strip", "live", "no-fires");
+const [storeClock, nextDue] = byId("store-clock", "next-due");
 const COUNTS_OF_ROWS = ["sleeping", "due", "late"]; // at least so many, where not all rows were read
 let dueAt = Number(nextDue.dataset.dueAt);
 let hasMore = "more" in nextDue.dataset;
 let offset = Number(storeClock.dataset.nowMs) - Date.now(); // the store's clock less this browser's
 
-function count(value, limit, more) {
-  return more || (limit && value >= limit) ? `${value.toLocaleString()}+` : value.toLocaleString();
-}
-
 function showStats(stats) {
   for (const place of document.querySelectorAll("[data-number]")) {
     const name = place.dataset.number;
-    place.textContent = count(stats[name], Number(place.dataset.limit || 0), stats.more && COUNTS_OF_ROWS.includes(name));
+    const isAtLeast = stats[name] >= (place.dataset.limit ?? Infinity) || (stats.more && COUNTS_OF_ROWS.includes(name));
+    place.textContent = `${stats[name].toLocaleString()}${isAtLeast ? "+" : ""}`;
     const box = place.closest(".number");
     box.classList.toggle("bad", (name === "late" || name === "dead") && stats[name] > 0);
     box.classList.toggle("busy", name === "due" && stats[name] > 0);
@@ -46,7 +39,7 @@ function showNextDue() {
   if (!dueAt) nextDue.textContent = hasMore ? "unknown (too many schedules)" : "none";
   else if (isPast) nextDue.textContent = "now";
   else {
-    if (!nextDue.firstElementChild) nextDue.replaceChildren(document.createElement("time"));
+    if (!nextDue.firstElementChild) nextDue.replaceChildren(element("time"));
     showTime(nextDue.firstElementChild, dueAt);
   }
 }
@@ -54,13 +47,8 @@ function showNextDue() {
 /** Update the count of dead fires in the navigation. */
 function showDeadCount(number) {
   const link = document.querySelector("nav a[href='/failed']");
-  let place = link.querySelector(".count");
-  if (!number) return place?.remove();
-  if (!place) {
-    place = Object.assign(document.createElement("span"), { className: "count" });
-    link.append(" ", place);
-  }
-  place.textContent = number > MAX_NAV_COUNT ? `${MAX_NAV_COUNT}+` : number;
+  const text = number > MAX_NAV_COUNT ? `${MAX_NAV_COUNT}+` : number;
+  link.replaceChildren(link.firstChild, ...(number ? [" ", element("span", { className: "count" }, text)] : []));
 }
 
 /** Format a duration as the server does, without the smaller unit of two. */
@@ -78,19 +66,14 @@ function showWorkers(all, now) {
     const isMissing = worker.doing !== "stopped" && now - worker.seen_at >= missingMs;
     const status = isMissing ? "missing" : worker.doing;
     const seen = `${span(Math.max(Math.floor((now - worker.seen_at) / 1000), 1) * 1000)} ago`;
-    const cells = { Name: worker.name, Status: status, "In flight": worker.in_flight, "Last seen": seen };
-    const row = document.createElement("tr");
-    for (const [label, text] of Object.entries(cells)) {
-      const cell = row.insertCell();
+    const dot = element("i", { className: "dot" });
+    dot.dataset.status = status;
+    const cells = { Name: [worker.name], Status: [dot, status], "In flight": [worker.in_flight], "Last seen": [seen] };
+    return element("tr", {}, ...Object.entries(cells).map(([label, parts]) => {
+      const cell = element("td", { className: label === "In flight" ? "num" : "" }, ...parts);
       cell.dataset.label = label;
-      cell.classList.toggle("num", label === "In flight");
-      if (label === "Status") {
-        const dot = cell.appendChild(Object.assign(document.createElement("i"), { className: "dot" }));
-        dot.dataset.status = status;
-      }
-      cell.append(text);
-    }
-    return row;
+      return cell;
+    }));
   });
   table.tBodies[0].replaceChildren(...rows);
   document.getElementById("no-workers").hidden = rows.length > 0;
@@ -107,26 +90,17 @@ function showFire(fire) {
   fires.push(fire);
   while (fires.length > 500) fires.shift();
   noFires.hidden = true;
-  const item = document.createElement("li");
-  const name = stateOf(fire);
-  const time = Object.assign(document.createElement("time"), { textContent: formatTime(fire.at, "second") });
+  const state = stateOf(fire);
+  const time = element("time", {}, formatTime(fire.at, "second"));
   Object.assign(time.dataset, { ms: fire.at, form: "second" });
-  const state = Object.assign(document.createElement("span"), { className: `state state-${name}`, textContent: name });
-  const what = Object.assign(document.createElement("span"), { className: "what" });
-  const link = Object.assign(document.createElement("a"), {
-    href: `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`,
-  });
-  link.append(
-    Object.assign(document.createElement("span"), { className: "owner", textContent: `${fire.owner} /` }), " ",
-    Object.assign(document.createElement("b"), { textContent: fire.key }),
-  );
-  what.append(link, fire.detail ? `  ${fire.detail}` : "");
+  const href = `/schedules/${encodeURIComponent(fire.owner)}/${encodeURIComponent(fire.key)}`;
+  const link = element("a", { href }, element("span", { className: "owner" }, `${fire.owner} /`), " ", element("b", {}, fire.key));
   const late = Math.max(fire.at - fire.nominal_at, 0);
-  const took = Object.assign(document.createElement("span"), {
-    className: "took",
-    textContent: `${late >= 1000 ? `${span(late)} late, ` : ""}took ${span(fire.duration_ms ?? 0)}`,
-  });
-  item.append(time, state, what, took);
+  const item = element("li", {},
+    time,
+    element("span", { className: `state state-${state}` }, state),
+    element("span", { className: "what" }, link, fire.detail ? `  ${fire.detail}` : ""),
+    element("span", { className: "took" }, `${late >= 1000 ? `${span(late)} late, ` : ""}took ${span(fire.duration_ms ?? 0)}`));
   item.dataset.at = fire.at;
   // Slow attempts are reported late: sort by their start, the latest first.
   list.insertBefore(item, [...list.children].find((other) => Number(other.dataset.at) <= fire.at) ?? null);
@@ -167,8 +141,7 @@ function draw() {
     const [state, column] = place.split(" ");
     const size = Math.min(6 + 5 * Math.sqrt(number), 28);
     pen.fillStyle = stateColours.get(`state-${state}`);
-    if (state === "delivered") pen.fillRect(column * 4 - 1.5, 31 - size, 3, size);
-    else pen.fillRect(column * 4 - 1.5, 34, 3, size);
+    pen.fillRect(column * 4 - 1.5, state === "delivered" ? 31 - size : 34, 3, size);
   }
 }
 
@@ -182,13 +155,7 @@ setInterval(draw, matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 
 draw();
 onZoneChange(showClocks);
 onZoneChange(showNextDue);
-follow(live, { stats: showStats, fire: showFire }, {
-  opened() {
-    list.replaceChildren();
-    fires.length = 0;
-    main.classList.remove("old");
-  },
-  lost() {
-    main.classList.add("old"); // the counts may be outdated
-  },
+follow(live, { stats: showStats, fire: showFire }, () => {
+  list.replaceChildren();
+  fires.length = 0;
 });

@@ -1,4 +1,5 @@
 // The page *Forecast*: arranges the heat map by the days and hours of the chosen zone.
+import { element } from "./element.js";
 import { formatTime, onZoneChange, zoneName } from "./time.js";
 
 const body = document.querySelector(".heat").tBodies[0];
@@ -20,12 +21,9 @@ function arrange() {
       if (first.className < cell.className) first.className = cell.className;
     }
   }
-  body.replaceChildren(...[...rows].map(([day, cells]) => {
-    const row = document.createElement("tr");
-    const empty = () => Object.assign(document.createElement("td"), { className: "none" });
-    row.append(Object.assign(document.createElement("th"), { scope: "row", textContent: day }), ...cells.map((cell) => cell ?? empty()));
-    return row;
-  }));
+  const empty = () => element("td", { className: "none" });
+  body.replaceChildren(...[...rows].map(([day, cells]) =>
+    element("tr", {}, element("th", { scope: "row" }, day), ...cells.map((cell) => cell ?? empty()))));
 }
 
 arrange();

@@ -1,19 +1,12 @@
 // The form: previews the next ten fires of what is typed, and shows its errors.
+import { byId, element } from "./element.js";
 import { formatTime, minutesOf, onZoneChange, showTime, zoneName } from "./time.js";
 
-const when = document.getElementById("when");
-const tz = document.getElementById("tz");
-const list = document.getElementById("preview");
-const words = document.getElementById("preview-words");
-const kind = document.getElementById("kind");
-const to = document.getElementById("to");
-const warning = document.getElementById("to-warning"); // why the service would refuse to deliver there
+const [when, tz, kind, to, hint] = byId("when", "tz", "kind", "to", "to-hint");
+const [list, words] = byId("preview", "preview-words");
+const [warning] = byId("to-warning"); // why the service would refuse to deliver there
 let timer = 0;
 let requests = 0;
-
-function element(name, className, text) {
-  return Object.assign(document.createElement(name), { className, textContent: text });
-}
 
 /** Mark the field at fault, if any, and let the words below describe it. Errors of the submitted form stay. */
 function markInvalid(name) {
@@ -27,13 +20,11 @@ function markInvalid(name) {
 
 function item({ at, local, marks }) {
   const ms = new Date(at).getTime();
-  const time = element("time", "", "");
+  const time = element("time");
   showTime(time, ms, minutesOf(local)); // the server knows the offset, also of zones that the browser does not know
-  const found = element("li", "", "");
-  found.append(time);
-  if (zoneName(ms) !== zoneName(ms, minutesOf(local))) found.append(element("small", "", ` (${formatTime(ms)} ${zoneName(ms)})`));
-  for (const mark of marks) found.append(element("span", "mark", ` ${mark}`));
-  return found;
+  const isElsewhere = zoneName(ms) !== zoneName(ms, minutesOf(local));
+  const here = isElsewhere ? [element("small", {}, ` (${formatTime(ms)} ${zoneName(ms)})`)] : [];
+  return element("li", {}, time, ...here, ...marks.map((mark) => element("span", { className: "mark" }, ` ${mark}`)));
 }
 
 async function preview() {
@@ -75,7 +66,6 @@ if (document.querySelector("[data-new]")) tz.value = Intl.DateTimeFormat().resol
 preview().catch(() => {});
 
 // The field of the target: its label follows the kind, and kinds without a value hide it.
-const hint = document.getElementById("to-hint");
 const KINDS = { http: ["URL", "We POST each fire here"], python: ["Handler name", hint?.textContent ?? ""] };
 
 function showTarget() {

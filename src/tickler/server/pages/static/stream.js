@@ -2,14 +2,14 @@
 
 const RECONNECT_MS = 5_000;
 
-/** Return the state of the fire after an attempt, as `states.py` names it. */
+/** Return the state of the fire after an attempt, as `timeline.py` names it. */
 export function stateOf(fire) {
   if (fire.gave_up) return "dead";
   return fire.happened === "failed" ? "retrying" : fire.happened;
 }
 
-/** Follow the stream. `place` shows the connection; `handlers` has a function per kind of event; `opened` and `lost` are callbacks. */
-export function follow(place, handlers, { opened = () => {}, lost = () => {} } = {}) {
+/** Follow the stream. `place` shows the connection; `handlers` has a function per kind of event; `opened` is a callback. */
+export function follow(place, handlers, opened = () => {}) {
   let source = null;
 
   function open() {
@@ -23,7 +23,6 @@ export function follow(place, handlers, { opened = () => {}, lost = () => {} } =
     mine.addEventListener("error", () => {
       place.dataset.state = "lost";
       place.textContent = "not connected, retrying";
-      lost();
       // The browser does not reconnect after a refusal.
       if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && open(), RECONNECT_MS);
     });

@@ -5,7 +5,6 @@ const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 const zoneSwitch = document.getElementById("zone"); // on pages with a navigation
-const listeners = [];
 let offsets = null; // the formatter that names the offsets of the chosen zone
 
 /** Return the offset of the chosen zone in minutes east of UTC. */
@@ -24,14 +23,12 @@ export function minutesOf(offset) {
 export function formatTime(ms, form = "full", offset = offsetAt(ms)) {
   const at = new Date(ms + offset * 60_000);
   const [, time] = at.toISOString().split("T");
-  const date = `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
-  const weekday = WEEKDAYS[at.getUTCDay()];
-  if (form === "date") return `${weekday} ${date}`;
-  if (form === "day") return `${date}, ${time.slice(0, 5)}`;
-  if (form === "minute") return time.slice(0, 5);
-  if (form === "second") return time.slice(0, 8);
+  const [minute, second] = [time.slice(0, 5), time.slice(0, 8)];
+  const day = `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
+  const date = `${WEEKDAYS[at.getUTCDay()]} ${day}`;
   const year = at.getUTCFullYear() === new Date(Date.now() + offset * 60_000).getUTCFullYear() ? "" : ` ${at.getUTCFullYear()}`;
-  return `${weekday} ${date}${year}, ${time.slice(0, at.getUTCSeconds() ? 8 : 5)}`;
+  const full = `${date}${year}, ${at.getUTCSeconds() ? second : minute}`;
+  return { full, date, day: `${day}, ${minute}`, minute, second }[form];
 }
 
 /** Return the name of an offset: UTC, UTC+1 or UTC-3:30. */
@@ -62,7 +59,7 @@ export function showTimes(root) {
 
 /** Call a function whenever the reader chooses another zone. */
 export function onZoneChange(listener) {
-  listeners.push(listener);
+  zoneSwitch?.addEventListener("change", listener);
 }
 
 /** Browsers may refuse storage: the choice then lasts until the page is left. */
@@ -94,6 +91,5 @@ if (zoneSwitch) {
     storage((stored) => stored.setItem(STORAGE_KEY, zoneSwitch.value));
     choose(zoneSwitch.value);
     showTimes(document);
-    for (const listener of listeners) listener();
   });
 }

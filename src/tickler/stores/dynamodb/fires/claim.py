@@ -14,7 +14,7 @@ from tickler.dynamo import Condition, Item, Outcome, Statement, execute_many, ge
 from tickler.dynamo.batches import run_concurrently
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
+from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenPlan
 from tickler.fires.contract import ClaimRequest
 from tickler.index.advance import DueRow, RowProblem
 from tickler.index.row_reports import OutdatedReport, log_set_aside
@@ -33,7 +33,7 @@ from tickler.stores.dynamodb.table import CHECK_POLICY, Table
 
 log = logging.getLogger("tickler.fires")
 
-_NOTHING = OpenedFire([], [], [])
+_NOTHING = OpenPlan([], [], [])
 
 
 class Claimed(NamedTuple):
@@ -61,7 +61,7 @@ class ClaimAttempt(NamedTuple):
     due: DueSchedule
     write: ClaimWrite
     plan: ClaimPlan | None
-    opened: OpenedFire
+    opened: OpenPlan
 
 
 class UnreadableRow(NamedTuple):
@@ -119,7 +119,7 @@ class FireClaimer:
         self._route.note_claim(full=is_full or _weight(taken) >= limit)
         return taken
 
-    async def give_back(self, taken: Sequence[Claimed]) -> None:
+    async def revert(self, taken: Sequence[Claimed]) -> None:
         """Revert claims that opened no fire, and would otherwise be lost."""
         await execute_many(self._table.client, [each.undo for each in taken if each.undo is not None])
 
@@ -136,7 +136,7 @@ class FireClaimer:
         writes = ClaimWrites(self._table, batch.advance, settings.write_shards, request.now_ms)
         opened = _by_schedule(batch.open(()))
         plans: dict[Id, ClaimPlan | None] = {Id(each.row.owner, each.row.key): None for each in batch.advance.problems}
-        plans |= {each.id: each for each in batch.owed}
+        plans |= {each.id: each for each in batch.plans}
         planned = [each for each in due if each.id in plans]
         attempts = [ClaimAttempt(each, writes.of(each.row), plans[each.id], opened.get(each.id, _NOTHING)) for each in planned]
         simple = [each for each in attempts if _is_simple(each.opened)]
@@ -213,7 +213,7 @@ class FireClaimer:
         try:
             schedules = await self._schedules(claimed)
         except TicklerError:
-            await self.give_back(claimed)  # fires come again when their leases expire
+            await self.revert(claimed)  # fires come again when their leases expire
             raise
         for each in claimed:
             schedule = schedules.get(each.plan.id)
@@ -264,9 +264,9 @@ def _identity(due: DueSchedule) -> tuple[str, str]:
     return due.row.owner, due.row.key
 
 
-def _by_schedule(opened: OpenedFire) -> dict[Id, OpenedFire]:
+def _by_schedule(opened: OpenPlan) -> dict[Id, OpenPlan]:
     """Group the claims, fires and entries of a batch by schedule."""
-    groups: defaultdict[Id, OpenedFire] = defaultdict(lambda: OpenedFire([], [], []))
+    groups: defaultdict[Id, OpenPlan] = defaultdict(lambda: OpenPlan([], [], []))
     for claim in opened.claims:
         groups[claim.schedule.id].claims.append(claim)
     for fire in opened.fires:
@@ -276,7 +276,7 @@ def _by_schedule(opened: OpenedFire) -> dict[Id, OpenedFire]:
     return groups
 
 
-def _is_simple(opened: OpenedFire) -> bool:
+def _is_simple(opened: OpenPlan) -> bool:
     """Whether it takes one write: at most one fire, and no history entry."""
     return not opened.entries and len(opened.fires) <= 1
 

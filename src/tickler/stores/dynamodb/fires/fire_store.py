@@ -14,23 +14,13 @@ from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires.contract import ClaimRequest, LeaseRequest, TakeRequest
 from tickler.fires.settle import ManualChange, change
-from tickler.model.fire import (
-    MANUALLY,
-    Claim,
-    DueItem,
-    Entry,
-    Extension,
-    Fire,
-    FireState,
-    Health,
-    Settlement,
-)
+from tickler.model.fire import MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.fires.claim import FireClaimer
 from tickler.stores.dynamodb.fires.history import inserts, read_history
 from tickler.stores.dynamodb.fires.layout import fire_key, unchanged
 from tickler.stores.dynamodb.fires.lease import Leaser
-from tickler.stores.dynamodb.fires.lists import find_fire, health, list_fires, next_at, peek
+from tickler.stores.dynamodb.fires.lists import find_fire, health, list_fires, peek
 from tickler.stores.dynamodb.fires.settle import Settler
 from tickler.stores.dynamodb.fires.transaction import read_owing
 from tickler.stores.dynamodb.records import DynamodbRecords
@@ -52,7 +42,7 @@ class DynamodbFires:
         except asyncio.CancelledError:
             with suppress(TicklerError):  # the caller was cancelled
                 taken = await work
-                await self.claimer.give_back(taken)
+                await self.claimer.revert(taken)
                 await self._release([claim for each in taken for claim in each.claims], request)
             raise
         return sorted((claim for each in taken for claim in each.claims), key=_order)
@@ -108,9 +98,6 @@ class DynamodbFires:
 
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
         return await health(self._table, ids)
-
-    async def next_at(self) -> int | None:
-        return await next_at(self._table)
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         return await peek(self._table, due_by, limit)

@@ -61,14 +61,8 @@ async def read_history(table: Table, id: Id, before: tuple[int, str] | None, lim
         "ExpressionAttributeValues": values,
         "ConsistentRead": True,
         "ScanIndexForward": False,
-        "Limit": limit,
     }
-    found: list[Item] = []
-    async for page in table.pages(request):
-        found += page["Items"]
-        if len(found) >= limit:
-            break
-    return [_read(item, id) for item in found[:limit]]
+    return await table.first(request, lambda item: _read(item, id), limit)
 
 
 def read_entry(item: Item) -> HistoryItem:

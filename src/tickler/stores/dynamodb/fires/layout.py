@@ -22,8 +22,7 @@ from tickler.dynamo import Condition
 from tickler.dynamo.codec import Attribute, Item
 from tickler.model.fire import Fire, FireState, fire_id, read_holder
 from tickler.model.schedule import Id
-from tickler.stores.dynamodb.layout import due_shard, head_key, id_of, number, shard_name, text
-from tickler.stores.dynamodb.shards import hash_of, shard_of
+from tickler.stores.dynamodb.layout import due_shard, hash_of, head_key, id_of, number, shard_name, shard_of, text
 
 FIRES = "fires#"
 BUCKETS = 16  # per list; a search by fire id reads one of them

@@ -91,7 +91,7 @@ class Leaser:
             fire = fire_of(items[place(key)]) if place(key) in items else None
             if fire is None or fire.deliver_after is None or (fire.worker and not request.expired):
                 continue
-            if fire.deliver_after > request.now_ms - (request.head_start_ms if fire.is_given_back else 0):
+            if fire.deliver_after > request.now_ms - (request.head_start_ms if fire.has_release_reason else 0):
                 continue
             found.append(Found(fire, key, None if schedule is None else schedule.stored))
         return found, False

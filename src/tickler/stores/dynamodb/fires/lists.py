@@ -100,40 +100,18 @@ async def health(table: Table, ids: Sequence[Id]) -> dict[Id, Health]:
     return dict.fromkeys(ids, Health()) | dict(zip(known, found, strict=True))
 
 
-async def next_at(table: Table) -> int | None:
-    """Return the earliest instant at which a schedule with a target is due, or an open fire is."""
-
-    async def earliest_open(shard: str) -> int | None:
-        page = await table.client.call("Query", {**table.open.query(shard), "Limit": 1})
-        return next((int(item["deliver_after"]["N"]) for item in page["Items"]), None)
-
-    async def earliest_due(shard: str) -> int | None:
-        request = {**table.due.query(shard), "Limit": PAGE_SIZE}
-        while True:
-            page = await table.client.call("Query", request)
-            for item in page["Items"]:
-                if "has_target" in item:
-                    return int(item["next_fire_at"]["N"])
-            if "LastEvaluatedKey" not in page:
-                return None
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-            request.pop("Limit", None)
-
-    shards = await table.shards()
-    found = all_of(await gathered([*map(earliest_open, shards), *map(earliest_due, shards)]))
-    return min((at for at in found if at is not None), default=None)
-
-
 async def peek(table: Table, due_by: int, limit: int) -> list[DueItem]:
     """Return the earliest due schedules with a target and open fires. Reads a page of each shard, or more."""
 
     async def some(index: SparseIndex, shard: str, due: Callable[[Item], DueItem | None]) -> list[DueItem]:
-        found: list[DueItem] = []
-        async for page in table.pages({**index.query(shard, number(due_by)), "Limit": limit}):
+        request, found = {**index.query(shard, number(due_by)), "Limit": max(limit, PAGE_SIZE)}, list[DueItem]()
+        while True:
+            page = await table.client.call("Query", request)
             found += filter(None, map(due, page["Items"]))
-            if len(found) >= limit:
-                break
-        return found
+            if len(found) >= limit or "LastEvaluatedKey" not in page:
+                return found
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            request.pop("Limit", None)  # many rows have no target
 
     shards = await table.shards()
     rows = [some(table.due, shard, _due_row) for shard in shards]

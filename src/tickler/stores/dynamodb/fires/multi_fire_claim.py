@@ -12,7 +12,7 @@ from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires import claim
-from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenedFire
+from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenPlan
 from tickler.fires.contract import ClaimRequest
 from tickler.fires.settle import woken
 from tickler.index.advance import DueRow
@@ -57,7 +57,7 @@ class MultiFireClaim:
     """
 
     def __init__(
-        self, table: Table, request: ClaimRequest, writes: ClaimWrites, due: DueSchedule, plan: ClaimPlan, opened: OpenedFire
+        self, table: Table, request: ClaimRequest, writes: ClaimWrites, due: DueSchedule, plan: ClaimPlan, opened: OpenPlan
     ) -> None:
         self.claims: list[Claim] = []
         self.has_opened = False

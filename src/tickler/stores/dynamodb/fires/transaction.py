@@ -41,19 +41,8 @@ async def own_fires(
     if state is not None:
         low, high = fire_layout.sort_after(state, after), layout.after_all(fire_layout.sort_prefix(state))
         condition, values = f"{condition} AND sk BETWEEN :low AND :high", {**values, ":low": text(low), ":high": text(high)}
-    request: dict[str, object] = {
-        "KeyConditionExpression": condition,
-        "ExpressionAttributeValues": values,
-        "ConsistentRead": True,
-    }
-    if limit is not None:
-        request["Limit"] = limit
-    found: list[Fire] = []
-    async for page in table.pages(request):
-        found += filter(None, map(fire_of, page["Items"]))
-        if limit is not None and len(found) >= limit:
-            return found[:limit]
-    return found
+    request = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True}
+    return await table.first(request, fire_of, limit)
 
 
 class FireTransaction:

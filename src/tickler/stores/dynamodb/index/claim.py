@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from tickler.dynamo import Outcome, Statement, execute_many
 from tickler.errors import StoreUnavailable, TicklerError
-from tickler.index.advance import AdvancePlan, DueRow, RowProblem, advance
+from tickler.index.advance import AdvancePlan, DueRow, advance
 from tickler.index.row_reports import OutdatedReport, log_set_aside
 from tickler.model.index_row import IndexRow
 from tickler.stores.dynamodb.index.claim_writes import ClaimWrites, DueReader, check_zones, report_outdated, seen
@@ -41,7 +41,7 @@ class Claimer:
             claimed = await asyncio.shield(work)
         except asyncio.CancelledError:
             with suppress(TicklerError):  # the caller is gone: its rows become due again, if the undo succeeds
-                await self._give_back(await work)
+                await self._revert(await work)
             raise
         rows = [each.row for each in claimed]
         rows.sort(key=lambda row: row.next_fire_at)
@@ -107,18 +107,10 @@ class Claimer:
                 failure = StoreUnavailable(
                     f"{self._table.label}: cannot claim {row.owner}/{row.key} ({outcome.code}): {CHECK_POLICY}"
                 )
-        log_set_aside([problem for problem, outcome in _with(result.problems, due, outcomes) if writes.is_claimed(outcome)])
+        aside = {row.id for row, outcome in zip(due, outcomes, strict=True) if writes.is_claimed(outcome)}
+        log_set_aside([problem for problem in result.problems if problem.row.id in aside])
         if failure is not None:
             raise failure
 
-    async def _give_back(self, claimed: Sequence[ClaimResult]) -> None:
+    async def _revert(self, claimed: Sequence[ClaimResult]) -> None:
         await execute_many(self._table.client, [each.undo for each in claimed])
-
-
-def _with(
-    problems: Sequence[RowProblem], due: Sequence[DueRow], outcomes: Sequence[Outcome | Exception]
-) -> list[tuple[RowProblem, Outcome | Exception]]:
-    by_row: Mapping[tuple[str, str], Outcome | Exception] = {
-        (row.owner, row.key): outcome for row, outcome in zip(due, outcomes, strict=True)
-    }
-    return [(problem, by_row[problem.row.owner, problem.row.key]) for problem in problems]

@@ -18,7 +18,7 @@ from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.index.claim import Claimer
 from tickler.stores.dynamodb.index.claim_writes import DueReader
-from tickler.stores.dynamodb.layout import DUE, LISTED, text
+from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
 
@@ -139,13 +139,7 @@ class DynamodbIndex:
         return rows, encode_walk(WalkPlace(number, start)) if number < len(shards) else None
 
     async def _due_page(self, shard: str, start: Item | None, limit: int) -> dict[str, Any]:
-        request: dict[str, object] = {
-            "TableName": self._table.name,
-            "IndexName": DUE,
-            "KeyConditionExpression": "due_shard = :shard",
-            "ExpressionAttributeValues": {":shard": text(shard)},
-            "Limit": limit,
-        }
+        request = {**self._table.due.query(shard), "Limit": limit}
         if start is not None:
             request["ExclusiveStartKey"] = start
         return await self._table.client.call("Query", request)
@@ -161,10 +155,7 @@ class DynamodbIndex:
 
     def _restored(self, head: Item, shards: int) -> Statement:
         id = layout.id_of(head)
-        values: Item = {
-            "next_fire_at": head["was_due_at"],
-            "due_shard": text(layout.due_shard(id, head["home"]["S"], shards)),
-        }
+        values: Item = {"next_fire_at": head["was_due_at"], "due_shard": text(layout.due_shard(id, head["home"]["S"], shards))}
         gone = ["aside", "reason", "was_due_at"]
         if "version" in head:
             values["listed"] = text(layout.listed_in("active", id))
@@ -175,19 +166,8 @@ class DynamodbIndex:
 
     async def _unreadable_heads(self, limit: int | None) -> list[Item]:
         async def listed(partition: str) -> list[Item]:
-            request: dict[str, object] = {
-                "IndexName": LISTED,
-                "KeyConditionExpression": "listed = :partition",
-                "ExpressionAttributeValues": {":partition": text(partition)},
-            }
-            if limit is not None:
-                request["Limit"] = limit
-            found: list[Item] = []
-            async for page in self._table.pages(request):
-                found += [{"pk": item["pk"], "sk": item["sk"]} for item in page["Items"]]
-                if limit is not None and len(found) >= limit:
-                    break
-            return found
+            request = self._table.listed.query(partition)
+            return await self._table.first(request, lambda item: {"pk": item["pk"], "sk": item["sk"]}, limit)
 
         keys = [key for each in all_of(await gathered(map(listed, _UNREADABLE))) for key in each]
         heads = await get_many(self._table.client, self._table.name, keys)

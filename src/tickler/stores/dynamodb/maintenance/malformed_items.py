@@ -16,6 +16,7 @@ from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR
 from tickler.stores.dynamodb.maintenance.sparsity import SparsityCount
 from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
+from tickler.stores.dynamodb.table import Table
 from tickler.stores.optional import Fault, MalformedItem
 
 _TYPES = {"S": "text", "N": "a number", "B": "bytes", "BOOL": "true or false", "NULL": "a null", "M": "a map", "L": "a list"}
@@ -47,14 +48,15 @@ async def find_malformed(client: Client, table: str, label: str) -> AsyncIterato
     ]
     counts = _sparsity_counts(indexes, types)
     items = 0
-    async for item in _all_items(client, table):
-        items += 1
-        for count in counts:
-            count.add(item)
-        for fault in _faults(item, indexes, types, keys):
-            by = f": `{_removing(table, _key_json(item, keys), fault.removed)}`" if fault.removed else ""
-            kind: Fault = "set-aside" if fault.attribute == ERROR else "unfound"
-            yield MalformedItem(_named(item, keys), fault.attribute, fault.reason, fault.remedy + by, kind)
+    async for page in Table(client, table, label).pages({}):
+        items += len(page["Items"])
+        for item in page["Items"]:
+            for count in counts:
+                count.add(item)
+            for fault in _faults(item, indexes, types, keys):
+                by = f": `{_removing(table, _key_json(item, keys), fault.removed)}`" if fault.removed else ""
+                kind: Fault = "set-aside" if fault.attribute == ERROR else "unfound"
+                yield MalformedItem(_named(item, keys), fault.attribute, fault.reason, fault.remedy + by, kind)
     for count in counts:
         not_sparse = count.reason(items)
         if not_sparse is not None:
@@ -62,17 +64,6 @@ async def find_malformed(client: Client, table: str, label: str) -> AsyncIterato
             remedy += f"`{_removing(table, 'KEY', count.status)}`"
             example = _named(count.example, [*keys, count.status])
             yield MalformedItem(example, count.status, not_sparse, remedy, "not-sparse", count.indexed)
-
-
-async def _all_items(client: Client, table: str) -> AsyncIterator[Item]:
-    request: dict[str, Any] = {"TableName": table}
-    while True:
-        page = await client.call("Scan", request)
-        for item in page["Items"]:
-            yield item
-        if "LastEvaluatedKey" not in page:
-            return
-        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 def _sparsity_counts(indexes: Sequence[_Index], types: dict[str, str]) -> list[SparsityCount]:

@@ -100,14 +100,8 @@ async def listed_ids(table: Table, states: Iterable[str], owner: str | None, aft
             "IndexName": LISTED,
             "KeyConditionExpression": f"listed = :partition AND {condition}",
             "ExpressionAttributeValues": {":partition": text(partition), **values},
-            "Limit": limit,
         }
-        found: list[Id] = []
-        async for page in table.pages(request):
-            found += [layout.id_of(item) for item in page["Items"]]
-            if len(found) >= limit:
-                break
-        return found
+        return await table.first(request, layout.id_of, limit)
 
     partitions = [partition for state in states for partition in layout.listed_partitions(state)]
     return list(dict.fromkeys(heapq.merge(*all_of(await gathered(map(listed, partitions))))))[:limit]

@@ -1,4 +1,4 @@
-"""Fires that a worker claimed and could not begin are given back; no attempt is counted, and another worker delivers them."""
+"""Fires that a worker claimed and could not begin are released; no attempt is counted, and another worker delivers them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it(
     assert max(arrival.late_ms for arrival in bench.arrived) < 6_000
     said = [record.message for record in caplog.records if "no handler 'work'" in record.message]
     assert len(said) == 1
-    assert "fires that need it are given back for other workers" in said[0]
+    assert "fires that need it are released for other workers" in said[0]
 
 
 @BOTH
@@ -77,7 +77,7 @@ async def test_what_no_worker_has_a_handler_for_waits_without_an_attempt_for_one
     await ran(bench.another(), 130)
     waiting = await bench.fires()
     assert {(fire.attempt, fire.worker) for fire in waiting} == {(0, None)}
-    reason = "given back: the worker has no handler 'work': register it there, or correct the name"
+    reason = "released: the worker has no handler 'work': register it there, or correct the name"
     assert {fire.reason for fire in waiting} == {reason}
     assert await attempts_of(bench, 3) == {}
     async with bench.running():
@@ -161,18 +161,18 @@ async def test_a_kind_of_target_whose_packages_are_missing_here_is_left_to_other
 
 
 @in_virtual_time
-async def test_a_tick_gives_back_what_it_lacks_the_handler_for_and_ends() -> None:
+async def test_a_tick_releases_what_it_lacks_the_handler_for_and_ends() -> None:
     bench = Bench()
     await bench.put(*many(4), *many(4, policy=AT_MOST_ONCE, owner="u2"))
     await asyncio.sleep(11)
     summary = await bench.another().tick(20_000)
-    assert (summary.claimed, summary.given_back, summary.failed, summary.left) == (8, 8, 0, False)
+    assert (summary.claimed, summary.released, summary.failed, summary.left) == (8, 8, 0, False)
     assert summary.duration_ms < 1_000
     await asyncio.sleep(2)
     assert (await bench.tickler.tick()).delivered == 8
 
 
-def test_what_is_given_back_is_put_off_for_longer_the_older_it_is_and_dead_after_30_days() -> None:
+def test_what_is_released_is_put_off_for_longer_the_older_it_is_and_dead_after_30_days() -> None:
     def delay_ms(age_s: float, outcome: Outcome = MISSING, roll: float = 1) -> int | None:
         then, deliver_after = after_release(outcome, START_MS, START_MS + round(age_s * 1000), lambda: roll)
         return deliver_after - START_MS - round(age_s * 1000) if deliver_after is not None and then == "release" else None
@@ -194,7 +194,7 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
     await bench.another().tick()
     bench.clock.set_by_ms += 30 * 86_400_000 + 1
     summary = await bench.another().tick()
-    assert (summary.dead, summary.given_back) == (1, 0)
+    assert (summary.dead, summary.released) == (1, 0)
     (dead,) = await bench.fires("dead")
     assert dead.reason is not None
     assert dead.reason.startswith("the worker has no handler 'work'")
@@ -204,7 +204,7 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
 
 
 @in_virtual_time
-async def test_a_fire_that_a_person_retries_after_30_days_may_be_given_back_for_another_30() -> None:
+async def test_a_fire_that_a_person_retries_after_30_days_may_be_released_for_another_30() -> None:
     bench = Bench()
     await bench.put(schedule())
     bench.behave = after(0, GiveUp("not today"))
@@ -214,12 +214,12 @@ async def test_a_fire_that_a_person_retries_after_30_days_may_be_given_back_for_
     (dead,) = await bench.fires("dead")
     await bench.tickler.fires.retry(dead.id)
     summary = await bench.another().tick()
-    assert (summary.dead, summary.given_back) == (0, 1)
+    assert (summary.dead, summary.released) == (0, 1)
 
 
 @pytest.mark.parametrize("per_owner", [3, 10])
 @in_virtual_time
-async def test_what_was_given_back_or_triggered_at_most_once_is_leased_for_free_slots_alone(per_owner: int) -> None:
+async def test_what_was_released_or_triggered_at_most_once_is_leased_for_free_slots_alone(per_owner: int) -> None:
     bench = Bench()
     await bench.put(*many(30, policy=AT_MOST_ONCE), *many(30, 3_600.0, AT_MOST_ONCE, owner="u2"))
     await asyncio.sleep(11)
@@ -278,7 +278,7 @@ async def test_while_something_has_run_out_less_is_claimed_and_nothing_is_lost(
     delivered = {("delivered", 1): 200}
     assert await attempts_of(bench, 200) == delivered
     said = [record.message for record in caplog.records]
-    assert sum("too many open files: the worker gives fires back" in text for text in said) == 1
+    assert sum("too many open files: the worker releases fires" in text for text in said) == 1
     assert sum("the shortage is over, and the worker claims as before" in text for text in said) == 1
 
 
@@ -290,7 +290,7 @@ async def test_a_tick_that_has_run_out_of_something_says_that_something_is_left(
     await asyncio.sleep(11)
     summary = await bench.tickler.tick(20_000)
     assert summary.left
-    assert (summary.failed, summary.given_back) == (0, summary.claimed)
+    assert (summary.failed, summary.released) == (0, summary.claimed)
 
 
 @in_virtual_time
@@ -335,11 +335,11 @@ async def test_a_little_is_claimed_after_a_shortage_though_nothing_that_is_in_ha
         assert [arrival.late_ms < 2_000 for arrival in bench.arrived if arrival.key == "digest"] == [True] * 3
 
 
-# The store, while something is given back.
+# The store, while something is released.
 
 
 @in_virtual_time
-async def test_what_cannot_be_given_back_while_the_store_is_away_is_given_back_later() -> None:
+async def test_what_cannot_be_released_while_the_store_is_away_is_released_later() -> None:
     bench = Bench()
     await bench.put(*many(5, policy=AT_MOST_ONCE))
     bench.faults.away("fires.open")
@@ -354,7 +354,7 @@ async def test_what_cannot_be_given_back_while_the_store_is_away_is_given_back_l
 
 
 @in_virtual_time
-async def test_what_cannot_be_given_back_holds_up_no_other_outcome() -> None:
+async def test_what_cannot_be_released_holds_up_no_other_outcome() -> None:
     bench = Bench()
     await bench.put(replace(schedule("typo", policy=AT_MOST_ONCE), target=PythonTarget("wrok")), *many(5, 12.0))
     bench.faults.away("fires.open")
@@ -366,7 +366,7 @@ async def test_what_cannot_be_given_back_holds_up_no_other_outcome() -> None:
 
 
 @in_virtual_time
-async def test_what_was_given_back_by_an_answer_that_was_lost_is_delivered_once() -> None:
+async def test_what_was_released_by_an_answer_that_was_lost_is_delivered_once() -> None:
     bench = Bench()
     await bench.put(*many(5, policy=AT_MOST_ONCE))
     bench.faults.losing_answers.add("fires.open")
@@ -382,7 +382,7 @@ async def test_what_was_given_back_by_an_answer_that_was_lost_is_delivered_once(
 
 
 @in_virtual_time
-async def test_what_is_given_back_to_a_schedule_that_was_deleted_meanwhile_is_cancelled_and_remembered() -> None:
+async def test_what_is_released_after_its_schedule_was_deleted_is_cancelled_and_remembered() -> None:
     bench = Bench()
     await bench.put(schedule(policy=AT_MOST_ONCE))
     bench.faults.failing_once["fires.open"] = [StoreUnavailable(AWAY)]
@@ -409,7 +409,7 @@ async def test_what_was_not_begun_when_a_worker_is_told_to_stop_is_delivered_by_
     assert len(bench.arrived) == 3
     assert len(await bench.fires()) == 27
     (report,) = await bench.tickler.workers()
-    assert report.counts["given_back"] == 27
+    assert report.counts["released"] == 27
     bench.behave = after(0)
     async with bench.running():
         await asyncio.sleep(1)
@@ -428,7 +428,7 @@ async def test_what_the_store_does_not_take_back_at_the_end_is_said_to_be_lost(c
 
 
 @in_virtual_time
-async def test_a_one_shot_that_was_given_back_goes_after_its_delivery() -> None:
+async def test_a_one_shot_that_was_released_goes_after_its_delivery() -> None:
     bench = Bench()
     target = PythonTarget("work")
     await bench.put(Schedule(owner="u1", key="digest", when=soon(10), target=target, policy=AT_MOST_ONCE))
@@ -441,7 +441,7 @@ async def test_a_one_shot_that_was_given_back_goes_after_its_delivery() -> None:
 
 
 @in_virtual_time
-async def test_what_was_given_back_at_most_once_and_then_fails_is_dead() -> None:
+async def test_what_was_released_at_most_once_and_then_fails_is_dead() -> None:
     bench = Bench()
     await bench.put(schedule(policy=AT_MOST_ONCE))
     await asyncio.sleep(11)
@@ -474,7 +474,7 @@ async def test_a_deliverer_may_put_off_what_it_did_not_begin() -> None:
     async with bench.running():
         await asyncio.sleep(11)
         (fire,) = await bench.fires()
-        assert (fire.attempt, fire.reason) == (0, "given back: not before noon")
+        assert (fire.attempt, fire.reason) == (0, "released: not before noon")
         await asyncio.sleep(30)
     assert [arrival.late_ms // 1000 for arrival in bench.arrived] == [0, 20]
     assert [outcome.verdict for outcome in heard] == ["delivered"]
