@@ -13,6 +13,7 @@ TicklerError
 ├── FireNotFound                no fire has that id, or it is in another state than the call needs (also a LookupError)
 ├── ItemNotFound                no item has that key (also a LookupError)
 ├── ConditionFailed             an item is not as the condition of a write demands; nothing changed
+├── TransactionConflict         others changed what a transaction had read; nothing changed
 ├── VersionConflict             another caller wrote in between
 ├── InvalidSignature            a request is not proven to come from Tickler, or is too old
 ├── StoreUnavailable            the store did not answer, or is locked; nothing changed
@@ -168,6 +169,14 @@ class ConditionFailed(TicklerError):
         self.name = name
         self.condition = condition
         self.found = found
+
+
+class TransactionConflict(TicklerError):
+    """Others changed what a transaction had read, so none of its writes happened."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"others changed {name} while a transaction depended on it; nothing changed: repeat the transaction")
+        self.name = name
 
 
 class VersionConflict(TicklerError):

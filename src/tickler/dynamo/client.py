@@ -70,6 +70,14 @@ class Client:
         """DynamoDB's clock at its last response, to the second. None before the first."""
         return None if self._date is None else int(parsedate_to_datetime(self._date).timestamp() * 1000) + 500
 
+    @property
+    def name(self) -> str:
+        return f"DynamoDB at {self.endpoint}"
+
+    async def is_same(self, other: object) -> bool:
+        """Tell whether one transaction can write to the tables of both. The account is DynamoDB's to check."""
+        return other is self or (isinstance(other, Client) and (self.endpoint, self.region) == (other.endpoint, other.region))
+
     async def call(self, operation: str, request: Mapping[str, object]) -> dict[str, Any]:
         """Return the response. Raises `RequestRefused` if a retry cannot help, `StoreUnavailable` if the retries did not."""
         if operation in READS or operation in WRITES:

@@ -106,6 +106,14 @@ class Pool:
         async with self._errors():
             return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
 
+    async def is_same(self, other: object) -> bool:
+        """Tell whether `other` is a pool of the same database, so that one transaction can write to both."""
+        return other is self or (isinstance(other, Pool) and await self._identity() == await other._identity())
+
+    async def _identity(self) -> tuple[object, ...]:
+        statement = "SELECT pg_postmaster_start_time(), inet_server_port(), current_database()"
+        return tuple((await self.read(lambda connection: connection.fetch(statement)))[0])
+
     async def once(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
         """Run one statement, which is its own transaction. Repeats it after a lost race."""
         async with self._errors():

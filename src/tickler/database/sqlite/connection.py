@@ -81,6 +81,12 @@ class Connection:
         connection = self._check_using(using)
         return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
 
+    async def is_same(self, other: object) -> bool:
+        """Tell whether `other` is a connection to the same file, so that one transaction can write to both."""
+        if other is self or not isinstance(other, Connection):
+            return other is self
+        return ":memory:" not in (self.path, other.path) and os.path.realpath(self.path) == os.path.realpath(other.path)
+
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, which opens its own connections, on another thread, so that other calls are served meanwhile."""
         if self._files is not None:

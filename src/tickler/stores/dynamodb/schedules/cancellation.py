@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickler.dynamo import Condition, Item
+from tickler.dynamo.transactions import MAX_TRANSACTION_ITEMS
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import Fire, cancelled
 from tickler.schedules.write import ScheduleRemoval
@@ -10,7 +11,7 @@ from tickler.stores.dynamodb.fires.history import inserts
 from tickler.stores.dynamodb.fires.layout import OWED, fire_key, fire_of, same_fire
 from tickler.stores.dynamodb.fires.transaction import own_fires
 from tickler.stores.dynamodb.table import Table
-from tickler.stores.dynamodb.transactions import MAX_TRANSACTION_ITEMS, Delete, Write, write_transaction
+from tickler.stores.dynamodb.transactions import Delete, Write, write_transaction
 
 MAX_WITH_HEAD = (MAX_TRANSACTION_ITEMS - 3) // 2  # fires, two writes each, beside the head, its body and the entry of its fire
 

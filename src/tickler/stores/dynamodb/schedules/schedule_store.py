@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.schedules.contract import Decide
 from tickler.stores.dynamodb.fires.lists import failing_ids
@@ -30,12 +31,15 @@ class DynamodbSchedules:
         self._writer = Writer(table, records)
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        if isinstance(using, UnitOfWork):
+            await using.join(self._table.client)
+            using.parts += await self._writer.parts(await read(self._table, ids), decide)
+            return
         refuse_using(using)
         await self._writer.change(await read(self._table, ids), decide)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        refuse_using(using)
-        await self._writer.change(await read(self._table, await owners_ids(self._table, owner)), decide)
+        await self.change(await owners_ids(self._table, owner), decide, using=using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         known = (await read(self._table, [id])).get(id)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tickler.dynamo import Item, Outcome
 from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
+from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id
 from tickler.schedules.contract import Decide
@@ -60,6 +61,14 @@ class Writer:
             await pause(attempt)
         failure = StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
         raise self._with_progress(failure, written, written + len(undone or ()))
+
+    async def parts(self, known: dict[Id, StoredItem], decide: Decide) -> list[TransactionPart]:
+        """Return the changes that `decide` plans as parts of another transaction. Their conditions guard what was read."""
+        changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
+        plans = await self._plan_all(changes, known)
+        return [
+            TransactionPart(write.part(self._table.name), f"the schedule {plan.id}") for plan in plans for write in plan.writes
+        ]
 
     async def _plan_all(
         self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem]
