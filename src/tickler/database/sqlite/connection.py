@@ -35,6 +35,7 @@ class Connection:
 
     def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
+        self._real_path = os.path.realpath(self.path)
         self.name = name  # for messages
         self._limits = limits
         self.wal_bytes = 0  # the limit of the write-ahead log, known once it is open
@@ -85,7 +86,7 @@ class Connection:
         """Tell whether `other` is a connection to the same file, so that one transaction can write to both."""
         if other is self or not isinstance(other, Connection):
             return other is self
-        return ":memory:" not in (self.path, other.path) and os.path.realpath(self.path) == os.path.realpath(other.path)
+        return self.path != ":memory:" and self._real_path == other._real_path
 
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, which opens its own connections, on another thread, so that other calls are served meanwhile."""
