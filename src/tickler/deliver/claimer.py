@@ -19,7 +19,7 @@ from tickler.stores.store import Store
 
 LEASE_EVERY_S = 0.25  # while there is much to claim; otherwise in every round
 HEAD_START_MS = 1_000
-LOOK_PAST_SHARE = 20  # a claim that passes over waiting owners asks for 1/20 of the free slots
+PASS_OVER_DIVISOR = 20  # a claim that passes over waiting owners asks for the free slots / 20
 MIN_CROWD = 16  # an owner with no more fires waiting is never passed over
 
 
@@ -79,7 +79,7 @@ class Claimer:
         size = self._size.next(dispatcher.free, waiting.total(), ended, asyncio.get_running_loop().time())
         if size == 0:
             except_owners = [*except_owners, *waiting]
-            size = -(-dispatcher.free // LOOK_PAST_SHARE)  # a few: fires of other owners may go to the same full host
+            size = -(-dispatcher.free // PASS_OVER_DIVISOR)  # a few: fires of other owners may go to the same full host
         if size <= 0:
             return 0
         room = min(room or CLAIM_BATCH, size)

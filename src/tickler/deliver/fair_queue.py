@@ -222,7 +222,7 @@ class FairQueue(Generic[J]):
             self._make_offer(next(iter(waiting.idle)))
 
     def _make_offer(self, lane: Lane) -> bool:
-        """Offer a slot; return whether the lane's owner is below its limit. If not, the lane is ready for when it is."""
+        """Offer a slot; return whether the lane's owner is below its limit. If not, the lane stays ready until it is."""
         owner, host = lane
         waiting, blocked = self._waiting_for[host], self._blocked[owner]
         del waiting.lanes[lane]

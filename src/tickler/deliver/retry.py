@@ -30,7 +30,7 @@ def after(outcome: Outcome, policy: Policy, attempt: int, now_ms: int, rng: Call
     """Return what follows for an open fire. `rng` returns a number from 0 to 1."""
     if outcome.verdict == "delivered":
         return NextStep("done")
-    max_attempts = 1 if policy.delivery == "at-most-once" else policy.attempts  # it has a fire only after a release or a trigger
+    max_attempts = 1 if policy.delivery == "at-most-once" else policy.attempts  # it has a fire only if released or triggered
     if outcome.verdict != "retry" or attempt >= max_attempts:
         return NextStep("dead")
     return NextStep("retry", now_ms + delay_ms(policy, attempt, outcome.retry_after_ms, rng))

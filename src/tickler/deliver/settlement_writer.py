@@ -1,7 +1,7 @@
 """Writes settlements to the store in batches, and keeps them while the store is away.
 
-An at-most-once claim has no fire, and is released by opening one. Opened twice, it would be delivered twice if another worker
-finished it in between. So after a lost answer, the history is searched first.
+An at-most-once claim has no fire, and is released by opening one. If the answer was lost, opening it again
+could deliver it twice, because another worker may have finished the first one. So the history is searched first.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SettlementWriter:
         self._has_work.set()
 
     async def flush(self, timeout_s: float) -> None:
-        """Wait until nothing waits, or for so long. If `run` was cancelled early, as when all tasks are cancelled, write here."""
+        """Wait until everything is written, at most `timeout_s`. If `run` was cancelled early, write it here."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(timeout_s, 0)):
                 while len(self):

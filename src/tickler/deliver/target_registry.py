@@ -1,8 +1,13 @@
 """The targets that a worker can deliver to: Tickler's own kinds whose packages are installed, and those of the caller.
 
-To add a kind: write its struct in `model/target.py`, its deliverer in `targets/`, and its extra in `missing_targets.EXTRAS`; then
-make the deliverer in `own_deliverers`, and say in `attempt.host_of` what a limit per host counts. A kind of your own outside of
-Tickler needs none of that: see `Tickler.deliver_with`.
+To add a kind:
+
+1. `model/target.py`: its struct, `OWN_KINDS` and `_EXAMPLES`; the union in `model/schedule_json.py`; the name in `__init__.py`.
+2. `targets/`: its deliverer, which `own_deliverers` makes; its extra in `missing_targets.EXTRAS`; `attempt.host_of` says what a
+   limit per host counts; `payload_memory._SENT_AS_JSON` has it if it passes the stored JSON on.
+3. `server/openapi/types.py`: its body and its patch; `observe/tracing.py`: its name in spans.
+
+A kind of your own outside of Tickler needs none of that: see `Tickler.deliver_with`.
 """
 
 from __future__ import annotations

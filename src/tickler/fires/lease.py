@@ -26,8 +26,8 @@ class LeasePlan(NamedTuple):
 def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseRequest) -> LeasePlan:
     """Decide about fires, each with its schedule, as they were found.
 
-    The lease token is the time. A repeated settlement must not match a later lease of the same worker and attempt, which exists
-    after a release and after a manual retry of a dead fire.
+    The time of a lease is its token. It tells a lease from a later one of the same worker and attempt, which exists after a
+    release and after a manual retry of a dead fire, so that a repeated settlement does not match that one.
     """
     result, now_ms = LeasePlan([], [], [], []), request.now_ms
     until_ms = now_ms + request.lease_ms
@@ -43,7 +43,7 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseReq
             result.dead.append(replace(fire, state="dead", deliver_after=None, worker=None, lease_token=None, reason=reason))
             continue
         leased = replace(fire, attempt=fire.attempt + 1, deliver_after=until_ms, worker=request.worker, lease_token=now_ms)
-        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # a retry may be due before
+        due_at = min(fire.nominal_at + schedule.offset_ms(), fire.deliver_after or now_ms)  # retries by hand come earlier
         result.claims.append(Claim(schedule, fire.nominal_at, leased, due_at))
     return result
 

@@ -33,7 +33,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True)
     max_catchup: int = 100  # missed="all": the most instants that one claim returns
     attempts: int = 10
     timeout: timedelta = timedelta(seconds=30)
-    backoff: tuple[timedelta, ...] = DEFAULT_BACKOFF  # before the second attempt, the third, …; the last repeats
+    backoff: tuple[timedelta, ...] = DEFAULT_BACKOFF  # longest waits before attempts 2, 3, …; the last repeats
 
     if TYPE_CHECKING:
 

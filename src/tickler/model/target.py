@@ -1,4 +1,4 @@
-"""Targets of fires, as values.
+"""Targets of fires, as values. `deliver/target_registry.py` says how to add a kind to Tickler.
 
 Other packages add kinds by the entry point group `tickler.targets`, named after their `type` in JSON. Each entry point names a
 frozen msgspec.Struct with `tag_field="type"` and that tag. Its deliverer is registered with `Tickler.deliver_with`.

@@ -1,4 +1,4 @@
-"""The wording of *why*: the sentence, and the facts behind it. Pure."""
+"""The wording of *why*: the sentence, and the facts behind it. Pure. The reasons of fires that it quotes come from `deliver/`."""
 
 from __future__ import annotations
 

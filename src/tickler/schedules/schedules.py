@@ -325,7 +325,7 @@ class Schedules:
         finished_is_fine: bool = False,
         reason: str | None = None,
     ) -> ScheduleChange | None:
-        """Decide a put. Sealing happens here, where the stored target is known, which must not be sealed anew if unchanged."""
+        """Decide a put. Secrets are encrypted here, not earlier: if the stored target has the same ones, their text is kept."""
         if isinstance(declared.target, HttpTarget):
             before = current.target if current is not None and isinstance(current.target, HttpTarget) else None
             sealed = self._encryption.encrypt_target(declared.target, declared.owner, before)

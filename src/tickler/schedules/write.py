@@ -140,8 +140,8 @@ def reindex(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
 def recompute(current: StoredSchedule, now_ms: int) -> ScheduleChange | None:
     """Move an active schedule that waits for a wrong instant to its next one. None if its instant is right.
 
-    None also if its next instant is so soon that a worker may have claimed it already, unless another follows just as soon, which
-    is then used. So nothing fires twice, and nothing is left out.
+    If its next instant is so soon that a worker may have claimed it, the one after it is used if that is as soon, and otherwise
+    the result is None. So nothing fires twice, and nothing is left out.
     """
     if not is_misplaced(current, now_ms):
         return None

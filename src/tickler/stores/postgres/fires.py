@@ -56,7 +56,7 @@ OPEN = """
     )
     SELECT id FROM new WHERE id NOT IN (SELECT id FROM opened)
 """
-# Locks them, so that a settlement comes either before, and the fire is gone, or after, and sees the fire that waits for it.
+# Locks these fires. A settlement commits either before, and the fire is gone, or afterwards, and finds the fire that waits.
 _BUSY = """
     SELECT f.owner, f.key FROM {schema}.tickler_fires f
     JOIN unnest($1::text[], $2::text[]) AS wanted (owner, key) ON f.owner = wanted.owner AND f.key = wanted.key
