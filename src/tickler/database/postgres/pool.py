@@ -7,10 +7,12 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
+from urllib.parse import urlencode
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from tickler.database.store_url import StoreUrl
 from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
@@ -245,3 +247,10 @@ def _check_using(using: object) -> Connection:
     if not using.is_in_transaction():
         raise InvalidInput("using= has no open transaction to join: call it inside `async with connection.transaction():`")
     return using
+
+
+def pool_for(url: StoreUrl) -> Pool:
+    """Parse `postgresql://user@host/database?schema=…`. Other parameters go to the driver, such as `sslmode`."""
+    others = {name: value for name, value in url.parameters.items() if name != "schema"}
+    dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
+    return Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn)

@@ -11,15 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from tickler.database.callers_thread import on_callers_thread
 from tickler.database.sqlite.open_files import OpenFiles
-from tickler.database.sqlite.space import DEFAULT_LIMITS, Limits, is_full
+from tickler.database.sqlite.space import CACHE_MB, DEFAULT_LIMITS, Limits, is_full
 from tickler.database.sqlite.write_queue import WriteQueue
+from tickler.database.store_url import StoreUrl
 from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 5.0
+MAX_MB = 65_536
 
 # WAL lets readers work beside one writer. FULL, because with NORMAL a power failure may lose a committed claim, which would then
 # fire twice. The others, with the limits, halve the cost of a claim among millions of rows.
@@ -199,3 +204,18 @@ def use_wal(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 99:
                 raise
             threading.Event().wait(0.02)
+
+
+def connection_for(url: StoreUrl) -> Connection:
+    """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
+
+    `?timeout=` is in seconds, for locks; `cache_mb=` limits the page cache, `wal_mb=` the write-ahead log.
+    """
+    url.refuse_unknown("timeout", "cache_mb", "wal_mb")
+    if url.location and not url.location.startswith("/"):
+        raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
+    if url.location == "/":
+        raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
+    path = unquote(url.location.removeprefix("/")) or ":memory:"
+    limits = Limits(cache_mb=url.whole("cache_mb", 1, MAX_MB) or CACHE_MB, wal_mb=url.whole("wal_mb", 1, MAX_MB))
+    return Connection(path, url.text, url.seconds("timeout", BUSY_TIMEOUT_S), limits)

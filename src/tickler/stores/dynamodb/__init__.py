@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tickler.database.dynamodb_url import address_of, table_of
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
@@ -58,6 +58,10 @@ class DynamodbStore:
         self.schedules = DynamodbSchedules(self._table, self.records)
         self.fires = DynamodbFires(self._table, self.records)
         self.contents = contents(self._table)
+
+    @property
+    def database(self) -> Client:
+        return self._table.client
 
     @property
     def client(self) -> Client:
@@ -143,17 +147,7 @@ class DynamodbStore:
 def open_store(url: StoreUrl) -> DynamodbStore:
     """Parse `dynamodb://TABLE?region=…&endpoint=…`. `shards=` applies when the table is created; `timeout=` is in seconds."""
     url.refuse_unknown("region", "endpoint", "shards", "timeout")
-    if not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", url.location):
-        raise InvalidInput(
-            f"{url.text}: name a table, as in dynamodb://schedules?region=eu-west-1: 3 to 255 letters, digits, '_', '-' and '.'"
-        )
-    parameters = url.parameters
-    address = Address(
-        region=parameters.get("region"),
-        endpoint=(parameters.get("endpoint") or "").rstrip("/") or None,
-        timeout_s=url.seconds("timeout", Address().timeout_s),
-    )
-    return DynamodbStore(url.location, address, label=url.text, shards=_shards(url))
+    return DynamodbStore(table_of(url), address_of(url), label=url.text, shards=_shards(url))
 
 
 def _shards(url: StoreUrl) -> int | None:
