@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tickler.table.attribute import Path
     from tickler.table.declaration import Attribute
 
-E_co = TypeVar("E_co", covariant=True)
+E = TypeVar("E")
 
 # The precision of DynamoDB's numbers, on every engine.
 _NUMBERS = Context(prec=38)
 
 
-class Change(Generic[E_co]):
+class Change(Generic[E]):
     """One change of an update. Made by `Order.status.set(…)`, `.add(…)`, `.remove()` and `.append(…)`."""
 
     path: Path[Any, Any]

@@ -20,7 +20,7 @@ from tickler.errors import InvalidInput
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
 
-E_co = TypeVar("E_co", covariant=True)
+E = TypeVar("E")
 
 Lookup = Callable[[Any], object]  # the value at a path, MISSING, or UNKNOWN
 
@@ -42,16 +42,16 @@ class Unknown(Enum):
 UNKNOWN = Unknown.UNKNOWN
 
 
-class Condition(Generic[E_co]):
+class Condition(Generic[E]):
     """Combine conditions with `&`, `|` and `~`. `and`, `or` and `not` cannot be overridden in Python, so they are refused."""
 
-    def __and__(self, other: Condition[E_co]) -> Condition[E_co]:
+    def __and__(self, other: Condition[E]) -> Condition[E]:
         return And((self, other))
 
-    def __or__(self, other: Condition[E_co]) -> Condition[E_co]:
+    def __or__(self, other: Condition[E]) -> Condition[E]:
         return Or((self, other))
 
-    def __invert__(self) -> Condition[E_co]:
+    def __invert__(self) -> Condition[E]:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
