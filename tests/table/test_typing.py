@@ -107,7 +107,7 @@ def test_right_programs_pass(checked: tuple[str, Findings]) -> None:
 def test_each_mistake_is_refused_and_nothing_else(checked: tuple[str, Findings]) -> None:
     name, findings = checked
     lines = _lines("wrong")
-    expected = {n for n, line in enumerate(lines, 1) if (found := _MARK.search(line)) is not None and found[1] in (None, name)}
+    expected = {n for n, line in enumerate(lines, 1) if (mark := _MARK.search(line)) is not None and mark[1] in (None, name)}
     assert len(expected) > 100
     found = findings.errors["wrong"]
     assert {lines[n - 1].strip() for n in expected - found.keys()} == set()
