@@ -249,7 +249,8 @@ def attr(*, default: Any = msgspec.NODEFAULT, version: bool = False, expires: bo
     """Declare more about an attribute than its type. An attribute that the class body names in a key needs `= attr()`.
 
     `version`: an integer that each write raises, and that `put` compares, so that no write is lost. `expires`: an instant from
-    which on the item is absent. `deleted`: the instant that `soft_delete` sets and `restore` removes.
+    which on the item is absent. `deleted`: the instant that `soft_delete` sets and `restore` removes. Their defaults are 0 and
+    MISSING, but a checker knows only a `default=` that it sees.
     """
     if sum((version, expires, deleted)) > 1:
         raise InvalidInput("attr(): version, expires and deleted are three attributes: choose one for this one")

@@ -19,7 +19,16 @@ from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, S
 from tickler.table.declaration import MISSING, Attribute
 from tickler.table.disjoint import never_both
 from tickler.table.key import Index, ItemId, Key, KeyPair
-from tickler.table.path_type import can_be_missing, check_member, check_text, check_value, encode, key_kind, only_kind
+from tickler.table.path_type import (
+    can_be_missing,
+    check_member,
+    check_steps,
+    check_text,
+    check_value,
+    encode,
+    key_kind,
+    only_kind,
+)
 from tickler.table.stored_value import find_problem, has_long_number, is_read_back
 from tickler.table.template import KeyPart, disjoint
 
@@ -194,6 +203,8 @@ class EntityDefinition:
     def check_path(self, path: Path[Any, Any]) -> None:
         if path.attribute.entity is not self.cls:
             raise InvalidInput(f"{path!r} is not an attribute of {self.name}: use those of {self.name}")
+        if path.steps:
+            check_steps(path)
 
     def _with_role(self, role: str) -> Attribute | None:
         found = [attribute for attribute in self.attributes.values() if getattr(attribute.role, role)]

@@ -67,6 +67,23 @@ def _check(path: Path[Any, Any], kind: Any, value: object) -> None:
         raise InvalidInput(f"{path!r} cannot be {value!r}: pass a value of the type that the class declares")
 
 
+def check_steps(path: Path[Any, Any]) -> None:
+    """Raise `InvalidInput` unless each step leads on: to a field of the part that is there, or by a key that its map can have."""
+    for number, step in enumerate(path.steps):
+        before = type(path)(path.attribute, path.steps[:number])
+        kinds = [plain_type(each) for each in alternatives_of(type_at(before))]
+        if isinstance(step, Attribute):
+            if step.entity not in kinds:
+                raise InvalidInput(f"{step!r} is not a field of what is at {before!r}: use those of its type")
+            continue
+        type_at(type(path)(path.attribute, path.steps[: number + 1]))
+        entries = next(kind for kind in kinds if get_origin(kind) is dict)
+        try:
+            _check(before, dict[get_args(entries)[0], bool], {step: True})  # type: ignore[misc]  # made at run time
+        except InvalidInput as error:
+            raise InvalidInput(f"{path!r}: {step!r} cannot be a key of this map: {error}") from None
+
+
 def type_at(path: Path[Any, Any]) -> Any:
     kind: Any = path.attribute.type
     for step in path.steps:
