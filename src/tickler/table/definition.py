@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import combinations
@@ -112,19 +112,21 @@ class EntityDefinition:
             body = encode(entity)
             decoded = self.decode_one(body)
         except (msgspec.MsgspecError, UnicodeEncodeError, TypeError) as error:
-            self._check_values(entity)
+            self._check_values(entity, self.attributes)
             raise InvalidItem(self.name, _reason(error)) from None
-        if self._has_fractions or decoded != entity or has_long_number(body):
-            self._check_values(entity)
+        if decoded != entity or has_long_number(body):
+            self._check_values(entity, self.attributes)
             self._check_types(entity, decoded)
+        else:
+            self._check_values(entity, self._with_fractions)
         if len(body) > MAX_ITEM_BYTES:
             raise InvalidItem(
                 self.name, f"has {len(body):,} bytes, and an item may have {MAX_ITEM_BYTES:,}: keep large values elsewhere"
             )
         return body
 
-    def _check_values(self, entity: object) -> None:
-        for name in self.attributes:
+    def _check_values(self, entity: object, names: Iterable[str]) -> None:
+        for name in names:
             problem = find_problem(getattr(entity, name), name)
             if problem is not None:
                 raise InvalidItem(self.name, problem)
@@ -139,9 +141,9 @@ class EntityDefinition:
                 )
 
     @cached_property
-    def _has_fractions(self) -> bool:
-        """Tell whether there are numbers whose range JSON does not bound."""
-        return any(contains_fractions(attribute.type) for attribute in self.attributes.values())
+    def _with_fractions(self) -> list[str]:
+        """The attributes with numbers whose range JSON does not bound."""
+        return [name for name, attribute in self.attributes.items() if contains_fractions(attribute.type)]
 
     def decode(self, body: bytes) -> Any:
         try:

@@ -15,6 +15,9 @@ from tickler.table.key_codec import MAX_EXPONENT, MAX_SIGNIFICANT_DIGITS, MIN_EX
 
 has_long_number = re.compile(rb"[0-9]{%d}" % (MAX_SIGNIFICANT_DIGITS + 1)).search
 _TOO_LARGE = 10**MAX_SIGNIFICANT_DIGITS
+_SMALLEST = float(f"1E{MIN_EXPONENT}")
+_LARGEST = math.nextafter(float(f"1E{MAX_EXPONENT + 1}"), 0)
+_OUT_OF_RANGE = f"is 1E+{MAX_EXPONENT + 1} or more, or nearer to 0 than 1E{MIN_EXPONENT}: scale it"
 
 
 def find_problem(value: Any, where: str) -> str | None:
@@ -62,7 +65,7 @@ def _problem(value: object) -> str | None:
     if isinstance(value, float):
         if not math.isfinite(value):
             return f"is {value}: pass a finite number, or leave it out"
-        return _problem_of_number(Decimal(repr(value)))
+        return None if not value or _SMALLEST <= abs(value) <= _LARGEST else _OUT_OF_RANGE
     if isinstance(value, Decimal):
         return _problem_of_number(value)
     return _problem_of_instant(value) if isinstance(value, datetime) else None
@@ -80,8 +83,9 @@ def _problem_of_number(value: Decimal) -> str | None:
     if not value.is_finite():
         return f"is {value}: pass a finite number, or leave it out"
     if value and not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
-        return f"is 1E+{MAX_EXPONENT + 1} or more, or nearer to 0 than 1E{MIN_EXPONENT}: scale it"
-    if len("".join(map(str, value.as_tuple().digits)).strip("0")) > MAX_SIGNIFICANT_DIGITS:
+        return _OUT_OF_RANGE
+    digits = value.as_tuple().digits
+    if len(digits) > MAX_SIGNIFICANT_DIGITS and len("".join(map(str, digits)).strip("0")) > MAX_SIGNIFICANT_DIGITS:
         return f"has more than {MAX_SIGNIFICANT_DIGITS} significant digits: round it"
     return None
 
