@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from tickler.errors import InvalidInput
-from tickler.table.path_type import is_set
+from tickler.table.path_type import set_type
 
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
     from tickler.table.declaration import Attribute
 
-E_co = TypeVar("E_co", covariant=True)
+E = TypeVar("E")
 
 # The precision of DynamoDB's numbers, on every engine.
 _NUMBERS = Context(prec=38)
 
 
-class Change(Generic[E_co]):
+class Change(Generic[E]):
     """One change of an update. Made by `Order.status.set(…)`, `.add(…)`, `.remove()` and `.append(…)`."""
 
     path: Path[Any, Any]
@@ -76,8 +76,9 @@ class Add(Change[Any]):
     def applied(self, found: Any) -> object:
         if found is msgspec.UNSET:
             return self.value
-        if isinstance(found, Decimal) and isinstance(self.value, Decimal):
-            return _NUMBERS.add(found, self.value)
+        _refuse_none(self, found)
+        if isinstance(found, Decimal) or isinstance(self.value, Decimal):
+            return _NUMBERS.add(Decimal(found), Decimal(self.value))
         return found + self.value
 
     def operands(self) -> Sequence[object]:
@@ -93,7 +94,10 @@ class AddMembers(Change[Any]):
         self.members = members
 
     def applied(self, found: Any) -> object:
-        return self.members if found is msgspec.UNSET else type(found)({*found, *self.members})
+        if found is msgspec.UNSET:
+            return (set_type(self.path) or set)(self.members)
+        _refuse_none(self, found)
+        return type(found)({*found, *self.members})
 
     def operands(self) -> Sequence[object]:
         return (self.members,)
@@ -108,7 +112,7 @@ class RemoveMembers(Change[Any]):
         self.members = members
 
     def applied(self, found: Any) -> object:
-        return found if found is msgspec.UNSET else type(found)(set(found) - self.members)
+        return found if found is msgspec.UNSET or found is None else type(found)(set(found) - self.members)
 
     def operands(self) -> Sequence[object]:
         return (self.members,)
@@ -119,11 +123,16 @@ class RemoveMembers(Change[Any]):
 
 class Append(Change[Any]):
     def __init__(self, path: Path[Any, Any], values: Sequence[object]) -> None:
+        if not values:
+            raise InvalidInput(f"{path!r}.append() adds nothing: pass at least one value")
         self.path = path
         self.values = values
 
     def applied(self, found: Any) -> object:
-        return list(self.values) if found is msgspec.UNSET else [*found, *self.values]
+        if found is msgspec.UNSET:
+            return list(self.values)
+        _refuse_none(self, found)
+        return [*found, *self.values]
 
     def operands(self) -> Sequence[object]:
         return (list(self.values),)
@@ -136,11 +145,16 @@ def add(path: Path[Any, Any], values: Sequence[object]) -> Change[Any]:
     """Return the change of `.add(…)`: of one number, or of members of a set."""
     if not values:
         raise InvalidInput(f"{path!r}.add() adds nothing: pass a number, or members of the set")
-    if is_set(path):
+    if set_type(path) is not None:
         return AddMembers(path, frozenset(values))
     if len(values) > 1 or isinstance(values[0], bool) or not isinstance(values[0], int | float | Decimal):
         raise InvalidInput(f"{path!r}.add({', '.join(map(repr, values))}): pass one number")
     return Add(path, values[0])
+
+
+def _refuse_none(change: Change[Any], found: object) -> None:
+    if found is None:
+        raise InvalidInput(f"{change!r}: it is None in this item: set it as a whole")
 
 
 def apply(changes: Iterable[Change[Any]], image: Any) -> Any:

@@ -8,7 +8,7 @@ missing attribute is false, except `!=`, which is true.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
@@ -20,7 +20,7 @@ from tickler.errors import InvalidInput
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
 
-E_co = TypeVar("E_co", covariant=True)
+E = TypeVar("E")
 
 Lookup = Callable[[Any], object]  # the value at a path, MISSING, or UNKNOWN
 
@@ -42,16 +42,16 @@ class Unknown(Enum):
 UNKNOWN = Unknown.UNKNOWN
 
 
-class Condition(Generic[E_co]):
+class Condition(Generic[E]):
     """Combine conditions with `&`, `|` and `~`. `and`, `or` and `not` cannot be overridden in Python, so they are refused."""
 
-    def __and__(self, other: Condition[E_co]) -> Condition[E_co]:
+    def __and__(self, other: Condition[E]) -> Condition[E]:
         return And((self, other))
 
-    def __or__(self, other: Condition[E_co]) -> Condition[E_co]:
+    def __or__(self, other: Condition[E]) -> Condition[E]:
         return Or((self, other))
 
-    def __invert__(self) -> Condition[E_co]:
+    def __invert__(self) -> Condition[E]:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
@@ -102,7 +102,7 @@ class Compare(Leaf):
             return same(found, self.value)
         if self.operator == "<>":
             return not same(found, self.value)
-        return kind_of(found) == kind_of(self.value) and _COMPARISONS[self.operator](found, self.value)
+        return kind_of(found) == kind_of(self.value) and _COMPARISONS[self.operator](_plain(found), _plain(self.value))
 
     def operands(self) -> Sequence[object]:
         return (self.value,)
@@ -160,7 +160,7 @@ class Contains(Leaf):
     def holds_for(self, found: Any) -> bool:
         if isinstance(found, str):
             return isinstance(self.value, str) and self.value in found
-        return isinstance(found, Set | Sequence) and any(same(member, self.value) for member in found)
+        return isinstance(found, Set | list) and any(same(member, self.value) for member in found)
 
     def __repr__(self) -> str:
         return f"{self.path!r}.contains({self.value!r})"
@@ -230,11 +230,18 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 
 def kind_of(value: object) -> str:
     """Return what DynamoDB would tell apart: True is not 1, and None is not missing."""
-    plain = value.value if isinstance(value, Enum) else value
+    plain = _plain(value)
     for types, kind in _KINDS:
         if isinstance(plain, types):
             return kind
     return type(plain).__name__
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a member of an enum, and an instant in UTC: Python holds some wall times to equal no other zone's."""
+    if isinstance(value, Enum):
+        return value.value
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
 
 
 def same(left: Any, right: Any) -> bool:
@@ -248,4 +255,4 @@ def same(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, msgspec.Struct):
         return all(same(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__)
-    return bool(left == right)
+    return bool(_plain(left) == _plain(right))

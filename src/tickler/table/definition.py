@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import combinations
@@ -13,12 +13,23 @@ import msgspec
 
 from tickler.errors import InvalidInput, InvalidItem
 from tickler.table.attribute import Path
+from tickler.table.attribute_type import contains_fractions
 from tickler.table.change import Change, Remove
-from tickler.table.condition import UNKNOWN, And, Condition, Lookup
+from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, StartsWith
 from tickler.table.declaration import MISSING, Attribute
 from tickler.table.disjoint import never_both
 from tickler.table.key import Index, ItemId, Key, KeyPair
-from tickler.table.path_type import can_be_missing, check_value, encode, key_kind, only_kind
+from tickler.table.path_type import (
+    can_be_missing,
+    check_member,
+    check_steps,
+    check_text,
+    check_value,
+    encode,
+    key_kind,
+    only_kind,
+)
+from tickler.table.stored_value import find_problem, has_long_number, is_read_back
 from tickler.table.template import KeyPart, disjoint
 
 MAX_PARTITION_BYTES = 1_500
@@ -99,14 +110,40 @@ class EntityDefinition:
         """Return the attributes of an item as JSON, checked against their types and the limits of an item."""
         try:
             body = encode(entity)
-            self.decode_one(body)
+            decoded = self.decode_one(body)
         except (msgspec.MsgspecError, UnicodeEncodeError, TypeError) as error:
-            raise InvalidItem(self.name, str(error)) from None
+            self._check_values(entity, self.attributes)
+            raise InvalidItem(self.name, _reason(error)) from None
+        if decoded != entity or has_long_number(body):
+            self._check_values(entity, self.attributes)
+            self._check_types(entity, decoded)
+        else:
+            self._check_values(entity, self._with_fractions)
         if len(body) > MAX_ITEM_BYTES:
             raise InvalidItem(
                 self.name, f"has {len(body):,} bytes, and an item may have {MAX_ITEM_BYTES:,}: keep large values elsewhere"
             )
         return body
+
+    def _check_values(self, entity: object, names: Iterable[str]) -> None:
+        for name in names:
+            problem = find_problem(getattr(entity, name), name)
+            if problem is not None:
+                raise InvalidItem(self.name, problem)
+
+    def _check_types(self, entity: object, decoded: object) -> None:
+        """Raise `InvalidItem` if a value is of another type than declared: constructors do not look."""
+        for name in self.attributes:
+            value = getattr(entity, name)
+            if not is_read_back(value, getattr(decoded, name)):
+                raise InvalidItem(
+                    self.name, f"{name} is {value!r}, of another type than declared: pass {getattr(decoded, name)!r}"
+                )
+
+    @cached_property
+    def _with_fractions(self) -> list[str]:
+        """The attributes with numbers whose range JSON does not bound."""
+        return [name for name, attribute in self.attributes.items() if contains_fractions(attribute.type)]
 
     def decode(self, body: bytes) -> Any:
         try:
@@ -142,6 +179,10 @@ class EntityDefinition:
             self.check_path(leaf.path)
             for value in leaf.operands():
                 check_value(leaf.path, value)
+            if isinstance(leaf, Contains):
+                check_member(leaf.path, leaf.value)
+            elif isinstance(leaf, StartsWith):
+                check_text(leaf.path, leaf.value)
 
     def check_change(self, change: Change[Any]) -> None:
         path = change.path
@@ -164,6 +205,8 @@ class EntityDefinition:
     def check_path(self, path: Path[Any, Any]) -> None:
         if path.attribute.entity is not self.cls:
             raise InvalidInput(f"{path!r} is not an attribute of {self.name}: use those of {self.name}")
+        if path.steps:
+            check_steps(path)
 
     def _with_role(self, role: str) -> Attribute | None:
         found = [attribute for attribute in self.attributes.values() if getattr(attribute.role, role)]
@@ -199,6 +242,8 @@ class EntityDefinition:
         self.check_path(part.path)
         kind, optional = key_kind(part.path)
         where = f"{pair.name}: {part.path!r}"
+        if part.path.steps and isinstance(pair, Key):
+            raise InvalidInput(f"{where} is inside a part, and a primary key never changes: make it an attribute of {self.name}")
         if optional and isinstance(pair, Key):
             raise InvalidInput(f"{where} can be missing, and a primary key is never: declare it without Missing")
         try:
@@ -225,6 +270,15 @@ class TableDefinition:
             raise InvalidInput(
                 f"{name}: the table {self.name!r} has an entity of this name already: choose another, or stored_as="
             )
+        before = dict(self.gsis)
+        try:
+            return self._added(cls, name)
+        except InvalidInput:
+            self.gsis.clear()
+            self.gsis.update(before)
+            raise
+
+    def _added(self, cls: type, name: str) -> EntityDefinition:
         for index in vars(cls).values():
             if isinstance(index, Index):
                 self._add_gsi(name, index.gsi)
@@ -249,6 +303,9 @@ class TableDefinition:
     def _add_gsi(self, entity: str, gsi: str) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", gsi):
             raise InvalidInput(f"{entity}: index {gsi!r}: use a name such as 'gsi1'")
+        for definition in self.entities.values():
+            for taken in definition.attributes.keys() & {f"{gsi}pk", f"{gsi}sk"}:
+                raise InvalidInput(f"{entity}: index {gsi!r}: {definition.name} has an attribute {taken}: choose another name")
         names = sorted({*self.gsis, gsi})
         self.gsis.clear()
         self.gsis.update({name: number for number, name in enumerate(names)})
@@ -262,6 +319,13 @@ def value_at(image: object, path: Path[Any, Any]) -> object:
             return MISSING
         value = getattr(value, step.name) if isinstance(step, Attribute) else value.get(step, MISSING)
     return value
+
+
+def _reason(error: Exception) -> str:
+    """Return what msgspec says, with the attribute in front."""
+    text, _, place = str(error).partition(" - at `$")
+    text = f"{text[:1].lower()}{text[1:]}"
+    return f"{place.strip('`.')}: {text}: pass a value of the type that the class declares" if place else text
 
 
 def _in_index(index: Index[Any, Any]) -> Condition[Any]:

@@ -10,7 +10,9 @@ import msgspec
 
 from tickler.errors import InvalidInput
 from tickler.table.attribute import Attr, Path, attr
-from tickler.table.declaration import Attribute
+from tickler.table.attribute_type import decoded_type
+from tickler.table.declaration import MISSING, Attribute
+from tickler.table.path_type import can_be_missing, check_value
 
 if TYPE_CHECKING:
     from tickler.table.definition import TableDefinition
@@ -28,21 +30,25 @@ class _FieldsMeta(msgspec.StructMeta):
     ) -> _FieldsMeta:
         if base:
             return super().__new__(mcs, name, bases, {**namespace, "__paths__": {}}, **_OPTIONS)
+        _refuse_inheritance(name, bases)
         frame = sys._getframe(1)
         while frame.f_code.co_name == "__new__" and frame.f_back is not None:
             frame = frame.f_back
         scope = {**frame.f_globals, **frame.f_locals}
         annotations = {key: _kind(name, key, each, scope) for key, each in namespace.get("__annotations__", {}).items()}
         paths = {key: _declared(name, key, namespace) for key in annotations}
+        _refuse_unannotated(name, namespace, paths)
+        decoded = {key: decoded_type(f"{name}.{key}", each) for key, each in annotations.items()}
         fields = {key: each for key, each in namespace.items() if key not in paths}
         defaults = {key: path.attribute.default for key, path in paths.items() if path.attribute.default is not msgspec.NODEFAULT}
         made = super().__new__(
-            mcs, name, bases, {**fields, **defaults, "__annotations__": annotations, "__paths__": paths}, **_OPTIONS
+            mcs, name, bases, {**fields, **defaults, "__annotations__": decoded, "__paths__": paths}, **_OPTIONS
         )
         for key, path in paths.items():
             path.attribute.name = key
             path.attribute.entity = made
             path.attribute.type = annotations[key]
+            _check_default(path)
         return made
 
     def __getattribute__(cls, name: str) -> Any:  # noqa: N805  # of a class
@@ -61,7 +67,7 @@ class _EntityMeta(_FieldsMeta):
         stored_as: str | None = None,
         base: bool = False,
     ) -> _EntityMeta:
-        made = super().__new__(mcs, name, bases, namespace, base=base)
+        made = super().__new__(mcs, name, bases, {**namespace, "__entity__": True}, base=base)
         if not base:
             if table is None:
                 raise InvalidInput(f"{name}: name the table of this entity: class {name}(Entity, table=…)")
@@ -79,6 +85,31 @@ def _kind(owner: str, name: str, annotation: object, scope: dict[str, Any]) -> o
     if Attr not in getattr(annotation, "__metadata__", ()):
         raise InvalidInput(f"{owner}.{name}: declare attributes as `{name}: Attr[…]`")
     return annotation.__origin__  # type: ignore[attr-defined]  # of an Annotated
+
+
+def _refuse_inheritance(name: str, bases: tuple[type, ...]) -> None:
+    if len(bases) != 1 or getattr(bases[0], "__paths__", None) != {} or bases[0].__bases__ != (msgspec.Struct,):
+        shown = ", ".join(base.__name__ for base in bases)
+        raise InvalidInput(
+            f"{name}({shown}): its only base can be Entity or Part, so that an item is of one class: put what classes share "
+            "into a Part"
+        )
+
+
+def _refuse_unannotated(owner: str, namespace: Mapping[str, Any], paths: Mapping[str, Path[Any, Any]]) -> None:
+    for name, found in namespace.items():
+        if isinstance(found, Path) and name not in paths:
+            raise InvalidInput(f"{owner}.{name} has no type: write `{name}: Attr[…] = attr()`")
+
+
+def _check_default(path: Path[Any, Any]) -> None:
+    default = path.attribute.default
+    if default is MISSING and not can_be_missing(path):
+        raise InvalidInput(f"{path!r} has default=MISSING: declare it as `| Missing`")
+    if default is not MISSING and can_be_missing(path):  # an item without it would be read back with the default, or not at all
+        raise InvalidInput(f"{path!r} can be missing: write `= attr(default=MISSING)`")
+    if default not in (MISSING, msgspec.NODEFAULT):
+        check_value(path, default)
 
 
 def _declared(owner: str, name: str, namespace: Mapping[str, Any]) -> Path[Any, Any]:

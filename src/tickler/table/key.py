@@ -75,7 +75,11 @@ class _Pair:
 
     def select(self, index: str | None, partition: tuple[object, ...]) -> Selection[Any, Any]:
         definition = self.bound()
-        return Selection(definition, self.sk, Span.below(index, self.pk.fill(partition), self.sk.prefix(())))
+        pk = self.pk.fill(partition)
+        if not self.sk.parts:
+            only = self.sk.fill(())
+            return Selection(definition, self.sk, Span(index, pk, only, only))
+        return Selection(definition, self.sk, Span.below(index, pk, self.sk.prefix(())))
 
 
 class BoundKey(Generic[E, P, S, *Ts]):

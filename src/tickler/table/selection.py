@@ -51,7 +51,7 @@ class Selection(Generic[E, S]):
         backwards: bool = False,
     ) -> None:
         self.definition = definition
-        self.span = _exact(span, template, values)
+        self.span = span
         self.backwards = backwards
         self._template = template
         self._values = values
@@ -60,8 +60,12 @@ class Selection(Generic[E, S]):
         """Keep the items whose next attribute of the sort key is `value`."""
         self._next()
         values = (*self._values, value)
-        span = Span.below(self.span.gsi, self.span.partition, self._template.prefix(values))
-        return Selection(self.definition, self._template, span, values, self.backwards)
+        below = Span.below(self.span.gsi, self.span.partition, self._template.prefix(values))
+        if len(values) == len(self._template.parts):
+            key = self._template.fill(values)
+            below = below._replace(low=key, high=key)
+        narrowed = self._bounded(low=below.low, high=below.high, high_included=below.high_included)
+        return Selection(self.definition, self._template, narrowed.span, values, self.backwards)
 
     def since(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[A1, *Us]]:
         """Keep the items from `value` on, itself included."""
@@ -122,7 +126,7 @@ class Selection(Generic[E, S]):
         span = self.span
         if low is not None and (span.low is None or low > span.low):
             span = span._replace(low=low)
-        if high is not None and (span.high is None or high < span.high):
+        if high is not None and (span.high is None or high < span.high or (high == span.high and not high_included)):
             span = span._replace(high=high, high_included=high_included)
         return Selection(self.definition, self._template, span, self._values, self.backwards)
 
@@ -136,11 +140,3 @@ def _behind_all(prefix: str) -> str | None:
         if following <= 0x10FFFF:
             return prefix[: end - 1] + chr(following)
     return None
-
-
-def _exact(span: Span, template: Template[*tuple[Any, ...]], values: tuple[object, ...]) -> Span:
-    """Return the span of one key if all attributes of the sort key are given."""
-    if len(values) < len(template.parts):
-        return span
-    key = template.fill(values)
-    return span._replace(low=key, high=key, high_included=True)
