@@ -10,8 +10,8 @@ import msgspec
 from tickler.errors import InvalidInput
 from tickler.table.condition import Condition
 from tickler.table.cursor import Cursors
-from tickler.table.definition import value_at
 from tickler.table.engines.engine import Ask, Position, Reader
+from tickler.table.rendering import value_at
 from tickler.table.selection import Selection, Span
 
 E_co = TypeVar("E_co", covariant=True)

@@ -18,7 +18,7 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.engines.sql import (
-    RENDERED_AT_A_TIME,
+    TOLD_EVERY,
     Cells,
     Dialect,
     KeyOfRow,
@@ -240,7 +240,7 @@ class PostgresEngine(PostgresReader):
             nonlocal done
             for done, row in zip(count(1), rows, strict=False):
                 yield row
-                if done % RENDERED_AT_A_TIME == 0:
+                if done % TOLD_EVERY == 0:
                     on_progress("loading", done, None)
 
         try:

@@ -19,7 +19,7 @@ from tickler.table.operation import Check, Delete, Operation, Put, decide
 from tickler.table.selection import Span
 
 MAX_NAME = 63  # characters of a name on PostgreSQL
-RENDERED_AT_A_TIME = 2_000
+TOLD_EVERY = 2_000  # rows of a load
 
 REMEDY = "run `tickler table create`, or open it with create=True"
 

@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
 from operator import length_hint
 from typing import Any, Protocol, TypeVar
 
@@ -20,7 +19,7 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.engines.sql import (
-    RENDERED_AT_A_TIME,
+    TOLD_EVERY,
     Cells,
     Dialect,
     Layout,
@@ -222,15 +221,21 @@ class SqliteEngine(SqliteReader):
         for index in rebuilt:
             database.execute(index.drop)
         done = 0
-        while chunk := list(islice(rows, RENDERED_AT_A_TIME)):
-            inserted = iter(chunk)
-            try:
-                database.executemany(layout.insert, inserted)
-            except sqlite3.IntegrityError:
-                pk, sk, *_ = chunk[-1 - length_hint(inserted)]  # the last one that was taken
-                raise duplicate(f"({pk!r}, {sk!r})") from None
-            done += len(chunk)
-            tell("loading", done, None)
+        row: Cells = ()
+
+        def counted() -> Iterator[Cells]:
+            nonlocal done, row
+            for row in rows:
+                yield row
+                done += 1
+                if done % TOLD_EVERY == 0:
+                    tell("loading", done, None)
+
+        try:
+            database.executemany(layout.insert, counted())
+        except sqlite3.IntegrityError:
+            raise duplicate(repr(row[:2])) from None
+        tell("loading", done, None)
         for number, index in enumerate(rebuilt, 1):
             database.execute(index.create)
             tell("indexing", number, len(rebuilt))
