@@ -217,7 +217,9 @@ class SqliteEngine(SqliteReader):
     def _load(self, database: sqlite3.Connection, rows: Iterator[Cells], expected: int, tell: OnProgress) -> int:
         layout = self._layout
         (present,) = database.execute(f"SELECT coalesce(max(id), 0) FROM {layout.table}").fetchone()
-        rebuilt = layout.secondary_indexes() if expected >= present else []  # of an empty table always
+        rebuilt = layout.secondary_indexes() if expected >= present else []
+        if not present:
+            rebuilt.insert(0, layout.unique_index())
         for index in rebuilt:
             database.execute(index.drop)
         done = 0
@@ -237,6 +239,10 @@ class SqliteEngine(SqliteReader):
             raise duplicate(repr(row[:2])) from None
         tell("loading", done, None)
         for number, index in enumerate(rebuilt, 1):
-            database.execute(index.create)
+            try:
+                database.execute(index.create)
+            except sqlite3.IntegrityError:
+                twice = f"SELECT pk, sk FROM {layout.table} GROUP BY pk, sk HAVING count(*) > 1 LIMIT 1"
+                raise duplicate(repr(database.execute(twice).fetchone())) from None
             tell("indexing", number, len(rebuilt))
         return done
