@@ -125,6 +125,17 @@ class TableQueryContract(TableFixtures):
         filtered = await db.query(Refund.pending(), first=10, where=Refund.amount > 1)
         assert list(filtered.items) == []
 
+    async def test_each_of_several_selections_keeps_its_own_range(self, db: OpenTable) -> None:
+        await db.put_many([order(0), order(1), order(2), refund(1, 0.5), refund(2, 1.5)])
+        late_orders, early_refunds = Order.pending().since(at(1)), Refund.pending().until(at(1))
+        both = await db.query(late_orders, Refund.pending(), first=10)
+        assert [each.id for each in both.items] == ["r1", "o001", "r2", "o002"]
+        assert await db.count(late_orders, Refund.pending()) == 4
+        page = await db.query(Order.pending(), early_refunds, first=3)
+        assert ([each.id for each in page.items], page.has_next) == (["o000", "r1", "o001"], True)
+        page = await db.query(Order.pending(), early_refunds, first=3, after=page.end)
+        assert ([each.id for each in page.items], page.has_next, page.has_previous) == (["o002"], False, True)
+
     async def test_ranges_bound_the_next_attribute_of_the_sort_key(self, db: OpenTable) -> None:
         await db.put_many([order(n) for n in range(6)])
         for orders in (Order.key("c1"), Order.pending()):
