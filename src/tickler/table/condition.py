@@ -228,8 +228,18 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 )
 
 
+# The same for exact types, which is faster.
+_KIND_OF_TYPE: dict[type, str] = {
+    kind: next(name for types, name in _KINDS if issubclass(kind, types))
+    for kind in (bool, int, float, Decimal, str, bytes, datetime, date, set, frozenset, dict, list, tuple, type(None))
+}
+
+
 def kind_of(value: object) -> str:
     """Return what DynamoDB would tell apart: True is not 1, and None is not missing."""
+    known = _KIND_OF_TYPE.get(type(value))
+    if known is not None:
+        return known
     plain = _plain(value)
     for types, kind in _KINDS:
         if isinstance(plain, types):

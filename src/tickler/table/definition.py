@@ -16,7 +16,7 @@ from tickler.table.attribute import Path
 from tickler.table.attribute_type import contains_fractions
 from tickler.table.change import Change, Remove
 from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, StartsWith
-from tickler.table.declaration import MISSING, Attribute
+from tickler.table.declaration import Attribute
 from tickler.table.disjoint import never_both
 from tickler.table.key import Index, ItemId, Key, KeyPair
 from tickler.table.path_type import (
@@ -29,6 +29,7 @@ from tickler.table.path_type import (
     key_kind,
     only_kind,
 )
+from tickler.table.rendering import renderer, slot_renderer, value_at
 from tickler.table.stored_value import find_problem, has_long_number, is_read_back
 from tickler.table.template import KeyPart, disjoint
 
@@ -70,6 +71,9 @@ class EntityDefinition:
         for each_name, each in declared.items():
             each.name, each.definition = f"{name}.{each_name}", self
         self._check()
+        self._render_pk = renderer(self.key.pk)
+        self._render_sk = renderer(self.key.sk)
+        self._slot_renderers: list[Callable[[object], tuple[str | None, str | None]]] = []  # of all indexes of the table
         self.decode_one: Callable[[bytes], Any] = msgspec.json.Decoder(cls).decode
         self.decode_list: Callable[[bytes], list[Any]] = msgspec.json.Decoder(list[cls]).decode  # type: ignore[valid-type]
 
@@ -85,9 +89,7 @@ class EntityDefinition:
         return lambda path: value_at(entity, path)
 
     def id_of(self, entity: object) -> ItemId[Any]:
-        key = self.key.render(self.lookup(entity))
-        assert isinstance(key, tuple)  # key attributes cannot be missing: checked at definition
-        return ItemId(self, *key)
+        return ItemId(self, *self._key_of(entity))
 
     def slot_key(self, gsi: str, lookup: Lookup) -> KeyPair | object | None:
         """Return the key of an item in an index of the table, None if it is not in it, UNKNOWN if that cannot be told."""
@@ -152,24 +154,32 @@ class EntityDefinition:
             raise InvalidItem(self.name, f"is stored with other attributes than the class has: {error}") from None
 
     def row(self, entity: object) -> Row:
-        lookup = self.lookup(entity)
-        id = self.id_of(entity)
+        pk, sk = self._key_of(entity)
+        if len(self._slot_renderers) != len(self.gsis):
+            self._slot_renderers = [slot_renderer(self.slots.get(gsi, [])) for gsi in self.gsis]
         keys: list[str | None] = []
-        for gsi in self.gsis:
-            position = self.slot_key(gsi, lookup)
-            keys += position if isinstance(position, tuple) else (None, None)
-        row = Row(id.pk, id.sk, self.name, self.expires_at(entity), self.encode(entity), tuple(keys))
-        self.check_lengths(row)
+        for render in self._slot_renderers:
+            keys += render(entity)
+        row = Row(pk, sk, self.name, self.expires_at(entity), self.encode(entity), tuple(keys))
+        together = f"{pk}{sk}{''.join(filter(None, keys))}"
+        if len(together) * (1 if together.isascii() else 4) > MAX_SORT_BYTES:
+            self.check_lengths(row)
         return row
 
     def check_lengths(self, row: Row) -> None:
         for text, most in zip(
             (row.pk, row.sk, *row.keys), (MAX_PARTITION_BYTES, MAX_SORT_BYTES) * (1 + len(self.gsis)), strict=True
         ):
-            if text is not None and len(text) * 4 > most and len(text.encode()) > most:
+            if text is not None and len(text.encode()) > most:
                 raise InvalidItem(
                     self.name, f"has a key of {len(text.encode()):,} bytes, and {most:,} fit: shorten {text[:40]!r}…"
                 )
+
+    def _key_of(self, entity: object) -> KeyPair:
+        pk, sk = self._render_pk(entity), self._render_sk(entity)
+        assert pk is not None  # key attributes cannot be missing: checked at definition
+        assert sk is not None
+        return pk, sk
 
     def check_condition(self, condition: Condition[Any] | None) -> None:
         """Raise `InvalidInput` if a condition is about another entity, or compares with a value of another type."""
@@ -260,6 +270,7 @@ class TableDefinition:
             raise InvalidInput(f"table {name!r}: use lower-case letters, digits and _, 48 at most")
         self.name = name
         self.entities: dict[str, EntityDefinition] = {}
+        self._by_class: dict[type, EntityDefinition] = {}
         self.gsis: dict[str, int] = {}  # in order of their names
 
     def add(self, cls: type, name: str) -> EntityDefinition:
@@ -289,13 +300,13 @@ class TableDefinition:
                     f"{name} and {other.name} can have the same key ({definition.key.pk!r}, {definition.key.sk!r}): give their "
                     "keys a constant that differs at the same place"
                 )
-        self.entities[name] = definition
+        self.entities[name] = self._by_class[cls] = definition
         return definition
 
     def definition_of(self, entity: object) -> EntityDefinition:
-        for definition in self.entities.values():
-            if definition.cls is type(entity):
-                return definition
+        definition = self._by_class.get(type(entity))
+        if definition is not None:
+            return definition
         raise InvalidInput(
             f"{type(entity).__name__} is not an entity of the table {self.name!r}: define it with table={self.name}"
         )
@@ -309,16 +320,6 @@ class TableDefinition:
         names = sorted({*self.gsis, gsi})
         self.gsis.clear()
         self.gsis.update({name: number for number, name in enumerate(names)})
-
-
-def value_at(image: object, path: Path[Any, Any]) -> object:
-    """Return the value at a path of an entity, or MISSING."""
-    value: Any = getattr(image, path.attribute.name)
-    for step in path.steps:
-        if value is MISSING or value is None:
-            return MISSING
-        value = getattr(value, step.name) if isinstance(step, Attribute) else value.get(step, MISSING)
-    return value
 
 
 def _reason(error: Exception) -> str:

@@ -138,7 +138,10 @@ class Reads:
         """Count the items of selections without reading them as a whole."""
         query = self._query(selections, None)
         now_ms = self._clock.now_ms()
-        return sum([await self._reader.count(span, query.entities, now_ms=now_ms) for span in query.spans])
+        names = {selection.definition.cls: frozenset([selection.definition.name]) for selection in selections}
+        return sum(
+            [await self._reader.count(span, names[cls], now_ms=now_ms) for cls, spans in query.spans_of.items() for span in spans]
+        )
 
     def _query(self, selections: Sequence[Selection[Any, Any]], where: Condition[Any] | None) -> Query:
         if not selections:

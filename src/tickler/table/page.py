@@ -10,8 +10,8 @@ import msgspec
 from tickler.errors import InvalidInput
 from tickler.table.condition import Condition
 from tickler.table.cursor import Cursors
-from tickler.table.definition import value_at
 from tickler.table.engines.engine import Ask, Position, Reader
+from tickler.table.rendering import value_at
 from tickler.table.selection import Selection, Span
 
 E_co = TypeVar("E_co", covariant=True)
@@ -83,11 +83,17 @@ class Query:
         self.backwards = first.backwards
         self.entities = frozenset(each.definition.name for each in selections)
         self.spans = _merged([each.span for each in selections])
+        self.spans_of: dict[type, list[Span]] = {
+            cls: _merged([each.span for each in selections if each.definition.cls is cls])
+            for cls in dict.fromkeys(each.definition.cls for each in selections)
+        }
+        self._spans_differ = any(spans != self.spans for spans in self.spans_of.values())
         self.where = where
 
     def identity(self) -> object:
         """Return what a cursor is bound to. The order is not part of it, so that a walk can turn around."""
-        return [self.spans, sorted(self.entities), repr(self.where)]
+        spans = sorted(((cls.__name__, spans) for cls, spans in self.spans_of.items()), key=lambda each: each[0])
+        return [spans, sorted(self.entities), repr(self.where)]
 
     async def page(self, reader: Reader, request: PageRequest, cursors: Cursors, *, consistent: bool, now_ms: int) -> Page[Any]:
         start = None if request.cursor is None else cursors.read(request.cursor)
@@ -138,7 +144,7 @@ class Query:
                 limit = wanted - len(items) if self.where is None else max(wanted - len(items), min(MAX_UNFILTERED, 4 * wanted))
                 ask = Ask(span, limit, self.entities, resume, backwards, self.where, consistent)
                 found = await reader.slice(ask, now_ms=now_ms)
-                kept = self._filtered(found.items)
+                kept = self._filtered(found.items, found.positions)
                 items += [found.items[n] for n in kept]
                 positions += [found.positions[n] for n in kept]
                 resume = found.resume
@@ -146,10 +152,14 @@ class Query:
                     break
         return _Found(items[:size], positions[:size], len(items) > size)
 
-    def _filtered(self, items: Sequence[Any]) -> Iterable[int]:
-        if self.where is None:
-            return range(len(items))
-        return [n for n, item in enumerate(items) if satisfies(self.where, item)]
+    def _filtered(self, items: Sequence[Any], positions: Sequence[Position]) -> Iterable[int]:
+        """Return which items to keep: those in the range of their own entity that pass the filter."""
+        kept: Iterable[int] = range(len(items))
+        if self._spans_differ:
+            kept = [n for n in kept if any(span.contains(str(positions[n][0])) for span in self.spans_of[type(items[n])])]
+        if self.where is not None:
+            kept = [n for n in kept if satisfies(self.where, items[n])]
+        return kept
 
 
 def satisfies(where: Condition[Any], item: Any) -> bool:

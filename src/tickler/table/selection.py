@@ -11,7 +11,7 @@ from tickler.table.template import KeyPart, Template
 if TYPE_CHECKING:
     from tickler.table.definition import EntityDefinition
 
-E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
 S = TypeVar("S")
 A1 = TypeVar("A1")
 Us = TypeVarTuple("Us")
@@ -39,7 +39,7 @@ class Span(NamedTuple):
         return self.high is None or sort < self.high or (self.high_included and sort == self.high)
 
 
-class Selection(Generic[E, S]):
+class Selection(Generic[E_co, S]):
     """Items of one entity in one partition. `under` goes down a hierarchical sort key; the others bound its next attribute."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Selection(Generic[E, S]):
         self._template = template
         self._values = values
 
-    def under(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[*Us]]:
+    def under(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[*Us]]:
         """Keep the items whose next attribute of the sort key is `value`."""
         self._next()
         values = (*self._values, value)
@@ -67,32 +67,32 @@ class Selection(Generic[E, S]):
         narrowed = self._bounded(low=below.low, high=below.high, high_included=below.high_included)
         return Selection(self.definition, self._template, narrowed.span, values, self.backwards)
 
-    def since(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[A1, *Us]]:
+    def since(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[A1, *Us]]:
         """Keep the items from `value` on, itself included."""
         return self._from(value, included=True)
 
-    def after(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[A1, *Us]]:
+    def after(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[A1, *Us]]:
         """Keep the items behind `value`."""
         return self._from(value, included=False)
 
-    def until(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[A1, *Us]]:
+    def until(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[A1, *Us]]:
         """Keep the items up to `value`, itself included."""
         return self._to(value, included=True)
 
-    def before(self: Selection[E, tuple[A1, *Us]], value: A1) -> Selection[E, tuple[A1, *Us]]:
+    def before(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[A1, *Us]]:
         """Keep the items before `value`."""
         return self._to(value, included=False)
 
-    def between(self: Selection[E, tuple[A1, *Us]], low: A1, high: A1) -> Selection[E, tuple[A1, *Us]]:
+    def between(self: Selection[E_co, tuple[A1, *Us]], low: A1, high: A1) -> Selection[E_co, tuple[A1, *Us]]:
         """Keep the items from `low` to `high`, both included."""
         return self.since(low).until(high)
 
-    def starting_with(self: Selection[E, tuple[str, *Us]], prefix: str) -> Selection[E, tuple[str, *Us]]:
+    def starting_with(self: Selection[E_co, tuple[str, *Us]], prefix: str) -> Selection[E_co, tuple[str, *Us]]:
         """Keep the items whose next attribute, a text, begins with `prefix`."""
         start = self._bound(prefix)
         return self._bounded(low=start, high=_behind_all(start), high_included=False)
 
-    def newest_first(self) -> Selection[E, S]:
+    def newest_first(self) -> Selection[E_co, S]:
         """Read from the end: the highest sort keys first."""
         return Selection(self.definition, self._template, self.span, self._values, not self.backwards)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Literal, TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import asyncpg
@@ -58,6 +58,12 @@ class LostRace(Exception):
 _TRY_AGAIN = (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
+class Read(Protocol):
+    """`Pool.read`, or what reads likewise from a snapshot."""
+
+    def __call__(self, query: Callable[[Connection], Awaitable[T]]) -> Awaitable[T]: ...
+
+
 class Pool:
     """Connections to one schema, from a pool of its own for `dsn` or from the caller's pool."""
 
@@ -98,6 +104,22 @@ class Pool:
         """Return the rows of a query."""
         text = self.sql(statement)
         return await self.read(lambda connection: connection.fetch(text, *parameters))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        """Yield what reads as `read` does, but every time from the state of the database at this moment."""
+        one_at_a_time = asyncio.Lock()
+        async with AsyncExitStack() as stack:
+            async with self._errors():
+                connection = await stack.enter_async_context(self._connection())
+                await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
+                await connection.fetchval("SELECT 1")  # the first statement takes the snapshot
+
+            async def read(query: Callable[[Connection], Awaitable[T]]) -> T:
+                async with one_at_a_time, self._errors():
+                    return await query(connection)
+
+            yield read
 
     async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
         """Run `work` in a transaction, or in a savepoint of that of `using`. Repeats it after a lost race."""

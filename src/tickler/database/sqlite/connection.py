@@ -58,7 +58,7 @@ class Connection:
         except BaseException:
             await self.close()
             raise
-        self._turns = WriteQueue(self._thread, connection, self._meaning, self._files)
+        self._turns = WriteQueue(self._thread, connection, self.meaning, self._files)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -99,6 +99,12 @@ class Connection:
             self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
 
+    def check_files(self, *, now: bool = False) -> None:
+        """Raise `StoreUnavailable` if it is closed, or its files were replaced; `now`: look, however recently that was done."""
+        self._open_turns()
+        if self._files is not None:
+            self._files.check_before_commit() if now else self._files.check()
+
     def _open_turns(self) -> WriteQueue:
         if self._turns is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
@@ -108,7 +114,7 @@ class Connection:
         try:
             return function()
         except sqlite3.DatabaseError as error:
-            raise self._meaning(error) from error
+            raise self.meaning(error) from error
 
     def _connect(self, may_create: bool) -> sqlite3.Connection:
         return self._translated(lambda: self._opened(may_create))
@@ -168,7 +174,8 @@ class Connection:
         finally:
             connection.row_factory, connection.text_factory = factories
 
-    def _meaning(self, error: Exception) -> Exception:
+    def meaning(self, error: Exception) -> Exception:
+        """Return the error of ours that a driver error means."""
         if not isinstance(error, sqlite3.DatabaseError):
             return error
         if "no such table: tickler_" in str(error):

@@ -10,7 +10,7 @@ from typing import Any
 from tickler.database.progress import OnProgress, no_progress
 from tickler.table.definition import Row, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Slice
-from tickler.table.engines.rows import decode, is_alive
+from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, decide
 from tickler.table.selection import Span
@@ -89,9 +89,15 @@ class MemoryEngine(MemoryReader):
             await self.write([operation], now_ms=now_ms)
 
     async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
-        rows = [self._table.definition_of(entity).row(entity) for entity in entities]
-        self.rows.update({(row.pk, row.sk): row for row in rows})
-        on_progress("loading", len(rows), len(rows))
+        rows: Rows = {}
+        for entity in entities:
+            row = self._table.definition_of(entity).row(entity)
+            key = row.pk, row.sk
+            if key in rows or key in self.rows:
+                raise duplicate(repr(key))
+            rows[key] = row
+        self.rows.update(rows)
+        on_progress("loading", len(rows), None)
         return len(rows)
 
     @asynccontextmanager

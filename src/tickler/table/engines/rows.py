@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.errors import SchemaMismatch
+from tickler.errors import InvalidInput, SchemaMismatch
 from tickler.table.definition import TableDefinition
 
 
@@ -34,3 +34,7 @@ def decode_all(table: TableDefinition, entities: Sequence[str], bodies: Sequence
 
 def unknown_entity(table: TableDefinition, entity: str) -> SchemaMismatch:
     return SchemaMismatch(table.name, f"an item is of the unknown entity {entity!r}: import the module that defines it", entity)
+
+
+def duplicate(key: str | None) -> InvalidInput:
+    return InvalidInput(f"load: {key}: it is there already, or twice in this load; nothing was loaded: leave it out, or put it")
