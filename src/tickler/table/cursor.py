@@ -27,7 +27,7 @@ class Cursors:
 
     def write(self, position: Position) -> str:
         body = _encode(position)
-        return base64.urlsafe_b64encode(self._signature(body) + body).rstrip(b"=").decode()
+        return _text(self._signature(body) + body)
 
     def read(self, cursor: str) -> Position:
         try:
@@ -35,9 +35,13 @@ class Cursors:
         except (UnicodeEncodeError, binascii.Error, AttributeError, TypeError):
             raise InvalidCursor("the cursor is not one of ours") from None
         signature, body = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._signature(body)):
+        if _text(raw) != cursor or not hmac.compare_digest(signature, self._signature(body)):
             raise InvalidCursor("the cursor belongs to another query, or was changed")
         return _decode(body)
 
     def _signature(self, body: bytes) -> bytes:
         return hashlib.blake2b(body, key=self._key, digest_size=_SIGNATURE_BYTES).digest()
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
