@@ -150,6 +150,11 @@ def apply(changes: Iterable[Change[Any]], image: Any) -> Any:
     return image
 
 
+def change_within(value: Any, steps: Sequence[object], change: Change[Any]) -> Any:
+    """Return what a change makes of a value that it lies in, `steps` below it."""
+    return _changed(value, steps, change)
+
+
 def _changed(image: Any, steps: Sequence[object], change: Change[Any]) -> Any:
     step, *rest = steps
     in_map = isinstance(image, dict)

@@ -18,13 +18,14 @@ from tickler.table.condition import UNKNOWN, And, Condition, Lookup
 from tickler.table.declaration import MISSING, Attribute
 from tickler.table.disjoint import never_both
 from tickler.table.key import Index, ItemId, Key, KeyPair
-from tickler.table.path_type import can_be_missing, check_value, encode, key_kind, only_kind
+from tickler.table.path_type import can_be_missing, check_value, encode, is_set, key_kind, only_kind
 from tickler.table.template import KeyPart, disjoint
 
 MAX_PARTITION_BYTES = 1_500
 MAX_SORT_BYTES = 1_024
 MAX_ITEM_BYTES = 400 * 1024
 RESERVED_NAMES = frozenset({"pk", "sk", "entity", "ttl"})
+METADATA_PARTITION = "!TABLE"  # of what engines keep beside the items
 
 
 class Row(NamedTuple):
@@ -180,7 +181,11 @@ class EntityDefinition:
             RESERVED_NAMES | {f"{gsi}{half}" for gsi in self.gsis for half in ("pk", "sk")}
         ):
             raise InvalidInput(f"{self.name}.{reserved}: the table uses this name itself: choose another")
+        for attribute in self.attributes.values():
+            self._check_default(attribute)
         pairs: list[Key[Any, Any, Any] | Index[Any, Any]] = [self.key, *self.indexes]
+        if self.key.pk.components == (METADATA_PARTITION,):
+            raise InvalidInput(f"{self.key.name}: the table keeps its own items under {METADATA_PARTITION!r}: choose another")
         for pair in pairs:
             for template in (pair.pk, pair.sk):
                 template.check(pair.name)
@@ -194,6 +199,17 @@ class EntityDefinition:
                     f"{one.name} and {other.name} share {one.gsi}, where an item has one key, and both may hold for the same "
                     f"item: give them `when=` conditions that exclude each other, or another index"
                 )
+
+    def _check_default(self, attribute: Attribute) -> None:
+        """Refuse defaults by which an item would change when it is stored and read again."""
+        path = self.paths[attribute.name]
+        if is_set(path) and attribute.default is not msgspec.NODEFAULT and attribute.default not in (set(), frozenset()):
+            raise InvalidInput(
+                f"{attribute!r}: DynamoDB does not tell an empty set from a missing one: declare it with default=set(), "
+                "and without Missing"
+            )
+        if can_be_missing(path) and attribute.default is not MISSING:
+            raise InvalidInput(f"{attribute!r} can be missing, and then has to have default=MISSING: declare it so")
 
     def _bind(self, pair: Key[Any, Any, Any] | Index[Any, Any], part: KeyPart) -> None:
         self.check_path(part.path)

@@ -15,7 +15,15 @@ from tickler.table.declaration import Attribute, Missing
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
 
-encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def encode(value: object) -> bytes:
+    """Return a value as JSON: equal values as equal texts, whatever the order of their sets and maps."""
+    try:
+        return _encode(value)
+    except TypeError:  # a map whose keys are not text: msgspec sorts only those that are
+        return _encode(msgspec.to_builtins(value, str_keys=True))
 
 
 def check_value(path: Path[Any, Any], value: object) -> None:
@@ -25,6 +33,11 @@ def check_value(path: Path[Any, Any], value: object) -> None:
         _decoder(kind)(encode(value))
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError) as error:
         raise InvalidInput(f"{path!r} cannot be {value!r}: {str(error)[:1].lower()}{str(error)[1:]}") from None
+
+
+def typed(path: Path[Any, Any], value: object) -> Any:
+    """Return a value that can stand at a path in the type that is declared there: the member of an enum, not its value."""
+    return _decoder(type_at(path))(encode(value))
 
 
 def type_at(path: Path[Any, Any]) -> Any:
