@@ -1,0 +1,88 @@
+"""The engine on DynamoDB: native attributes, keys of indexes kept in step by the planner, and conditions on the server."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any
+
+import msgspec
+
+from tickler.database.progress import OnProgress, no_progress
+from tickler.dynamo import Client, Item
+from tickler.dynamo.failures import ConditionFailed
+from tickler.dynamo.tables import describe
+from tickler.errors import InvalidInput, SchemaMissing
+from tickler.table.definition import METADATA_PARTITION, TableDefinition
+from tickler.table.engines.dynamodb import schema
+from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.reads import DynamodbReader
+from tickler.table.engines.dynamodb.writes import Writer
+from tickler.table.engines.engine import Reader
+from tickler.table.operation import Operation
+
+_METADATA_KEY: Item = {"pk": {"S": METADATA_PARTITION}, "sk": {"S": METADATA_PARTITION}}
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class DynamodbEngine(DynamodbReader):
+    """Keeps a table in the DynamoDB table `name`. `owned`: the client is opened and closed with the engine."""
+
+    def __init__(self, table: TableDefinition, client: Client, name: str, *, owned: bool = True) -> None:
+        super().__init__(Connection(table, client, name))
+        self._writer = Writer(self._connection)
+        self._owned = owned
+
+    async def open(self, *, create: bool) -> None:
+        connection = self._connection
+        if self._owned:
+            await connection.client.open()
+        try:
+            with connection.translated():
+                if create:
+                    await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
+                description = await describe(connection.client, connection.name)
+            if description is None:
+                raise SchemaMissing(connection.label)
+            schema.check(connection.label, description, connection.table.gsis)
+            connection.wires  # noqa: B018  # makes them, and refuses types that cannot be stored
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._owned:
+            await self._connection.client.close()
+
+    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
+        return await self._writer.write(operations, now_ms)
+
+    async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
+        await self._writer.write_each(operations)
+
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+        return await self._writer.load(entities, on_progress)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Reader]:
+        raise InvalidInput("DynamoDB has no snapshots: read what belongs together with get_many, or in one query")
+
+    async def secret(self) -> bytes:
+        made = {**_METADATA_KEY, "secret": {"B": b64encode(secrets.token_bytes(32)).decode()}}
+        found = await self._metadata()
+        if found is None:
+            with suppress(ConditionFailed):  # another process was first
+                await self._connection.call("PutItem", {"Item": made, "ConditionExpression": "attribute_not_exists(pk)"}, _decode)
+            found = await self._metadata()
+        if found is None:
+            raise SchemaMissing(self._connection.label)
+        return b64decode(found["secret"]["B"])
+
+    async def sweep(self, *, now_ms: int, limit: int) -> int:
+        """Return 0: DynamoDB deletes expired items by itself."""
+        return 0
+
+    async def _metadata(self) -> Item | None:
+        answer = await self._connection.call("GetItem", {"Key": _METADATA_KEY, "ConsistentRead": True}, _decode)
+        return answer.get("Item")
