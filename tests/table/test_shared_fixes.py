@@ -44,6 +44,12 @@ async def test_a_map_may_have_instants_as_keys() -> None:
         assert (await db.update(item().key, Item.prices[NOW].set(Decimal(3)))).prices == {**prices, NOW: Decimal(3)}
 
 
+async def test_floats_add_up_as_decimal_numbers_because_dynamodb_adds_them_so() -> None:
+    async with goods.connect("memory://", clock=ManualClock(NOW)) as db:
+        await db.put(item(weight=0.1))
+        assert (await db.update(item().key, Item.weight.add(0.2))).weight == 0.3
+
+
 def test_what_can_be_missing_has_no_other_default() -> None:
     with pytest.raises(InvalidInput, match="default=MISSING"):
 

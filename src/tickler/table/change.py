@@ -76,9 +76,10 @@ class Add(Change[Any]):
     def applied(self, found: Any) -> object:
         if found is msgspec.UNSET:
             return self.value
-        if isinstance(found, Decimal) and isinstance(self.value, Decimal):
-            return _NUMBERS.add(found, self.value)
-        return found + self.value
+        if isinstance(found, int) and isinstance(self.value, int):
+            return found + self.value
+        total = _NUMBERS.add(_decimal(found), _decimal(self.value))
+        return float(total) if isinstance(found, float) or isinstance(self.value, float) else total
 
     def operands(self) -> Sequence[object]:
         return (self.value,)
@@ -130,6 +131,11 @@ class Append(Change[Any]):
 
     def __repr__(self) -> str:
         return f"{self.path!r}.append({', '.join(map(repr, self.values))})"
+
+
+def _decimal(number: Any) -> Decimal:
+    """Return a number as DynamoDB adds it: a float counts as the decimal number that its shortest text shows."""
+    return Decimal(float.__repr__(number)) if isinstance(number, float) else Decimal(number)
 
 
 def add(path: Path[Any, Any], values: Sequence[object]) -> Change[Any]:
