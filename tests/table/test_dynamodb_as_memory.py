@@ -62,6 +62,7 @@ def _leaf(choice: random.Random) -> Condition[Item]:
         [
             Item.status == "new",
             Item.status != "new",
+            Item.status.starts_with("ne"),
             Item.status.one_of(["old", "older"]),
             Item.count > 0,
             Item.count <= 1,
@@ -75,7 +76,6 @@ def _leaf(choice: random.Random) -> Condition[Item]:
             Item.note == None,  # noqa: E711  # a condition
             Item.note != None,  # noqa: E711  # a condition
             Item.note == "",
-            Item.note.starts_with("x"),
             Item.address.exists(),
             Item.address[Address.city] == "Bonn",
             Item.address[Address.zip] == None,  # noqa: E711  # a condition

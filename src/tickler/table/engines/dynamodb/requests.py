@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from tickler.dynamo.codec import Item
-from tickler.errors import ConditionFailed, ItemNotFound, VersionConflict
+from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, VersionConflict
 from tickler.table.attribute import Path
 from tickler.table.condition import Compare
 from tickler.table.definition import EntityDefinition, Row
@@ -185,7 +185,7 @@ def _may_create(operation: Operation) -> bool:
     """Tell whether an operation may happen where there is no item."""
     try:
         decide(operation, None)
-    except (ConditionFailed, ItemNotFound, VersionConflict):
+    except (ConditionFailed, InvalidInput, ItemNotFound, VersionConflict):
         return False
     return True
 
