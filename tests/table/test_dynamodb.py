@@ -15,6 +15,7 @@ from tickler.dynamo import Client
 from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, SchemaMismatch, SchemaMissing, VersionConflict
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.dynamodb import DynamodbEngine, schema
+from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.open_table import OpenTable
 
 OPEN: dict[str, Any] = {"open": True, "count": 1, "due_at": NOW}
@@ -221,3 +222,41 @@ async def test_a_nested_change_starts_from_the_default_of_a_part(dynamodb_client
         changed = await db.update(Place.key.id("a"), Place.address[Address.city].set("Köln"), when=condition)
         assert changed.address == Address(city="Köln", zip="1")
         assert [each.id for each in (await db.query(Place.in_city("Köln"), first=1)).items] == ["a"]
+
+
+async def test_a_lost_guard_is_tried_again_with_the_item_that_the_failed_write_returned(
+    db: OpenTable, dynamodb_client: Client, raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await db.put(item())
+    read = Writer._read
+    reads: list[object] = []
+
+    async def read_and_be_overtaken(self: Writer, writings: Any, now_ms: int) -> Any:
+        seen = await read(self, writings, now_ms)
+        reads.append(seen)
+        if len(reads) == 1:
+            await db.update(item().key, Item.count.add(10))
+        return seen
+
+    monkeypatch.setattr(Writer, "_read", read_and_be_overtaken)
+    assert (await db.update(item().key, Item.count.add(1))).count == 11
+    assert len(reads) == 2  # one for each update: the second try of the first read nothing
+    assert (await raw(item().key))["gsi1sk"] == "B11#A1"
+
+
+async def test_a_change_of_what_was_not_read_for_does_not_lose_the_guard(
+    db: OpenTable, dynamodb_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await db.put(item())
+    read = Writer._read
+
+    async def read_while_another_writes(self: Writer, writings: Any, now_ms: int) -> Any:
+        seen = await read(self, writings, now_ms)
+        await db.update(item().key, Item.note.set("other"))
+        return seen
+
+    monkeypatch.setattr(Writer, "_read", read_while_another_writes)
+    before = dynamodb_client.usage.requests["UpdateItem"]
+    changed = await db.update(item().key, Item.count.add(1))
+    assert (changed.count, changed.note) == (1, "other")
+    assert dynamodb_client.usage.requests["UpdateItem"] - before == 2
