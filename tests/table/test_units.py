@@ -81,3 +81,9 @@ def test_an_explanation_says_what_is_set_removed_and_read() -> None:
 def test_a_transaction_costs_twice() -> None:
     operation = Put(item().key, item())
     assert explain(operation, None, transaction=True).total == 2 * explain(operation, None).total
+
+
+def test_a_transaction_reads_the_items_that_it_does_not_put() -> None:
+    assert explain(Delete(item().key), item(), transaction=True).reads_first
+    assert not explain(Put(item().key, item()), item(), transaction=True).reads_first
+    assert not explain(Delete(item().key), item()).reads_first

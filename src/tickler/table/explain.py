@@ -9,7 +9,7 @@ import msgspec
 
 from tickler.table.engines.dynamodb.changes import outright
 from tickler.table.engines.dynamodb.items import item_of
-from tickler.table.operation import Operation, Update, decide
+from tickler.table.operation import Operation, Put, Update, decide
 from tickler.table.planner import Plan, plan
 from tickler.table.units import all_units, read_units
 
@@ -46,7 +46,7 @@ class Explanation(msgspec.Struct, frozen=True):
 def explain(operation: Operation, current: Any, planned: Plan | None = None, *, transaction: bool = False) -> Explanation:
     """Explain an operation on the current item, None if there is none. Raises what `decide` raises.
 
-    `planned` is the plan of an update, if it was made already. A transaction reads the items of updates and deletes first.
+    `planned` is the plan of an update, if it was made already. A transaction first reads the items that it does not put.
     """
     definition = operation.id.definition
     after = decide(operation, current)
@@ -64,6 +64,8 @@ def explain(operation: Operation, current: Any, planned: Plan | None = None, *, 
 
 
 def _reads_first(operation: Operation, planned: Plan | None, transaction: bool) -> bool:
+    if transaction:
+        return not isinstance(operation, Put)
     if not isinstance(operation, Update):
         return False
-    return transaction or (planned or plan(operation)).reads or not all(map(outright, operation.changes))
+    return (planned or plan(operation)).reads or not all(map(outright, operation.changes))
