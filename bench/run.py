@@ -31,6 +31,7 @@ BENCHMARKS = [
     "idle",
     "flood",
     "api",
+    "table",
 ]
 
 progress = Console(stderr=True)

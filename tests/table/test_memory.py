@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tickler.clock import ManualClock
+from tickler.database.memory import MemoryDatabase
 from tickler.table.engines.engine import Engine
 from tickler.table.engines.memory import MemoryEngine
 from tickler.table.open_table import OpenTable
@@ -16,11 +17,11 @@ from tickler.testing.table_fixtures import NOW, TABLE
 class TestMemory(TableContract):
     @pytest.fixture
     async def engine(self) -> AsyncIterator[Engine]:
-        engine = MemoryEngine(TABLE, {})
+        engine = MemoryEngine(TABLE, MemoryDatabase())
         await engine.open(create=True)
         yield engine
         await engine.close()
 
     def as_another_program(self, engine: Engine) -> OpenTable:
         assert isinstance(engine, MemoryEngine)
-        return OpenTable(OTHER, MemoryEngine(OTHER, engine.rows), ManualClock(NOW), create=True)
+        return OpenTable(OTHER, MemoryEngine(OTHER, engine.database), ManualClock(NOW), create=True)

@@ -28,9 +28,10 @@ class Blocking:
     is passed through.
     """
 
-    def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
+    def __init__(self, wrapped: object, loop: _Loop | None = None, *, owns_loop: bool = True) -> None:
         self._wrapped = wrapped
         self._loop = loop or _Loop()
+        self._owns_loop = owns_loop
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._wrapped, name)
@@ -74,13 +75,18 @@ class Blocking:
         finally:
             self._loop.run(items.aclose())
 
+    def beside(self, made: Callable[[Any], object]) -> Blocking:
+        """Wrap what `made` returns for the wrapped object, on the same event loop, which stays this object's to end."""
+        return Blocking(made(self._wrapped), self._loop, owns_loop=False)
+
     def open(self) -> Self:
         """Connect. `with` calls this, and `close` at its end."""
-        self._loop.start()
+        if self._owns_loop:
+            self._loop.start()
         try:
             self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]  # it wraps any object that can be opened
         except BaseException:
-            self._loop.stop()
+            self._stop_loop()
             raise
         return self
 
@@ -90,6 +96,10 @@ class Blocking:
         try:
             self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]  # and closed
         finally:
+            self._stop_loop()
+
+    def _stop_loop(self) -> None:
+        if self._owns_loop:
             self._loop.stop()
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ class MemoryDatabase:
         self.name = "memory://"
         self.tables: dict[str, dict[Any, Any]] = {}
         self.secrets: dict[str, bytes] = {}
+        self.index_texts: dict[str, Any] = {}
 
     async def is_same(self, other: object) -> bool:
         return other is self

@@ -108,6 +108,8 @@ def _decoded_generic(where: str, kind: Any) -> Any:
 def _inner(where: str, kind: Any) -> Any:
     if Missing in alternatives_of(kind):
         raise InvalidInput(f"{where} cannot be Missing: leave it out of the list or map instead")
+    if any(get_origin(plain_type(each)) in (set, frozenset) for each in alternatives_of(kind)):
+        raise InvalidInput(f"{where} cannot be a set, because an empty set cannot be stored there: use a list")
     return decoded_type(where, kind)
 
 

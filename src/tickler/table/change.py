@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from tickler.errors import InvalidInput
-from tickler.table.path_type import set_type
+from tickler.table.path_type import can_be_missing, set_type
 
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
@@ -77,9 +77,10 @@ class Add(Change[Any]):
         if found is msgspec.UNSET:
             return self.value
         _refuse_none(self, found)
-        if isinstance(found, Decimal) or isinstance(self.value, Decimal):
-            return _NUMBERS.add(Decimal(found), Decimal(self.value))
-        return found + self.value
+        if isinstance(found, int) and isinstance(self.value, int):
+            return found + self.value
+        total = _NUMBERS.add(_decimal(found), _decimal(self.value))
+        return float(total) if isinstance(found, float) or isinstance(self.value, float) else total
 
     def operands(self) -> Sequence[object]:
         return (self.value,)
@@ -112,7 +113,10 @@ class RemoveMembers(Change[Any]):
         self.members = members
 
     def applied(self, found: Any) -> object:
-        return found if found is msgspec.UNSET or found is None else type(found)(set(found) - self.members)
+        if found is msgspec.UNSET or found is None:
+            return found
+        left = type(found)(set(found) - self.members)
+        return left if left or not can_be_missing(self.path) else msgspec.UNSET
 
     def operands(self) -> Sequence[object]:
         return (self.members,)
@@ -141,6 +145,11 @@ class Append(Change[Any]):
         return f"{self.path!r}.append({', '.join(map(repr, self.values))})"
 
 
+def _decimal(number: Any) -> Decimal:
+    """Return a number as DynamoDB adds it: a float counts as the decimal number that its shortest text shows."""
+    return Decimal(float.__repr__(number)) if isinstance(number, float) else Decimal(number)
+
+
 def add(path: Path[Any, Any], values: Sequence[object]) -> Change[Any]:
     """Return the change of `.add(…)`: of one number, or of members of a set."""
     if not values:
@@ -162,6 +171,11 @@ def apply(changes: Iterable[Change[Any]], image: Any) -> Any:
     for change in changes:
         image = _changed(image, [change.path.attribute, *change.path.steps], change)
     return image
+
+
+def change_within(value: Any, steps: Sequence[object], change: Change[Any]) -> Any:
+    """Return what a change makes of a value that it lies in, `steps` below it."""
+    return _changed(value, steps, change)
 
 
 def _changed(image: Any, steps: Sequence[object], change: Change[Any]) -> Any:

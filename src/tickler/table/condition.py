@@ -259,6 +259,7 @@ def same(left: Any, right: Any) -> bool:
     kind = kind_of(left)
     if kind != kind_of(right):
         return False
+    left, right = (each.value if isinstance(each, Enum) else each for each in (left, right))
     if kind == "list":
         return len(left) == len(right) and all(same(one, other) for one, other in zip(left, right, strict=True))
     if kind == "map":

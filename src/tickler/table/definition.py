@@ -14,7 +14,7 @@ import msgspec
 from tickler.errors import InvalidInput, InvalidItem
 from tickler.table.attribute import Path
 from tickler.table.attribute_type import contains_fractions
-from tickler.table.change import Change, Remove
+from tickler.table.change import Change, Remove, Set
 from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, StartsWith
 from tickler.table.declaration import Attribute
 from tickler.table.disjoint import never_both
@@ -28,6 +28,7 @@ from tickler.table.path_type import (
     encode,
     key_kind,
     only_kind,
+    set_type,
 )
 from tickler.table.rendering import renderer, slot_renderer, value_at
 from tickler.table.stored_value import find_problem, has_long_number, is_read_back
@@ -37,6 +38,7 @@ MAX_PARTITION_BYTES = 1_500
 MAX_SORT_BYTES = 1_024
 MAX_ITEM_BYTES = 400 * 1024
 RESERVED_NAMES = frozenset({"pk", "sk", "entity", "ttl"})
+METADATA_PARTITION = "!TABLE"  # of what engines keep beside the items
 
 
 class Row(NamedTuple):
@@ -121,6 +123,9 @@ class EntityDefinition:
             self._check_types(entity, decoded)
         else:
             self._check_values(entity, self._with_fractions)
+        for name in self._optional_sets:
+            if getattr(entity, name) in (set(), frozenset()):
+                raise InvalidItem(self.name, f"{name} is an empty set, which is stored as no attribute: leave it out")
         if len(body) > MAX_ITEM_BYTES:
             raise InvalidItem(
                 self.name, f"has {len(body):,} bytes, and an item may have {MAX_ITEM_BYTES:,}: keep large values elsewhere"
@@ -141,6 +146,10 @@ class EntityDefinition:
                 raise InvalidItem(
                     self.name, f"{name} is {value!r}, of another type than declared: pass {getattr(decoded, name)!r}"
                 )
+
+    @cached_property
+    def _optional_sets(self) -> list[str]:
+        return [name for name, path in self.paths.items() if set_type(path) and can_be_missing(path)]
 
     @cached_property
     def _with_fractions(self) -> list[str]:
@@ -205,6 +214,8 @@ class EntityDefinition:
             raise InvalidInput(f"{change!r}: each write raises {path.attribute.name} by itself")
         for value in change.operands():
             check_value(path, value)
+        if isinstance(change, Set) and change.value in (set(), frozenset()) and can_be_missing(path):
+            raise InvalidInput(f"{change!r}: an empty set is stored as no attribute: use {path!r}.remove()")
         if isinstance(change, Remove) and not can_be_missing(path):
             raise InvalidInput(f"{change!r}: {path!r} is always present: declare it as `| Missing`, with default=MISSING")
 
@@ -234,6 +245,8 @@ class EntityDefinition:
         ):
             raise InvalidInput(f"{self.name}.{reserved}: the table uses this name itself: choose another")
         pairs: list[Key[Any, Any, Any] | Index[Any, Any]] = [self.key, *self.indexes]
+        if self.key.pk.components == (METADATA_PARTITION,):
+            raise InvalidInput(f"{self.key.name}: the table keeps its own items under {METADATA_PARTITION!r}: choose another")
         for pair in pairs:
             for template in (pair.pk, pair.sk):
                 template.check(pair.name)

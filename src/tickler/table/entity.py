@@ -12,7 +12,7 @@ from tickler.errors import InvalidInput
 from tickler.table.attribute import Attr, Path, attr
 from tickler.table.attribute_type import decoded_type
 from tickler.table.declaration import MISSING, Attribute
-from tickler.table.path_type import can_be_missing, check_value
+from tickler.table.path_type import can_be_missing, check_value, set_type
 
 if TYPE_CHECKING:
     from tickler.table.definition import TableDefinition
@@ -108,6 +108,8 @@ def _check_default(path: Path[Any, Any]) -> None:
         raise InvalidInput(f"{path!r} has default=MISSING: declare it as `| Missing`")
     if default is not MISSING and can_be_missing(path):  # an item without it would be read back with the default, or not at all
         raise InvalidInput(f"{path!r} can be missing: write `= attr(default=MISSING)`")
+    if set_type(path) and default is not MISSING and default not in (set(), frozenset()):
+        raise InvalidInput(f"{path!r}: an empty set is stored as no attribute: declare it with default=set(), or as `| Missing`")
     if default not in (MISSING, msgspec.NODEFAULT):
         check_value(path, default)
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from tickler.clock import Clock
+from tickler.database.extras import needing_extra
 from tickler.database.progress import OnProgress, no_progress
-from tickler.errors import InvalidInput
+from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
 from tickler.table.condition import Condition
 from tickler.table.cursor import Cursors
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine, Reader
+from tickler.table.index_texts import index_texts, outdated
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Delete, Put, Update, initial_entity
 from tickler.table.page import Page, PageRequest, Query
 from tickler.table.selection import Selection
 from tickler.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from tickler.table.explain import Explanation
 
 E = TypeVar("E")
 E1 = TypeVar("E1")
@@ -29,6 +34,7 @@ E4 = TypeVar("E4")
 R = TypeVar("R")
 
 ITERATED_AT_A_TIME = 256
+REINDEXED_AT_ONCE = 10_000  # items of a table that is reindexed when it is opened
 
 
 class Reads:
@@ -216,8 +222,36 @@ class OpenTable(Reads):
         return self._engine
 
     async def open(self) -> Self:
+        """Connect. `SchemaMismatch` if an index is defined otherwise than when the items of a large table were written."""
         await self._engine.open(create=self._create)
+        try:
+            await self._check_indexes()
+        except BaseException:
+            await self.close()
+            raise
         return self
+
+    async def reindex(self, *, on_progress: OnProgress = no_progress) -> int:
+        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys."""
+        changed = await self._engine.reindex(on_progress)
+        await self._engine.set_index_texts({**await self._engine.index_texts(), **index_texts(self._table)})
+        return changed
+
+    async def _check_indexes(self) -> None:
+        """Never let an index be read that lacks items, because they were written before it was defined."""
+        stored = await self._engine.index_texts()
+        changed = outdated(self._table, stored)
+        if changed and (not self._create or await self._engine.has_more_than(REINDEXED_AT_ONCE)):
+            raise SchemaMismatch(
+                self._engine.database.name,
+                f"the table {self._table.name!r} has items that were written before {', '.join(changed)} was defined like this: "
+                "run `tickler table reindex`",
+                changed[0],
+            )
+        if changed:
+            await self.reindex()
+        elif any(stored.get(name) != texts for name, texts in index_texts(self._table).items()):
+            await self._engine.set_index_texts({**stored, **index_texts(self._table)})
 
     async def close(self) -> None:
         await self._engine.close()
@@ -294,16 +328,41 @@ class OpenTable(Reads):
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Collect writes, and do all of them or none when the block ends."""
         transaction = Transaction(self)
-        yield transaction
-        operations = transaction.collected()
-        if operations:
-            await self._engine.write(operations, now_ms=self._clock.now_ms())
+        try:
+            yield transaction
+        finally:
+            transaction.is_over = True
+        await transaction.commit(self._clock.now_ms())
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[R]], *, tries: int = 5) -> R:
+        """Call `work` with a transaction and commit it, again if others changed what it had read. Returns what `work` returns."""
+        for _ in range(tries - 1):
+            with suppress(TransactionConflict):
+                return await self._transacted(work)
+        return await self._transacted(work)
+
+    async def _transacted(self, work: Callable[[Transaction], Awaitable[R]]) -> R:
+        async with self.transaction() as transaction:
+            return await work(transaction)
+        raise AssertionError("a transaction does not suppress errors")
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reads]:
         """Read several times from one state of the table."""
         async with self._engine.snapshot() as reader:
             yield Reads(self._table, reader, self._clock, self._secret)
+
+    async def explain(self, work: Callable[[Transaction], object]) -> list[Explanation]:
+        """Say what the operations of `work` would do on DynamoDB, and what they would cost, without doing them.
+
+        `await db.explain(lambda tx: tx.update(order.key, Order.status.set("shipped")))`. Several operations are one transaction.
+        """
+        collected = Transaction(self)
+        work(collected)
+        operations = collected.operations
+        found = await self.get_many([operation.id for operation in operations])
+        explain = needing_extra("tickler.table.explain", "explain").explain
+        return [explain(one, current, transaction=len(operations) > 1) for one, current in zip(operations, found, strict=True)]
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""

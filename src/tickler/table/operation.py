@@ -14,6 +14,7 @@ from tickler.table.condition import Condition
 from tickler.table.declaration import MISSING
 from tickler.table.definition import EntityDefinition
 from tickler.table.key import ItemId
+from tickler.table.path_type import typed
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -108,7 +109,7 @@ def key_values(id: ItemId[Any]) -> dict[str, object]:
     values: dict[str, object] = {}
     for template, text in ((definition.key.pk, id.pk), (definition.key.sk, id.sk)):
         for part, value in zip(template.parts, template.parse(text), strict=True):
-            values[part.path.attribute.name] = value
+            values[part.path.attribute.name] = typed(part.path, value)
     return values
 
 

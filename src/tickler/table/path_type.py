@@ -16,16 +16,15 @@ from tickler.table.stored_value import find_problem, is_read_back
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
 
-_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
-_encode_unsorted = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def encode(value: object) -> bytes:
-    """Return a value as JSON, sorted so that equal values give equal bytes, which msgspec does for maps with text keys only."""
+    """Return a value as JSON: equal values as equal texts, whatever the order of their sets and maps."""
     try:
-        return _encode_sorted(value)
-    except TypeError:
-        return _encode_unsorted(value)
+        return _encode(value)
+    except TypeError:  # a map whose keys are not text: msgspec sorts only those that are
+        return _encode(msgspec.to_builtins(value, str_keys=True))
 
 
 def check_value(path: Path[Any, Any], value: object) -> None:
@@ -82,6 +81,11 @@ def check_steps(path: Path[Any, Any]) -> None:
             _check(before, dict[get_args(entries)[0], bool], {step: True})  # type: ignore[misc]  # made at run time
         except InvalidInput as error:
             raise InvalidInput(f"{path!r}: {step!r} cannot be a key of this map: {error}") from None
+
+
+def typed(path: Path[Any, Any], value: object) -> Any:
+    """Return a value that can stand at a path in the type that is declared there: the member of an enum, not its value."""
+    return _decoder(type_at(path))(encode(value))
 
 
 def type_at(path: Path[Any, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 import msgspec
@@ -35,7 +36,7 @@ class KeyPart:
 
     def encode(self, value: object) -> str:
         try:
-            return self.codec.encode(value)
+            return self.codec.encode(value.value if isinstance(value, Enum) else value)
         except InvalidInput as error:
             raise InvalidInput(f"{self.path!r} is part of a key: {error}") from None
 

@@ -6,6 +6,8 @@ Subclass a kit, give it a `store` fixture, and pytest tests your backend:
         @pytest_asyncio.fixture
         async def store(self): ...
 
+`TableContract` is for an engine of `tickler.table`, and takes an `engine` fixture.
+
 `ContentsContract`, `OrphanContract`, `OwnerRowsContract` and `ExpiredCountContract` are for abilities that a store may leave out.
 """
 
@@ -17,6 +19,7 @@ from tickler.testing.optional_contract import ExpiredCountContract, OrphanContra
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
 from tickler.testing.store_contract import StoreContract
+from tickler.testing.table_contract import TableContract
 
 __all__ = [
     "ContentsContract",
@@ -29,4 +32,5 @@ __all__ = [
     "ScheduleIndexContract",
     "ScheduleStoreContract",
     "StoreContract",
+    "TableContract",
 ]

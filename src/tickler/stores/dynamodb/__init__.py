@@ -10,6 +10,7 @@ from tickler.database.dynamodb_url import address_of, table_of
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
+from tickler.dynamo.tables import describe
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import schema
 from tickler.stores.dynamodb.fires.fire_store import DynamodbFires
@@ -84,7 +85,7 @@ class DynamodbStore:
                 raise SchemaMissing(self._table.label)
             schema.check_version(self._table.label, settings.schema)
             self._check_shards(settings)
-            description = await schema.describe(self._table.client, self._table.name)
+            description = await describe(self._table.client, self._table.name)
             if description is None:
                 raise SchemaMissing(self._table.label)
             schema.check_keys(self._table.label, description)

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from tickler.database.progress import OnProgress, no_progress
+from tickler.database.unit_of_work import Database
 from tickler.table.condition import Condition
+from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
@@ -56,15 +58,24 @@ class Reader(Protocol):
 class Engine(Reader, Protocol):
     """A backend of one table. Creating one does no I/O; call `open` first and `close` last."""
 
+    @property
+    def database(self) -> Database:
+        """Where the table is, for units of work."""
+
+    @property
+    def makes_tables(self) -> bool:
+        """Whether a missing table is created unless the caller says otherwise."""
+
     async def open(self, *, create: bool) -> None:
         """Connect. `create` makes the table and indexes that are missing; otherwise `SchemaMissing` or `SchemaMismatch`."""
 
     async def close(self) -> None: ...
 
-    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Any] = ()) -> list[Any]:
         """Do all operations or none, and return the entity that each leaves behind; for a delete, the one that it deleted.
 
         No two operations name the same item. Raises what `decide` raises. An operation sees the items as they are at commit.
+        `parts` are what others have added to a unit of work; they are done in the same transaction.
         """
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
@@ -81,6 +92,16 @@ class Engine(Reader, Protocol):
 
     async def secret(self) -> bytes:
         """Return the key that signs cursors: 32 random bytes, made once and kept with the table."""
+
+    async def index_texts(self) -> IndexTexts:
+        """Return the definitions of indexes by which the keys of stored items were written; empty for a new table."""
+
+    async def set_index_texts(self, texts: IndexTexts) -> None: ...
+
+    async def has_more_than(self, items: int) -> bool: ...
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        """Write the keys of all items anew where they are not as defined now, and return of how many. Others may write meanwhile."""
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         """Delete up to `limit` expired items, and return how many. Engines that expire items by themselves return 0."""

@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tickler.database.memory import MemoryDatabase, MemoryPart
 from tickler.database.progress import OnProgress, no_progress
+from tickler.database.store_url import StoreUrl
 from tickler.table.definition import Row, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, decide
 from tickler.table.selection import Span
@@ -54,10 +57,12 @@ class MemoryReader:
 
 
 class MemoryEngine(MemoryReader):
-    def __init__(self, table: TableDefinition, rows: Rows) -> None:
-        super().__init__(table, rows)
-        self.rows = rows
-        self._secret = secrets.token_bytes(32)
+    makes_tables = True
+
+    def __init__(self, table: TableDefinition, database: MemoryDatabase) -> None:
+        self.database = database
+        self.rows: Rows = database.tables.setdefault(table.name, {})
+        super().__init__(table, self.rows)
 
     async def open(self, *, create: bool) -> None:
         """Do nothing: the rows are there."""
@@ -65,7 +70,9 @@ class MemoryEngine(MemoryReader):
     async def close(self) -> None:
         """Do nothing: the rows belong to whoever made them."""
 
-    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[MemoryPart] = ()) -> list[Any]:
+        for part in parts:
+            part.check()
         changes: Rows = {}
         removals: list[tuple[str, str]] = []
         results = []
@@ -82,6 +89,8 @@ class MemoryEngine(MemoryReader):
         self.rows.update(changes)
         for key in removals:
             self.rows.pop(key, None)
+        for part in parts:
+            part.apply()
         return results
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
@@ -105,10 +114,38 @@ class MemoryEngine(MemoryReader):
         yield MemoryReader(self._table, dict(self.rows))
 
     async def secret(self) -> bytes:
-        return self._secret
+        return self.database.secrets.setdefault(self._table.name, secrets.token_bytes(32))
+
+    async def index_texts(self) -> IndexTexts:
+        texts: IndexTexts = self.database.index_texts.get(self._table.name, {})
+        return texts
+
+    async def set_index_texts(self, texts: IndexTexts) -> None:
+        self.database.index_texts[self._table.name] = texts
+
+    async def has_more_than(self, items: int) -> bool:
+        return len(self.rows) > items
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        changed = 0
+        for key, row in list(self.rows.items()):
+            definition = self._table.entities.get(row.entity)
+            new = row if definition is None else definition.row(definition.decode(row.body))
+            changed += new.keys != row.keys
+            self.rows[key] = new
+        return changed
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]
         for key in expired:
             del self.rows[key]
         return len(expired)
+
+
+def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
+    url.refuse_unknown()
+    return MemoryEngine(table, MemoryDatabase())
+
+
+def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
+    return MemoryEngine(table, database)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from operator import length_hint
 from typing import Any
 
 import asyncpg
+import msgspec
 
-from tickler.database.postgres.pool import Connection, LostRace, Pool, Read
+from tickler.database.postgres.pool import Connection, LostRace, Pool, Read, pool_for
 from tickler.database.progress import OnProgress, no_progress
+from tickler.database.store_url import StoreUrl
 from tickler.errors import SchemaMismatch
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
@@ -28,11 +30,15 @@ from tickler.table.engines.sql import (
     decided,
     is_blind,
     last_of_each,
+    rekeyed,
     slice_of,
 )
+from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, Put
 from tickler.table.selection import Span
+
+Part = Callable[[Connection], Awaitable[None]]  # of a unit of work
 
 WRITTEN_AT_A_TIME = 500
 LOAD_TIMEOUT_S = 24 * 3600.0
@@ -42,10 +48,13 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS {schema}.tickler_tables (
         name text PRIMARY KEY,
         secret bytea NOT NULL,
+        indexes text NOT NULL DEFAULT '{}',
         created_at timestamptz NOT NULL DEFAULT now()
     )
 """
 _REGISTER = "INSERT INTO {schema}.tickler_tables (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
+_INDEX_TEXTS = "SELECT indexes FROM {schema}.tickler_tables WHERE name = $1"
+_SET_INDEX_TEXTS = "UPDATE {schema}.tickler_tables SET indexes = $1 WHERE name = $2"
 _REGISTERED = "SELECT secret FROM {schema}.tickler_tables WHERE name = $1"
 _COLUMNS = """
     SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
@@ -83,8 +92,10 @@ class PostgresReader:
 class PostgresEngine(PostgresReader):
     """`owned`: it opens and closes the pool, which otherwise belongs to someone else and is open already."""
 
+    makes_tables = True
+
     def __init__(self, table: TableDefinition, pool: Pool, *, owned: bool = True) -> None:
-        self._pool = pool
+        self._pool = self.database = pool
         self._owned = owned
         self._dialect = Dialect(
             id="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -119,7 +130,9 @@ class PostgresEngine(PostgresReader):
         if self._owned:
             await self._pool.close()
 
-    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Part] = ()) -> list[Any]:
+        if parts:
+            return await self._pool.write(lambda connection: self._with_parts(connection, operations, now_ms, parts))
         if all(map(is_blind, operations)):
             rows, _ = last_of_each(operations)
             await self._pool.once(lambda connection: self._put(connection, rows))
@@ -127,6 +140,13 @@ class PostgresEngine(PostgresReader):
         if len(operations) == 1 and isinstance(operations[0], Delete) and operations[0].when is None:
             return [await self._pool.once(lambda connection: self._deleted(connection, operations[0].id, now_ms))]
         return await self._pool.write(lambda connection: self._decided(connection, operations, now_ms))
+
+    async def _with_parts(
+        self, connection: Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]
+    ) -> list[Any]:
+        for part in parts:
+            await part(connection)
+        return await self._decided(connection, operations, now_ms)
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         rows, removed = last_of_each(operations)
@@ -152,6 +172,34 @@ class PostgresEngine(PostgresReader):
         if found is None:
             raise self._layout.missing(self._pool.name)
         return found
+
+    async def index_texts(self) -> IndexTexts:
+        ((found,),) = await self._pool.fetch(_INDEX_TEXTS, self._table.name)
+        return msgspec.json.decode(found, type=IndexTexts)
+
+    async def set_index_texts(self, texts: IndexTexts) -> None:
+        text = msgspec.json.encode(texts).decode()
+        statement = self._pool.sql(_SET_INDEX_TEXTS)
+        await self._pool.once(lambda connection: connection.execute(statement, text, self._table.name))
+
+    async def has_more_than(self, items: int) -> bool:
+        ((found,),) = await self._pool.fetch(self._layout.larger_than(items))
+        return bool(found)
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        changed = last = seen = 0
+        while found := await self._pool.write(lambda connection: self._reindex_some(connection, last)):  # noqa: B023  # awaited here
+            last, rows, rekeyed_rows = found
+            seen, changed = seen + rows, changed + rekeyed_rows
+            on_progress("indexing", seen, None)
+        return changed
+
+    async def _reindex_some(self, connection: Connection, after: int) -> tuple[int, int, int] | None:
+        rows = await connection.fetch(self._layout.some_rows(WRITTEN_AT_A_TIME, "FOR UPDATE"), after)
+        changes = rekeyed(self._table, rows)
+        if changes:
+            await connection.executemany(self._layout.set_keys(), changes)
+        return (rows[-1][0], len(rows), len(changes)) if rows else None
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         return len(await self._pool.once(lambda connection: connection.fetch(self._sweep, now_ms, limit)))
@@ -281,3 +329,11 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def _key(row: Cells) -> KeyOfRow:
     return row[0], row[1]
+
+
+def open_engine(table: TableDefinition, url: StoreUrl) -> PostgresEngine:
+    return PostgresEngine(table, pool_for(url))
+
+
+def shared_engine(table: TableDefinition, pool: Pool, name: str) -> PostgresEngine:
+    return PostgresEngine(table, pool, owned=False)

@@ -138,6 +138,18 @@ class Layout:
     def missing(self, store: str) -> SchemaMismatch:
         return SchemaMismatch(store, f"there is no table {self._name!r}: {REMEDY}", self._name)
 
+    def some_rows(self, limit: int, ending: str = "") -> str:
+        """Return the statement that reads rows behind an id, for `rekeyed`."""
+        columns = ", ".join(["id", "entity", "body", *self.keys])
+        return self.finished(f"SELECT {columns} FROM {self.table} WHERE id > $1 ORDER BY id LIMIT {limit} {ending}")
+
+    def set_keys(self) -> str:
+        sets = ", ".join(f"{column} = ${n}" for n, column in enumerate(self.keys, 1))
+        return self.finished(f"UPDATE {self.table} SET {sets} WHERE id = ${len(self.keys) + 1}")
+
+    def larger_than(self, rows: int) -> str:
+        return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS some")
+
     def slice(self, ask: Ask, now_ms: int) -> tuple[str, list[Any]]:
         """Return the statement of a slice: rows of entity, body, sort key, and in an index the id."""
         span, start = ask.span, ask.start
@@ -254,6 +266,16 @@ def decided(table: TableDefinition, operations: Sequence[Operation], stored: Map
         elif cells is not None:
             writes.removed.append((id.pk, id.sk))
     return writes
+
+
+def rekeyed(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> list[Cells]:
+    """Return the keys and the id of each row, of (id, entity, body, *keys), whose keys are not as its entity defines them now."""
+    changed = []
+    for id, entity, body, *keys in rows:
+        definition = table.entities.get(entity)
+        if definition is not None and (wanted := definition.row(definition.decode(body)).keys) != tuple(keys):
+            changed.append((*wanted, id))
+    return changed
 
 
 def last_of_each(operations: Sequence[Operation]) -> tuple[list[Cells], list[KeyOfRow]]:

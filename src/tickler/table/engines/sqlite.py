@@ -11,9 +11,12 @@ from contextlib import asynccontextmanager
 from operator import length_hint
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from tickler.database.progress import OnProgress, no_progress
-from tickler.database.sqlite.connection import Connection
+from tickler.database.sqlite.connection import Connection, connection_for
 from tickler.database.sqlite.direct_reader import DirectReader
+from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
@@ -27,13 +30,17 @@ from tickler.table.engines.sql import (
     decided,
     is_blind,
     last_of_each,
+    rekeyed,
     slice_of,
 )
+from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation, Put
 from tickler.table.selection import Span
 
 T = TypeVar("T")
+
+Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 
 WRITTEN_AT_A_TIME = 1_000
 
@@ -41,10 +48,13 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS tickler_tables (
         name TEXT PRIMARY KEY,
         secret BLOB NOT NULL,
+        indexes TEXT NOT NULL DEFAULT '{}',
         created_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
     )
 """
 _REGISTER = "INSERT INTO tickler_tables (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_INDEXES = "SELECT indexes FROM tickler_tables WHERE name = ?"
+_SET_INDEXES = "UPDATE tickler_tables SET indexes = ? WHERE name = ?"
 _REGISTERED = "SELECT secret FROM tickler_tables WHERE name = ?"
 
 
@@ -99,8 +109,10 @@ class SqliteReader:
 class SqliteEngine(SqliteReader):
     """`owned`: it opens and closes the connection, which otherwise belongs to someone else and is open already."""
 
+    makes_tables = True
+
     def __init__(self, table: TableDefinition, connection: Connection, *, owned: bool = True) -> None:
-        self._connection = connection
+        self._connection = self.database = connection
         self._owned = owned
         self._direct = DirectReader(connection)
         read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
@@ -130,12 +142,12 @@ class SqliteEngine(SqliteReader):
         if self._owned:
             await self._connection.close()
 
-    async def write(self, operations: Sequence[Operation], *, now_ms: int) -> list[Any]:
-        if all(map(is_blind, operations)):
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Part] = ()) -> list[Any]:
+        if not parts and all(map(is_blind, operations)):
             rows, _ = last_of_each(operations)
             await self._connection.write(lambda database: self._put(database, rows))
             return [operation.entity for operation in operations if isinstance(operation, Put)]
-        return await self._connection.write(lambda database: self._decided(database, operations, now_ms))
+        return await self._connection.write(lambda database: self._decided(database, operations, now_ms, parts))
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         for start in range(0, len(operations), WRITTEN_AT_A_TIME):
@@ -173,6 +185,33 @@ class SqliteEngine(SqliteReader):
             raise self._layout.missing(self._connection.name)
         return found[0]
 
+    async def index_texts(self) -> IndexTexts:
+        (found,) = await self._connection.read(lambda database: database.execute(_INDEXES, (self._table.name,)).fetchone())
+        return msgspec.json.decode(found, type=IndexTexts)
+
+    async def set_index_texts(self, texts: IndexTexts) -> None:
+        row = (msgspec.json.encode(texts).decode(), self._table.name)
+        await self._connection.write(lambda database: database.execute(_SET_INDEXES, row).rowcount)
+
+    async def has_more_than(self, items: int) -> bool:
+        statement = self._layout.larger_than(items)
+        return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        changed = last = seen = 0
+        while found := await self._connection.write(lambda database: self._reindex_some(database, last)):  # noqa: B023  # awaited here
+            last, rows, rekeyed_rows = found
+            seen, changed = seen + rows, changed + rekeyed_rows
+            on_progress("indexing", seen, None)
+        return changed
+
+    def _reindex_some(self, database: sqlite3.Connection, after: int) -> tuple[int, int, int] | None:
+        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (after,)).fetchall()
+        changes = rekeyed(self._table, rows)
+        if changes:
+            database.executemany(self._layout.set_keys(), changes)
+        return (rows[-1][0], len(rows), len(changes)) if rows else None
+
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         statement = f"""
             DELETE FROM {self._layout.table} WHERE id IN (
@@ -197,7 +236,11 @@ class SqliteEngine(SqliteReader):
             database.execute(index.create)
         database.execute(_REGISTER, (self._table.name, secrets.token_bytes(32)))
 
-    def _decided(self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int) -> list[Any]:
+    def _decided(
+        self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]
+    ) -> list[Any]:
+        for part in parts:
+            part(database)
         keys = [(operation.id.pk, operation.id.sk) for operation in operations]
         stored: dict[tuple[str, str], Cells] = {}
         for key in keys:
@@ -246,3 +289,11 @@ class SqliteEngine(SqliteReader):
                 raise duplicate(repr(database.execute(twice).fetchone())) from None
             tell("indexing", number, len(rebuilt))
         return done
+
+
+def open_engine(table: TableDefinition, url: StoreUrl) -> SqliteEngine:
+    return SqliteEngine(table, connection_for(url))
+
+
+def shared_engine(table: TableDefinition, connection: Connection, name: str) -> SqliteEngine:
+    return SqliteEngine(table, connection, owned=False)
