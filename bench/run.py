@@ -31,7 +31,7 @@ BENCHMARKS = [
     "idle",
     "flood",
     "api",
-    "table",
+    "tables",
 ]
 
 progress = Console(stderr=True)

@@ -77,6 +77,7 @@ FOR_TESTS = {
     "ScheduleIndexContract",
     "ScheduleStoreContract",
     "StoreContract",
+    "TableContract",
 }
 NOT_NEEDED = (
     "aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest", "litestar", "jinja2", "prometheus_client",

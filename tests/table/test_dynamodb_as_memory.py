@@ -11,9 +11,9 @@ from typing import Any
 from table.goods import NOW, Address, Color, Item, goods
 
 from tickler.clock import ManualClock
+from tickler.database.memory import MemoryDatabase
 from tickler.dynamo import Client
 from tickler.errors import TicklerError
-from tickler.database.memory import MemoryDatabase
 from tickler.table.change import Change
 from tickler.table.condition import Condition
 from tickler.table.engines.dynamodb import DynamodbEngine

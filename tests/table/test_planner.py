@@ -15,9 +15,10 @@ from tickler.errors import InvalidInput
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.change import Change, apply
 from tickler.table.condition import Condition
-from tickler.table.definition import EntityDefinition, value_at
+from tickler.table.definition import EntityDefinition
 from tickler.table.operation import Update, initial_entity, raised
 from tickler.table.planner import Plan, SlotPlan, plan
+from tickler.table.rendering import value_at
 
 DEFINITION: EntityDefinition = goods.entities["Item"]
 ID = Item.key.id("s", 1)

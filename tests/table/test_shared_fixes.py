@@ -10,8 +10,9 @@ import pytest
 from table.goods import NOW, Item, goods, item
 
 from tickler.clock import ManualClock
-from tickler.errors import InvalidInput
+from tickler.errors import InvalidInput, InvalidItem
 from tickler.table import MISSING, Attr, Entity, Key, Missing, Table, attr
+from tickler.table.change import apply
 
 
 class Size(Enum):
@@ -59,13 +60,27 @@ def test_what_can_be_missing_has_no_other_default() -> None:
             key = Key(id, "A")
 
 
-def test_a_set_is_empty_by_default() -> None:
-    with pytest.raises(InvalidInput, match="empty set"):
+def test_the_default_of_a_set_is_empty() -> None:
+    with pytest.raises(InvalidInput, match="use default=set"):
 
         class Wrong(Entity, table=Table("t")):
             id: Attr[str] = attr()
-            tags: Attr[set[str] | Missing] = attr(default=MISSING)
+            tags: Attr[set[str]] = attr(default={"a"})
             key = Key(id, "A")
+
+
+def test_an_optional_set_that_loses_its_last_member_is_missing() -> None:
+    class Thing(Entity, table=Table("t")):
+        id: Attr[str] = attr()
+        tags: Attr[set[str] | Missing] = attr(default=MISSING)
+        key = Key(id, "A")
+
+    assert apply([Thing.tags.remove("a")], Thing(id="1", tags={"a"})).tags is MISSING
+    definition = Thing.key.id("1").definition
+    with pytest.raises(InvalidItem, match="tags is an empty set"):
+        definition.row(Thing(id="1", tags=set()))
+    with pytest.raises(InvalidInput, match="remove"):
+        definition.check_change(Thing.tags.set(set()))
 
 
 def test_no_entity_uses_the_partition_of_the_tables_own_items() -> None:

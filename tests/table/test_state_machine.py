@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
@@ -91,7 +90,10 @@ class Machine(RuleBasedStateMachine):
         changes = data.draw(changes_of(cls))
         if kind == "upsert":
             fresh = data.draw(values)
-            changes = (*(each for each in changes if each.path.attribute.name not in ("kind", "part")), cls.kind.set(fresh["kind"]))
+            changes = (
+                *(each for each in changes if each.path.attribute.name not in ("kind", "part")),
+                cls.kind.set(fresh["kind"]),
+            )
             changes = (*changes, cls.part.set(fresh["part"]))
             return lambda target: target.upsert(id, *changes)
         when = self.condition(data, cls)

@@ -57,32 +57,44 @@ async def test_an_item_and_its_schedule_are_written_together(t: Tickler, db: Ope
 
 
 async def test_neither_is_written_if_the_block_raises(t: Tickler, db: OpenTable) -> None:
-    with pytest.raises(ZeroDivisionError):
+
+    async def attempt() -> None:
         async with db.transaction() as tx:
             tx.put(Order(id="1"))
             await t.schedules.put(reminder("1"), using=tx)
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await attempt()
     assert await db.get(Order.key.id("1")) is None
     assert await t.schedules.get("shop", "1") is None
 
 
 async def test_neither_is_written_if_a_condition_fails(t: Tickler, db: OpenTable) -> None:
     await db.put(Order(id="1", status="shipped"))
-    with pytest.raises(ConditionFailed):
+
+    async def attempt() -> None:
         async with db.transaction() as tx:
             tx.update(Order.key.id("1"), Order.status.set("paid"), when=Order.status == "new")
             await t.schedules.put(reminder("1"), using=tx)
+
+    with pytest.raises(ConditionFailed):
+        await attempt()
     assert await t.schedules.get("shop", "1") is None
     assert await db.get(Order.key.id("1")) == Order(id="1", status="shipped")
 
 
 async def test_neither_is_written_if_the_schedule_was_changed_meanwhile(t: Tickler, db: OpenTable) -> None:
     await t.schedules.put(reminder("1"))
-    with pytest.raises(TransactionConflict):
+
+    async def attempt() -> None:
         async with db.transaction() as tx:
             tx.put(Order(id="1"))
             await t.schedules.put(reminder("1", 1), using=tx)
             await t.schedules.put(reminder("1", 2))
+
+    with pytest.raises(TransactionConflict):
+        await attempt()
     assert await db.get(Order.key.id("1")) is None
     found = await t.schedules.get("shop", "1")
     assert found is not None
@@ -91,20 +103,28 @@ async def test_neither_is_written_if_the_schedule_was_changed_meanwhile(t: Tickl
 
 async def test_neither_is_written_if_an_item_that_was_read_was_changed_meanwhile(t: Tickler, db: OpenTable) -> None:
     await db.put(Order(id="1"))
-    with pytest.raises(TransactionConflict):
+
+    async def attempt() -> None:
         async with db.transaction() as tx:
             assert await tx.get(Order.key.id("1")) == Order(id="1")
             await t.schedules.put(reminder("1"), using=tx)
             await db.update(Order.key.id("1"), Order.status.set("paid"))
+
+    with pytest.raises(TransactionConflict):
+        await attempt()
     assert await t.schedules.get("shop", "1") is None
 
 
 async def test_what_was_read_as_absent_must_stay_absent(t: Tickler, db: OpenTable) -> None:
-    with pytest.raises(TransactionConflict):
+
+    async def attempt() -> None:
         async with db.transaction() as tx:
             assert await tx.get(Order.key.id("1")) is None
             tx.put(Order(id="2"))
             await db.put(Order(id="1"))
+
+    with pytest.raises(TransactionConflict):
+        await attempt()
     assert await db.get(Order.key.id("2")) is None
 
 
@@ -198,9 +218,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("store", ["sqlite_url", "postgres_url", "dynamodb_url"])
-async def test_a_writer_that_is_killed_leaves_both_or_neither(store: str, request: pytest.FixtureRequest) -> None:
-    url: str = request.getfixturevalue(store)
+@pytest.mark.parametrize("any_url", ["sqlite", "postgres", "dynamodb"], indirect=True)
+async def test_a_writer_that_is_killed_leaves_both_or_neither(any_url: str) -> None:
+    url = any_url
     name = f"killed_{time.monotonic_ns()}"
     async with tickler.connect(url) as t, shop.connect(t, name=name, create=True) as db:
         for victim in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 import msgspec
@@ -40,7 +41,7 @@ class _FieldsMeta(msgspec.StructMeta):
         _refuse_unannotated(name, namespace, paths)
         decoded = {key: decoded_type(f"{name}.{key}", each) for key, each in annotations.items()}
         fields = {key: each for key, each in namespace.items() if key not in paths}
-        defaults = {key: path.attribute.default for key, path in paths.items() if path.attribute.default is not msgspec.NODEFAULT}
+        defaults = {key: _default(path) for key, path in paths.items() if path.attribute.default is not msgspec.NODEFAULT}
         made = super().__new__(
             mcs, name, bases, {**fields, **defaults, "__annotations__": decoded, "__paths__": paths}, **_OPTIONS
         )
@@ -102,14 +103,20 @@ def _refuse_unannotated(owner: str, namespace: Mapping[str, Any], paths: Mapping
             raise InvalidInput(f"{owner}.{name} has no type: write `{name}: Attr[…] = attr()`")
 
 
+def _default(path: Path[Any, Any]) -> Any:
+    """Return a default as msgspec takes it: a copy for each item of what could be changed."""
+    default = path.attribute.default
+    return msgspec.field(default_factory=lambda: copy(default)) if isinstance(default, list | dict | set) else default
+
+
 def _check_default(path: Path[Any, Any]) -> None:
     default = path.attribute.default
     if default is MISSING and not can_be_missing(path):
         raise InvalidInput(f"{path!r} has default=MISSING: declare it as `| Missing`")
     if default is not MISSING and can_be_missing(path):  # an item without it would be read back with the default, or not at all
         raise InvalidInput(f"{path!r} can be missing: write `= attr(default=MISSING)`")
-    if set_type(path) and default is not MISSING and default not in (set(), frozenset()):
-        raise InvalidInput(f"{path!r}: an empty set is stored as no attribute: declare it with default=set(), or as `| Missing`")
+    if set_type(path) and default not in (MISSING, msgspec.NODEFAULT, set(), frozenset()):
+        raise InvalidInput(f"{path!r}: an item without it would be read with this default: use default=set()")
     if default not in (MISSING, msgspec.NODEFAULT):
         check_value(path, default)
 

@@ -71,7 +71,7 @@ class Table(TableDefinition):
     def connect_sync(
         self, source: str | Blocking, *, name: str | None = None, create: bool | None = None, clock: Clock | None = None
     ) -> Blocking:
-        """Return the same without `await`: `with shop.connect_sync(url) as db: db.put(…)`. `source` may be a `connect_sync(…)`."""
+        """Return the same without `await`: `with shop.connect_sync(url) as db:`. `source` may also be a blocking Tickler."""
         if isinstance(source, Blocking):
             return source.beside(lambda tickler: self.connect(tickler, name=name, create=create, clock=clock))
         return Blocking(self.connect(source, name=name, create=create, clock=clock))

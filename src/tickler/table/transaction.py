@@ -102,7 +102,11 @@ class Transaction(UnitOfWork):
         for key, (id, guard) in self._reads.items():
             operation = self._operations.get(key)
             own = None if operation is None else operation.when
-            if repr(id) == failed.name and _fails(guard, id.definition, failed.found) and not _fails(own, id.definition, failed.found):
+            if (
+                repr(id) == failed.name
+                and _fails(guard, id.definition, failed.found)
+                and not _fails(own, id.definition, failed.found)
+            ):
                 return TransactionConflict(failed.name)
         return None
 

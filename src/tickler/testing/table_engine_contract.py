@@ -49,7 +49,8 @@ class TableEngineContract(TableFixtures):
         await db.put_many([*(order(n, expires_at=NOW + timedelta(seconds=n)) for n in range(1, 6)), order(9)])
         assert await db.sweep() == 0
         clock.advance(timedelta(seconds=4))
-        assert [await db.sweep(limit=3), await db.sweep(limit=3), await db.sweep(limit=3)] == [3, 1, 0]
+        swept = [await db.sweep(limit=3), await db.sweep(limit=3), await db.sweep(limit=3)]
+        assert swept == ([3, 1, 0] if self.sweeps else [0, 0, 0])
         assert numbers((await db.query(Order.key("c1"), first=5)).items) == [5, 9]
 
     async def test_a_soft_deleted_item_expires_after_its_time(self, db: OpenTable, clock: ManualClock) -> None:
@@ -128,8 +129,8 @@ class TableEngineContract(TableFixtures):
             await db.load(entities())
         if self.checks_loads:
             assert await db.count(Order.pending()) == 0
-        await db.put(order(1))
-        assert (await db.query(Order.pending(), first=1)).items == [order(1)]
+            await db.put(order(1))
+            assert (await db.query(Order.pending(), first=1)).items == [order(1)]
 
     async def test_an_item_of_an_unknown_entity_is_named_and_left_out_of_queries(self, engine: Engine, db: OpenTable) -> None:
         await db.put(order(1))

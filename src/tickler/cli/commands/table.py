@@ -58,7 +58,9 @@ def reindex(table: TableArgument, store: StoreOption = None, as_json: JsonOption
     defined, url = _load(table), required_store(store)
     with progress_bar("indexing") as on_progress:
         changed = asyncio.run(_reindex(defined, url, on_progress))
-    print_result({"table": defined.name, "changed": changed}, f"{defined.name}: {changed:,} items had other keys", as_json=as_json)
+    print_result(
+        {"table": defined.name, "changed": changed}, f"{defined.name}: {changed:,} items had other keys", as_json=as_json
+    )
 
 
 def _load(name: str) -> Table:

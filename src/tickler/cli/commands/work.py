@@ -7,7 +7,6 @@ import inspect
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Annotated

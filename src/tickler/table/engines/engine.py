@@ -101,7 +101,7 @@ class Engine(Reader, Protocol):
     async def has_more_than(self, items: int) -> bool: ...
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        """Write the keys of all items anew where they are not as defined now, and return of how many. Others may write meanwhile."""
+        """Write the keys of items anew where they are not as defined now, and return of how many. Others may write meanwhile."""
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         """Delete up to `limit` expired items, and return how many. Engines that expire items by themselves return 0."""

@@ -268,7 +268,7 @@ def decided(table: TableDefinition, operations: Sequence[Operation], stored: Map
     return writes
 
 
-def rekeyed(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> list[Cells]:
+def rekeyed(table: TableDefinition, rows: Iterable[Iterable[Any]]) -> list[Cells]:
     """Return the keys and the id of each row, of (id, entity, body, *keys), whose keys are not as its entity defines them now."""
     changed = []
     for id, entity, body, *keys in rows:

@@ -13,11 +13,12 @@ from tickler.table.attribute import Path
 from tickler.table.change import Add, AddMembers, Append, Change, Remove, RemoveMembers, Set
 from tickler.table.condition import UNKNOWN
 from tickler.table.declaration import MISSING, Attribute
-from tickler.table.definition import EntityDefinition, value_at
+from tickler.table.definition import EntityDefinition
 from tickler.table.engines.dynamodb.expressions import Expressions, operand, raw_at
 from tickler.table.engines.dynamodb.items import TTL, attribute_of, is_stored, ttl_of
 from tickler.table.engines.dynamodb.wire import default_of
 from tickler.table.planner import Knowledge, SlotPlan
+from tickler.table.rendering import value_at
 
 
 class Clauses:

@@ -12,7 +12,7 @@ import msgspec
 from tickler.dynamo import Client, Item, RequestRefused
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled
 from tickler.errors import InvalidInput, InvalidItem, SchemaMissing, StoreUnavailable
-from tickler.table.definition import EntityDefinition, TableDefinition
+from tickler.table.definition import MAX_ITEM_BYTES, EntityDefinition, TableDefinition
 from tickler.table.engines.dynamodb.requests import Seen
 from tickler.table.engines.dynamodb.wire import EntityWire
 from tickler.table.engines.rows import is_alive, unknown_entity
@@ -66,6 +66,8 @@ class Connection:
         except RequestRefused as error:
             if error.code == "ResourceNotFound":
                 raise SchemaMissing(self.label) from error
+            if "size has exceeded" in error.message or "size to update has exceeded" in error.message:
+                raise InvalidItem("an item", f"has more than {MAX_ITEM_BYTES:,} bytes: keep large values elsewhere") from error
             if error.code.startswith("Validation"):
                 raise InvalidInput(f"{self.label}: DynamoDB refused a request: {error.message}: change what it names") from error
             raise StoreUnavailable(f"{self.label}: {error}") from error

@@ -67,9 +67,7 @@ class DynamodbEngine(DynamodbReader):
     def database(self) -> Client:
         return self._connection.client
 
-    async def write(
-        self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[TransactionPart] = ()
-    ) -> list[Any]:
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[TransactionPart] = ()) -> list[Any]:
         return await self._writer.write(operations, now_ms, parts)
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
@@ -85,11 +83,11 @@ class DynamodbEngine(DynamodbReader):
         return b64decode((await self._metadata())["secret"]["B"])
 
     async def index_texts(self) -> IndexTexts:
-        found = (await self._metadata()).get("indexes", {"S": "{}"})
+        found = (await self._metadata()).get("index_texts", {"S": "{}"})
         return msgspec.json.decode(found["S"], type=IndexTexts)
 
     async def set_index_texts(self, texts: IndexTexts) -> None:
-        update = {"Key": _METADATA_KEY, "UpdateExpression": "SET indexes = :texts"}
+        update = {"Key": _METADATA_KEY, "UpdateExpression": "SET index_texts = :texts"}
         values = {":texts": {"S": msgspec.json.encode(texts).decode()}}
         await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
 

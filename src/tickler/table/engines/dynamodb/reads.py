@@ -37,6 +37,7 @@ class _Counted(msgspec.Struct, gc=False):
     ConsumedCapacity: Any = None
 
 
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_raw_page = msgspec.json.Decoder(_RawPage).decode
 _decode_count = msgspec.json.Decoder(_Counted).decode
@@ -60,8 +61,9 @@ class DynamodbReader:
         wire = self._connection.wires[id.definition.name]
         try:
             answer = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, wire.decode_get)
-        except msgspec.ValidationError as error:
-            raise _misfit(id.definition.name, error) from None
+        except msgspec.ValidationError:
+            raw = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, _decode)
+            return self._connection.seen(raw.get("Item"), now_ms).entity  # raises, and says of which entity it is
         if answer.Item is msgspec.UNSET:
             return None
         entity = wire.build(answer.Item)

@@ -70,5 +70,4 @@ def _request(connection: Connection, definition: EntityDefinition, raw: Item) ->
 
 
 def _stored_key(gsi: str, raw: Item) -> tuple[str, str] | None:
-    halves = [raw.get(f"{gsi}{half}", {}).get("S") for half in ("pk", "sk")]
-    return None if None in halves else (halves[0], halves[1])
+    return (raw[f"{gsi}pk"]["S"], raw[f"{gsi}sk"]["S"]) if f"{gsi}pk" in raw and f"{gsi}sk" in raw else None

@@ -122,7 +122,8 @@ class _Generator:
                 fields.append((name, wire))
             else:
                 fields.append((name, wire | UnsetType, UNSET))
-                code = f"{self.name(default)} if w.{name} is UNSET else {code}"
+                copied = ".copy()" if isinstance(default, list | dict | set) else ""
+                code = f"{self.name(default)}{copied} if w.{name} is UNSET else {code}"
             arguments.append(f"{name}={code}")
         made = self.name(cls)
         source = f"lambda w: {made}({', '.join(arguments)})"

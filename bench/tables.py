@@ -116,7 +116,9 @@ async def on_sqlite(say: Callable[[str], None]) -> list[Result]:
 
             async def bare_gets() -> None:
                 for id in ids:
-                    row = raw.execute("SELECT entity, expires_at, body FROM shop WHERE pk = ? AND sk = ?", (id.pk, id.sk)).fetchone()
+                    row = raw.execute(
+                        "SELECT entity, expires_at, body FROM shop WHERE pk = ? AND sk = ?", (id.pk, id.sk)
+                    ).fetchone()
                     decode_one(row[2])
 
             async def pages() -> None:
@@ -208,7 +210,9 @@ async def on_postgres(say: Callable[[str], None]) -> list[Result]:
 
 async def postgres_copy(raw: asyncpg.Connection) -> float:
     began = time.process_time()
-    await raw.execute("CREATE TABLE bare (pk text, sk text, entity text, expires_at bigint, body bytea, gsi1pk text, gsi1sk text)")
+    await raw.execute(
+        "CREATE TABLE bare (pk text, sk text, entity text, expires_at bigint, body bytea, gsi1pk text, gsi1sk text)"
+    )
     await raw.copy_records_to_table("bare", records=map(by_hand, orders(ITEMS, pending=SPARSE)))
     await raw.execute('CREATE UNIQUE INDEX ON bare (pk COLLATE "C", sk COLLATE "C")')
     await raw.execute('CREATE INDEX ON bare (gsi1pk COLLATE "C", gsi1sk COLLATE "C") WHERE gsi1pk IS NOT NULL')
@@ -259,7 +263,9 @@ def decoding(say: Callable[[str], None]) -> list[Result]:
     for peer, measured in seconds.items():
         theirs = statistics.median(measured)
         shown = (f"{ours * 1e6:,.1f} µs", f"{theirs * 1e6:,.1f} µs")
-        results.append(Result("DynamoDB table: decoding an item", *shown, f"{peer}, processor time", theirs / ours, targets.get(peer, 0.0)))
+        results.append(
+            Result("DynamoDB table: decoding an item", *shown, f"{peer}, processor time", theirs / ours, targets.get(peer, 0.0))
+        )
     return results
 
 
