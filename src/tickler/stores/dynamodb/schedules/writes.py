@@ -65,13 +65,13 @@ class Writer:
     async def parts(self, known: dict[Id, StoredItem], decide: Decide) -> list[TransactionPart]:
         """Return the changes that `decide` plans as parts of another transaction. Their conditions guard what was read."""
         changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
-        plans = await self._plan_all(changes, known)
+        plans = await self._plan_all(changes, known, joins=True)
         return [
             TransactionPart(write.part(self._table.name), f"the schedule {plan.id}") for plan in plans for write in plan.writes
         ]
 
     async def _plan_all(
-        self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem]
+        self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem], *, joins: bool = False
     ) -> list[WritePlan]:
         settings = await self._table.settings.get()
         plans = [
@@ -80,7 +80,9 @@ class Writer:
             if isinstance(change, ScheduleChange)
         ]
         removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
-        plans += all_of(await run_concurrently(removals, lambda removal: self._plan_removal(removal, known[removal.id].head)))
+        plans += all_of(
+            await run_concurrently(removals, lambda removal: self._plan_removal(removal, known[removal.id].head, joins))
+        )
         await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, ScheduleChange)})
         return plans
 
@@ -100,12 +102,12 @@ class Writer:
                 known[plan.id] = now
         return undone
 
-    async def _plan_removal(self, removal: ScheduleRemoval, head: Item) -> WritePlan:
+    async def _plan_removal(self, removal: ScheduleRemoval, head: Item, joins: bool) -> WritePlan:
         """Plan to delete a schedule with its body and its fires."""
         writes: list[Write] = [Delete(layout.head_key(removal.id), deletable(head))]
         if "body_revision" in head:
             writes.append(Delete(layout.body_key(removal.id, head["body_revision"]), {}))
-        return WritePlan(removal.id, [*writes, *await cancellations(self._table, removal, head)], None)
+        return WritePlan(removal.id, [*writes, *await cancellations(self._table, removal, head, joins=joins)], None)
 
     def _plan(self, change: ScheduleChange, before: StoredItem | None, shards: int) -> WritePlan:
         id = change.schedule.id
