@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from tickler.model.delivery import Obstacle, Outcome
 from tickler.model.policy import Policy
 
-MAX_RETRY_AFTER_MS = 7 * 86_400_000
+MAX_RETRY_AFTER_MS = 7 * 86_400_000  # that any target can ask for
 FIRST_RELEASE_MS = 500
 MAX_RELEASE_DELAY_MS: dict[Obstacle | None, int] = {"missing": 300_000, "exhausted": 10_000, None: 10_000}
 MAX_RELEASE_AGE_MS = 30 * 86_400_000  # a fire that no worker could begin for this long is dead

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
+MAX_HEADER_MS = 24 * 60 * 60 * 1000  # that a `Retry-After` header can ask for
 
 
 def read_retry_after(text: str | None, now_ms: int) -> int | None:
@@ -14,10 +14,10 @@ def read_retry_after(text: str | None, now_ms: int) -> int | None:
         return None
     text = text.strip()
     if text.isascii() and text.isdigit():
-        return min(int(text[:12]) * 1000, MAX_RETRY_AFTER_MS)  # int() is slow on very long numbers
+        return min(int(text[:12]) * 1000, MAX_HEADER_MS)  # int() is slow on very long numbers
     try:
         date = parsedate_to_datetime(text)
         at_ms = int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
-    return min(max(at_ms - now_ms, 0), MAX_RETRY_AFTER_MS)
+    return min(max(at_ms - now_ms, 0), MAX_HEADER_MS)

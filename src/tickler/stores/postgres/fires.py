@@ -1,4 +1,4 @@
-"""Fires and their history in PostgreSQL. FOR UPDATE SKIP LOCKED keeps workers from waiting for each other."""
+"""Fires and their history in PostgreSQL. FOR UPDATE SKIP LOCKED keeps workers apart; `index.py` advances the rows of a claim."""
 
 from __future__ import annotations
 
