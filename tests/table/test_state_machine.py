@@ -16,6 +16,7 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from table.dropping import drop
 from table.random_entities import changes_of, condition_of, conditions, definitions, entity_of, values
 
 from dynamodb_server import DynamodbServer
@@ -59,6 +60,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for each in self.tables:
+            self.run(drop(each))
             self.run(each.close())
         self.runner.close()
 

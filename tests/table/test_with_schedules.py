@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from table.dropping import drop
 
 import tickler
 from tickler import InvalidInput, Schedule, Tickler
@@ -41,6 +42,7 @@ async def t(any_url: str) -> AsyncIterator[Tickler]:
 async def db(t: Tickler) -> AsyncIterator[OpenTable]:
     async with shop.connect(t, name=f"joined_{time.monotonic_ns()}", create=True) as opened:
         yield opened
+        await drop(opened)
 
 
 async def test_an_item_and_its_schedule_are_written_together(t: Tickler, db: OpenTable) -> None:
@@ -236,3 +238,4 @@ async def test_a_writer_that_is_killed_leaves_both_or_neither(any_url: str) -> N
         scheduled = {each.key for each in (await t.schedules.list(owner="shop", limit=1000)).items}
         assert orders == scheduled
         assert orders
+        await drop(db)
