@@ -155,7 +155,8 @@ class ItemNotFound(TicklerError, LookupError):
     """No item has that key: it was never written, or was deleted, or has expired."""
 
     def __init__(self, entity: str, pk: str, sk: str) -> None:
-        super().__init__(f"there is no {entity} ({pk!r}, {sk!r}): put it first, or use upsert")
+        self.name = f"{entity}({pk!r}, {sk!r})"
+        super().__init__(f"there is no {self.name}: put it first, or use upsert")
         self.entity = entity
         self.pk = pk
         self.sk = sk

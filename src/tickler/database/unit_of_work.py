@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from tickler.errors import InvalidInput
@@ -27,23 +27,40 @@ class UnitOfWork:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.parts: list[Any] = []
         self.is_over = False
+        self._parts: list[Any] = []
+        self._joined: set[object] = set()
         self._after_commit: list[Callable[[], None]] = []
 
-    async def join(self, database: Database) -> None:
-        """Raise `InvalidInput` unless a part for `database` can be added."""
-        if self.is_over:
-            raise InvalidInput("using= is a transaction that has ended: begin another one")
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return tuple(self._parts)
+
+    async def join(self, database: Database, names: Iterable[object]) -> None:
+        """Raise `InvalidInput` unless parts for `database` can be added that change what `names` names. Each joins once."""
+        self._refuse_if_over()
+        wanted = set(names)
+        if twice := wanted & self._joined:
+            raise InvalidInput(f"{twice.pop()} is in this transaction already: change it once in each")
+        self._joined |= wanted
         if not await self.database.is_same(database):
             raise InvalidInput(
                 f"using= is a transaction on {self.database.name}, and this is {database.name}: a transaction needs both in one "
                 "file, database, or account and region"
             )
 
+    def add(self, *parts: Any) -> None:
+        """Add parts, after `join`. `InvalidInput` if the transaction has ended in the meantime: then they would be lost."""
+        self._refuse_if_over()
+        self._parts += parts
+
     def after_commit(self, callback: Callable[[], None]) -> None:
         """Call `callback` once the parts are written, and not at all if they are not."""
         self._after_commit.append(callback)
+
+    def _refuse_if_over(self) -> None:
+        if self.is_over:
+            raise InvalidInput("using= is a transaction that has ended: begin another one")
 
     def committed(self) -> None:
         for callback in self._after_commit:

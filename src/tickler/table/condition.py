@@ -102,7 +102,7 @@ class Compare(Leaf):
             return same(found, self.value)
         if self.operator == "<>":
             return not same(found, self.value)
-        return kind_of(found) == kind_of(self.value) and _COMPARISONS[self.operator](_plain(found), _plain(self.value))
+        return kind_of(found) == kind_of(self.value) and _COMPARISONS[self.operator](plain(found), plain(self.value))
 
     def operands(self) -> Sequence[object]:
         return (self.value,)
@@ -240,14 +240,14 @@ def kind_of(value: object) -> str:
     known = _KIND_OF_TYPE.get(type(value))
     if known is not None:
         return known
-    plain = _plain(value)
+    bare = plain(value)
     for types, kind in _KINDS:
-        if isinstance(plain, types):
+        if isinstance(bare, types):
             return kind
-    return type(plain).__name__
+    return type(bare).__name__
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return the value of a member of an enum, and an instant in UTC: Python holds some wall times to equal no other zone's."""
     if isinstance(value, Enum):
         return value.value
@@ -266,4 +266,4 @@ def same(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, msgspec.Struct):
         return all(same(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__)
-    return bool(_plain(left) == _plain(right))
+    return bool(plain(left) == plain(right))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
-from tickler.table.condition import And, Compare, Condition, Exists, Leaf, Not, OneOf, Or
+from tickler.table.condition import And, Compare, Condition, Exists, Leaf, Not, OneOf, Or, kind_of, plain
 
 MAX_CASES = 256  # of a condition in disjunctive form
 
@@ -91,9 +91,7 @@ def _ranges_apart(one: _Literal, other: _Literal) -> bool:
     upper, lower = one.condition, other.condition
     if upper.operator not in _UPPER or lower.operator not in _LOWER:
         return False
-    try:
-        if upper.operator == "<=" and lower.operator == ">=":
-            return bool(upper.value < lower.value)  # type: ignore[operator]  # ordered values, or a TypeError
-        return bool(upper.value <= lower.value)  # type: ignore[operator]  # likewise
-    except TypeError:
-        return True  # of different kinds: no value satisfies both
+    high, low = plain(upper.value), plain(lower.value)
+    if kind_of(high) != kind_of(low):
+        return True  # no value satisfies both
+    return bool(high < low) if upper.operator == "<=" and lower.operator == ">=" else bool(high <= low)

@@ -46,7 +46,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             raise InvalidInput("query: pass either first=, with after= if there is a cursor, or last=, with before=")
         if (self.first is None and self.after is not None) or (self.last is None and self.before is not None):
             raise InvalidInput("query: after= goes with first=, and before= with last=")
-        if not 1 <= self.size <= MAX_PAGE:
+        if type(self.size) is not int or not 1 <= self.size <= MAX_PAGE:
             raise InvalidInput(f"query: a page has 1 to {MAX_PAGE:,} items, not {self.size}")
 
     @property

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tickler.database.unit_of_work import UnitOfWork
-from tickler.errors import ConditionFailed, InvalidInput, TransactionConflict
+from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, TransactionConflict
 from tickler.table.change import Change
 from tickler.table.condition import And, Compare, Condition
 from tickler.table.declaration import MISSING
@@ -41,7 +41,10 @@ class Transaction(UnitOfWork):
         if (id.pk, id.sk) in self._operations:
             raise InvalidInput(f"{id!r} is written by this transaction already: read it first")
         found = await self._table.get(id)
-        self._reads[id.pk, id.sk] = id, _absent(id.definition) if found is None else _unchanged(id.definition, found)
+        guard = _absent(id.definition) if found is None else _unchanged(id.definition, found)
+        _, earlier = self._reads.setdefault((id.pk, id.sk), (id, guard))
+        if _fails(earlier, id.definition, found):
+            raise TransactionConflict(repr(id))  # it has changed since it was read before
         return found
 
     def put(self, entity: E, *, when: Condition[E] | None = None) -> None:
@@ -80,7 +83,9 @@ class Transaction(UnitOfWork):
         try:
             await self._table.engine.write(operations, now_ms=now_ms, parts=self.parts)
         except ConditionFailed as error:
-            raise self._conflict(error) or error from None
+            raise self._conflict(error.name, error.found) or error from None
+        except ItemNotFound as error:
+            raise self._conflict(error.name, None) or error from None
         self.committed()
 
     def _add(self, operation: Operation) -> None:
@@ -97,17 +102,11 @@ class Transaction(UnitOfWork):
             return operation
         return replace(operation, when=read[1] if operation.when is None else And([operation.when, read[1]]))
 
-    def _conflict(self, failed: ConditionFailed) -> TransactionConflict | None:
-        """Return the conflict if an item is not as it was read, though it satisfies the condition that the caller gave."""
-        for key, (id, guard) in self._reads.items():
-            operation = self._operations.get(key)
-            own = None if operation is None else operation.when
-            if (
-                repr(id) == failed.name
-                and _fails(guard, id.definition, failed.found)
-                and not _fails(own, id.definition, failed.found)
-            ):
-                return TransactionConflict(failed.name)
+    def _conflict(self, name: str, found: Any) -> TransactionConflict | None:
+        """Return the conflict if an item is not as it was read."""
+        for id, guard in self._reads.values():
+            if repr(id) == name and _fails(guard, id.definition, found):
+                return TransactionConflict(name)
         return None
 
 
@@ -116,9 +115,11 @@ def _fails(condition: Condition[Any] | None, definition: EntityDefinition, found
 
 
 def _unchanged(definition: EntityDefinition, entity: Any) -> Condition[Any]:
-    """Return the condition that an item is as it was read: of the same version, or with the same attributes."""
-    names = definition.attributes if definition.version is None else [definition.version.name]
-    values = [(definition.paths[name], getattr(entity, name)) for name in names]
+    """Return the condition that an item has the same attributes as when it was read.
+
+    A version alone would not tell an item from one that was deleted and created again.
+    """
+    values = [(definition.paths[name], getattr(entity, name)) for name in definition.attributes]
     return And([path.missing() if value is MISSING else Compare(path, "=", value) for path, value in values])
 
 

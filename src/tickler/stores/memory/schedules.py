@@ -14,7 +14,7 @@ from tickler.model.fire import cancelled
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
 from tickler.schedules.contract import Decide, Stored, check_unchanged
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.memory.tables import ScheduleEntry, Tables
 
 
@@ -37,10 +37,10 @@ class MemorySchedules:
             refuse_using(using)
             self._apply(decide(select()))
             return
-        await using.join(self._tables.database)
         seen = select()
         changes = decide(seen)
-        using.parts.append(MemoryPart(lambda: check_unchanged(seen, select()), lambda: self._apply(changes)))
+        await using.join(self._tables.database, map(id_of, changes))
+        using.add(MemoryPart(lambda: check_unchanged(seen, select()), lambda: self._apply(changes)))
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return self.read(id)

@@ -19,7 +19,7 @@ from tickler.database.unit_of_work import UnitOfWork
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored, check_unchanged
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.postgres import rows
 from tickler.stores.sql.schedules import JOINED, SqlScheduleReads, read_schedule
 
@@ -129,15 +129,15 @@ class PostgresSchedules(SqlScheduleReads):
 
     async def _join(self, unit: UnitOfWork, select: Select, decide: Decide) -> None:
         """Decide from what is stored now, and add a part to a unit of work that locks it, compares, and applies the changes."""
-        await unit.join(self._database)
         seen = await self._database.read(select)
         changes = decide(seen)
+        await unit.join(self._database, map(id_of, changes))
 
         async def part(connection: Connection) -> None:
             check_unchanged(seen, await select(connection))
             await self._apply(connection, changes)
 
-        unit.parts.append(part)
+        unit.add(part)
 
     async def _change_alone(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         likely_new = len(ids) >= rows.COPY_FROM_ROWS

@@ -11,7 +11,7 @@ from tickler.database.unit_of_work import UnitOfWork
 from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.schedules.contract import Decide, Stored, check_unchanged
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.sql.schedules import COLUMNS, INDEX_AND_ASIDE, SqlScheduleReads, read_schedule
 from tickler.stores.sqlite import rows
 
@@ -53,15 +53,15 @@ class SqliteSchedules(SqlScheduleReads):
         if not isinstance(using, UnitOfWork):
             await self._connection.write(lambda connection: _apply(connection, decide(select(connection))), using)
             return
-        await using.join(self._connection)
         seen = await self._connection.read(select)
         changes = decide(seen)
+        await using.join(self._connection, map(id_of, changes))
 
         def part(connection: sqlite3.Connection) -> None:
             check_unchanged(seen, select(connection))
             _apply(connection, changes)
 
-        using.parts.append(part)
+        using.add(part)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)

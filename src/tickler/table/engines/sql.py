@@ -117,7 +117,7 @@ class Layout:
     def secondary_indexes(self) -> list[Index]:
         tie = self._dialect.tie
         return [
-            *(self._index(gsi, f"({gsi}pk, {gsi}sk{tie}) WHERE {gsi}pk IS NOT NULL") for gsi in self.gsis),
+            *(self._index(f"gsi.{gsi}", f"({gsi}pk, {gsi}sk{tie}) WHERE {gsi}pk IS NOT NULL") for gsi in self.gsis),
             self._index("expires_at", "(expires_at) WHERE expires_at IS NOT NULL"),
         ]
 

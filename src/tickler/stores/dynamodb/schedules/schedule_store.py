@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tickler.database.unit_of_work import UnitOfWork
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.schedules.contract import Decide
+from tickler.schedules.write import id_of
 from tickler.stores.dynamodb.fires.lists import failing_ids
 from tickler.stores.dynamodb.index.index_store import refuse_using
 from tickler.stores.dynamodb.records import DynamodbRecords
@@ -32,8 +33,9 @@ class DynamodbSchedules:
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
         if isinstance(using, UnitOfWork):
-            await using.join(self._table.client)
-            using.parts += await self._writer.parts(await read(self._table, ids), decide)
+            changes, parts = await self._writer.parts(await read(self._table, ids), decide)
+            await using.join(self._table.client, map(id_of, changes))
+            using.add(*parts)
             return
         refuse_using(using)
         await self._writer.change(await read(self._table, ids), decide)

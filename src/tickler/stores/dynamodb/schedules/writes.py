@@ -12,7 +12,7 @@ from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id
 from tickler.schedules.contract import Decide
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.cancellation import cancellations, deletable, unchanged
@@ -47,7 +47,7 @@ class Writer:
             try:
                 changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
                 if undone is not None:
-                    changes = [change for change in changes if _id(change) in undone]
+                    changes = [change for change in changes if id_of(change) in undone]
                 plans = await self._plan_all(changes, known)
                 lost = await self._write(plans, written)
                 written += len(plans) - len(lost)
@@ -62,11 +62,13 @@ class Writer:
         failure = StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
         raise self._with_progress(failure, written, written + len(undone or ()))
 
-    async def parts(self, known: dict[Id, StoredItem], decide: Decide) -> list[TransactionPart]:
+    async def parts(
+        self, known: dict[Id, StoredItem], decide: Decide
+    ) -> tuple[Sequence[ScheduleChange | ScheduleRemoval], list[TransactionPart]]:
         """Return the changes that `decide` plans as parts of another transaction. Their conditions guard what was read."""
         changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
         plans = await self._plan_all(changes, known, joins=True)
-        return [
+        return changes, [
             TransactionPart(write.part(self._table.name), f"the schedule {plan.id}") for plan in plans for write in plan.writes
         ]
 
@@ -75,7 +77,7 @@ class Writer:
     ) -> list[WritePlan]:
         settings = await self._table.settings.get()
         plans = [
-            self._plan(change, known.get(_id(change)), settings.write_shards)
+            self._plan(change, known.get(id_of(change)), settings.write_shards)
             for change in changes
             if isinstance(change, ScheduleChange)
         ]
@@ -143,10 +145,6 @@ class Writer:
         if done == 0:
             return failure
         return PartlyWritten(self._table.label, done, total, failure)
-
-
-def _id(change: ScheduleChange | ScheduleRemoval) -> Id:
-    return change.id if isinstance(change, ScheduleRemoval) else change.schedule.id
 
 
 def _done(outcome: Outcome | Exception) -> bool | Exception:

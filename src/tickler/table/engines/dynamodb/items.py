@@ -91,6 +91,8 @@ def map_key(key: Any) -> str:
     """Return the text of a key of a map, as JSON has it."""
     if type(key) is str:
         return key
+    if isinstance(key, datetime):
+        key = key.astimezone(UTC)  # one text for each instant
     (text,) = msgspec.to_builtins({key: None}, str_keys=True)
     return str(text)
 
