@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
@@ -366,7 +366,12 @@ class OpenTable(Reads):
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""
-        return await self._engine.load(entities, on_progress)
+        total = len(entities) if isinstance(entities, Sized) else None
+
+        def tell(activity: str, done: int, known: int | None) -> None:
+            on_progress(activity, done, total if known is None else known)
+
+        return await self._engine.load(entities, tell)
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

@@ -11,9 +11,8 @@ from rich.console import Console
 from tickler.cli.loading import load_object
 from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_result
-from tickler.cli.progress import progress_bar
 from tickler.database.extras import needing_extra
-from tickler.database.progress import OnProgress
+from tickler.database.progress import OnProgress, progress_bar
 from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput
 from tickler.table import Table
