@@ -152,6 +152,12 @@ class TableEngineContract(TableFixtures):
         await engine.open(create=True)
         assert await engine.secret() == secret
 
+    async def test_an_engine_knows_whether_it_has_more_items_than_a_number(self, engine: Engine, db: OpenTable) -> None:
+        await engine.secret()
+        assert not await engine.has_more_than(0)
+        await db.put_many([order(n) for n in range(3)])
+        assert [await engine.has_more_than(n) for n in (0, 2, 3, 4)] == [True, True, False, False]
+
     async def test_what_is_written_is_seen_by_the_next_read(self, db: OpenTable) -> None:
         for n in range(1, 30):
             await db.upsert(Account.key.id(1), Account.balance.add(1))

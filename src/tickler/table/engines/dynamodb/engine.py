@@ -92,8 +92,15 @@ class DynamodbEngine(DynamodbReader):
         await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
 
     async def has_more_than(self, items: int) -> bool:
-        answer = await self._connection.call("Scan", {"Select": "COUNT", "Limit": items + 2}, _decode)
-        return "LastEvaluatedKey" in answer or int(answer["Count"]) > items + 1  # beside the metadata
+        limit = items + 2  # beside the metadata
+        request: dict[str, object] = {"Select": "COUNT"}
+        while limit > 0:
+            answer = await self._connection.call("Scan", {**request, "Limit": limit}, _decode)
+            limit -= int(answer["Count"])
+            if "LastEvaluatedKey" not in answer:
+                break
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]  # a page has 1 MB
+        return limit <= 0
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         return await reindex(self._connection, on_progress)
