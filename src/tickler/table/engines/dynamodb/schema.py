@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from tickler.dynamo import Client
-from tickler.dynamo.tables import add_index, check_key, create_table, key_schema, turn_on_ttl
+from tickler.dynamo.tables import add_index, check_key, create_table, describe, key_schema, turn_on_ttl
 from tickler.errors import SchemaMismatch
 from tickler.table.engines.dynamodb.items import TTL
+from tickler.table.engines.engine import THE_TABLE
+
+_YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def table_definition(name: str, gsis: Iterable[str]) -> dict[str, Any]:
@@ -81,8 +84,16 @@ def _yaml(value: Any, indent: str) -> list[str]:
                 first, *rest = _yaml(entry, "")
                 lines += [f"{indent}  - {first}", *(f"{indent}    {line}" for line in rest)]
         else:
-            lines.append(f"{indent}{key}: {str(each).lower() if isinstance(each, bool) else each}")
+            lines.append(f"{indent}{key}: {_scalar(each)}")
     return lines
+
+
+def _scalar(value: str | bool) -> str:
+    """Return a name, in quotes where YAML would read something else: a number, true, or null."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    is_plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", value) and value.lower() not in _YAML_WORDS
+    return value if is_plain else f'"{value}"'
 
 
 def _key_types(gsi: str) -> dict[str, str]:
