@@ -124,7 +124,7 @@ ERRORS: list[TicklerError] = [
     errors.StoreUnavailable("x"),
     errors.PartlyWritten("dynamodb://t", 25, 100, errors.StoreUnavailable("x")),
     errors.SchemaError("x"),
-    errors.SchemaMissing("sqlite://"),
+    errors.SchemaMissing("sqlite://", "shop"),
     errors.SchemaMismatch("dynamodb://t", "the table has no index 'due'", "due"),
     errors.SchemaOutdated("sqlite://", 1, 2),
     errors.SchemaTooNew("sqlite://", 3, 1),

@@ -42,22 +42,24 @@ class DynamodbEngine(DynamodbReader):
         self._writer = Writer(self._connection)
         self._owned = owned
 
-    async def open(self, *, create: bool) -> None:
+    async def open(self, *, create: bool) -> list[str]:
         connection = self._connection
+        made: list[str] = []
         if self._owned:
             await connection.client.open()
         try:
             with connection.translated():
                 if create:
-                    await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
+                    made = await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
                 description = await describe(connection.client, connection.name)
             if description is None:
-                raise SchemaMissing(connection.label)
+                raise SchemaMissing(connection.label, connection.name)
             schema.check(connection.label, description, connection.table.gsis)
             connection.wires  # noqa: B018  # makes them, and refuses types that cannot be stored
         except BaseException:
             await self.close()
             raise
+        return made
 
     async def close(self) -> None:
         if self._owned:
