@@ -195,6 +195,14 @@ class TestSchema:
             await db.put(item(n, note="x" * 300_000))
         assert [await db.engine.has_more_than(n) for n in (4, 5, 10)] == [True, False, False]
 
+    async def test_reindex_leaves_items_of_others_alone(
+        self, db: OpenTable, dynamodb_client: Client, dynamodb_table: str
+    ) -> None:
+        theirs = {"pk": {"S": "theirs"}, "sk": {"S": "theirs"}}
+        await dynamodb_client.call("PutItem", {"TableName": dynamodb_table, "Item": theirs})
+        await db.put(item())
+        assert await db.reindex() == 0
+
     async def test_missing_indexes_are_added(self, dynamodb_client: Client, dynamodb_table: str) -> None:
         await schema.make(dynamodb_client, dynamodb_table, "test", ["gsi1"])
         engine = DynamodbEngine(goods, dynamodb_client, dynamodb_table, owned=False)
