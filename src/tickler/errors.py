@@ -227,11 +227,16 @@ def _migrate(store: str) -> str:
 
 
 class SchemaMissing(SchemaError):
-    """The store has no tables yet."""
+    """The store has no tables yet; or not `table`, one of an application."""
 
-    def __init__(self, store: str) -> None:
-        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or write create=1 in its URL")
+    def __init__(self, store: str, table: str | None = None) -> None:
+        super().__init__(
+            f"{store} has no Tickler tables: {_migrate(store)}, or write create=1 in its URL"
+            if table is None
+            else f"{store}: there is no table {table!r}: run `tickler table create`, or open it with create=True"
+        )
         self.store = store
+        self.table = table
 
 
 class SchemaMismatch(SchemaError):

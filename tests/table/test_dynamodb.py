@@ -186,8 +186,22 @@ class TestReads:
 
 class TestSchema:
     async def test_a_missing_table_is_not_made_unless_asked_for(self, dynamodb_client: Client, dynamodb_table: str) -> None:
-        with pytest.raises(SchemaMissing):
+        with pytest.raises(SchemaMissing, match=r"no table .*`tickler table create`"):
             await DynamodbEngine(goods, dynamodb_client, dynamodb_table, owned=False).open(create=False)
+
+    async def test_few_large_items_are_not_many(self, db: OpenTable) -> None:
+        """A page of a scan ends at 1 MB, however few items it has."""
+        for n in range(5):
+            await db.put(item(n, note="x" * 300_000))
+        assert [await db.engine.has_more_than(n) for n in (4, 5, 10)] == [True, False, False]
+
+    async def test_reindex_leaves_items_of_others_alone(
+        self, db: OpenTable, dynamodb_client: Client, dynamodb_table: str
+    ) -> None:
+        theirs = {"pk": {"S": "theirs"}, "sk": {"S": "theirs"}}
+        await dynamodb_client.call("PutItem", {"TableName": dynamodb_table, "Item": theirs})
+        await db.put(item())
+        assert await db.reindex() == 0
 
     async def test_missing_indexes_are_added(self, dynamodb_client: Client, dynamodb_table: str) -> None:
         await schema.make(dynamodb_client, dynamodb_table, "test", ["gsi1"])

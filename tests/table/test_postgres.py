@@ -13,7 +13,7 @@ import pytest
 from postgres_server import PostgresServer
 from tickler.clock import ManualClock
 from tickler.database.postgres.pool import Pool
-from tickler.errors import ConditionFailed, SchemaMismatch, StoreUnavailable
+from tickler.errors import ConditionFailed, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.engines.engine import Engine
 from tickler.table.engines.postgres import PostgresEngine
@@ -60,7 +60,7 @@ class Small(Entity, table=small):
 
 
 async def test_a_table_that_does_not_exist_is_named_with_the_remedy(postgres_url: str) -> None:
-    with pytest.raises(SchemaMismatch, match=r"no table 'kit_shop'.*tickler table create"):
+    with pytest.raises(SchemaMissing, match=r"no table 'kit_shop'.*tickler table create"):
         await engine_at(postgres_url).open(create=False)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tickler.clock import ManualClock
 from tickler.database.sqlite.connection import Connection
-from tickler.errors import SchemaMismatch, StoreUnavailable
+from tickler.errors import SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.engines.engine import Engine
 from tickler.table.engines.sqlite import SqliteEngine
@@ -64,11 +64,11 @@ class Small(Entity, table=small):
 
 async def test_a_table_that_does_not_exist_is_named_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "tables.db"
-    with pytest.raises(SchemaMismatch, match=r"no table 'kit_shop'.*tickler table create"):
+    with pytest.raises(SchemaMissing, match=r"no table 'kit_shop'.*tickler table create"):
         await SqliteEngine(TABLE, connection_to(path)).open(create=False)
     assert not path.exists()
     sqlite3.connect(path).execute("CREATE TABLE other (x)").connection.close()
-    with pytest.raises(SchemaMismatch, match=r"no table 'kit_shop'.*tickler table create"):
+    with pytest.raises(SchemaMissing, match=r"no table 'kit_shop'.*tickler table create"):
         await SqliteEngine(TABLE, connection_to(path)).open(create=False)
 
 

@@ -14,8 +14,11 @@ from tickler.errors import InvalidInput
 def load_object(named: str, option: str, example: str) -> object:
     """Import an object. `example` is the remedy in errors, which begin with the name of the option."""
     module, _, name = named.partition(":")
+    found = _import(module, f"{option} {named}", example)
+    if not name:
+        raise InvalidInput(f"{option} {named}: has no name behind a colon: {example}")
     try:
-        return getattr(_import(module, f"{option} {named}", example), name)
+        return getattr(found, name)
     except AttributeError as error:
         raise InvalidInput(f"{option} {named}: {error}: {example}") from None
 

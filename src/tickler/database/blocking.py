@@ -11,13 +11,15 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, contextmanager
 from queue import SimpleQueue
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tickler.database.callers_thread import hand_over
 from tickler.errors import InvalidInput
 
-FORKED = "this Tickler was opened in another process: call connect_sync after the fork, once in each"
+FORKED = "this was opened in another process: call connect_sync after the fork, once in each"
 INTERRUPTED_S = 10  # how long an interrupted call may take to roll back
+
+B = TypeVar("B", bound="Blocking")
 
 
 class Blocking:
@@ -44,14 +46,14 @@ class Blocking:
             return call
         if inspect.isasyncgenfunction(inspect.unwrap(attribute)):
             return self._entered_or_iterated(attribute)
-        return Blocking(attribute, self._loop) if _has_coroutines(attribute) else attribute
+        return Blocking(attribute, self._loop, owns_loop=False) if _has_coroutines(attribute) else attribute
 
     def _entered_or_iterated(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose result works with `with` or `for` where that of `function` needs `async`."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            result = function(*map(_given, args), **kwargs)
+            result = function(*map(_given, args), **{key: _given(arg) for key, arg in kwargs.items()})
             return self._entered(result) if hasattr(result, "__aenter__") else self._iterated(result)
 
         return call
@@ -60,7 +62,7 @@ class Blocking:
     def _entered(self, manager: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
         entered = self._loop.run(manager.__aenter__())
         try:
-            yield Blocking(entered, self._loop)
+            yield Blocking(entered, self._loop, owns_loop=False)
         except BaseException as error:
             if not self._loop.run(manager.__aexit__(type(error), error, error.__traceback__)):
                 raise
@@ -73,11 +75,11 @@ class Blocking:
             while (item := self._loop.run(_next(items, end))) is not end:
                 yield item
         finally:
-            self._loop.run(items.aclose())
+            self._loop.finish(items.aclose())
 
-    def beside(self, made: Callable[[Any], object]) -> Blocking:
+    def beside(self, made: Callable[[Any], object], kind: type[B]) -> B:
         """Wrap what `made` returns for the wrapped object, on the same event loop, which stays this object's to end."""
-        return Blocking(made(self._wrapped), self._loop, owns_loop=False)
+        return kind(made(self._wrapped), self._loop, owns_loop=False)
 
     def open(self) -> Self:
         """Connect. `with` calls this, and `close` at its end."""
@@ -133,6 +135,7 @@ class _Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def running(self) -> bool:
@@ -147,7 +150,7 @@ class _Loop:
         if self._forked:
             raise InvalidInput(FORKED)
         if self._loop is not None:
-            raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
+            raise InvalidInput("this is open already: use one `with`, and share it between threads as you like")
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
@@ -161,12 +164,23 @@ class _Loop:
             thread.join()
             loop.close()
 
+    def finish(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run the end of an abandoned iterator, which may come on any thread, and after everything else has ended."""
+        if not self.running:
+            coroutine.close()
+        elif threading.current_thread() is self._thread:
+            assert self._loop is not None
+            self._ending.add(task := self._loop.create_task(coroutine))
+            task.add_done_callback(self._ending.discard)
+        else:
+            self.run(coroutine)
+
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and return its result. An interrupted caller cancels the coroutine."""
         if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
             raise InvalidInput(
-                "this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`"
+                "this is not open: use it inside `with`, as in `with tickler.connect_sync(…) as t:`"
                 if self._loop is None
                 else "this is Tickler's own thread, which would wait for itself: call from another thread"
             )

@@ -8,7 +8,7 @@ from types import ModuleType
 from tickler.distribution import install_command
 from tickler.errors import InvalidInput
 
-EXTRAS = {"asyncpg": "postgres", "botocore": "dynamodb", "aiohttp": "dynamodb"}
+EXTRAS = {"asyncpg": "postgres", "botocore": "dynamodb", "aiohttp": "dynamodb", "rich": "cli"}
 
 
 def needing_extra(module: str, what: str) -> ModuleType:

@@ -1,5 +1,6 @@
 """The single-table toolkit: entities, sparse and overloaded indexes, on SQLite, PostgreSQL, DynamoDB and in memory."""
 
+from tickler.database.progress import progress_bar
 from tickler.table.attribute import Attr, Path, attr
 from tickler.table.change import Change
 from tickler.table.condition import Condition
@@ -24,4 +25,5 @@ __all__ = [
     "Path",
     "Table",
     "attr",
+    "progress_bar",
 ]

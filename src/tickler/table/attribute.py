@@ -241,6 +241,8 @@ if TYPE_CHECKING:
 else:
 
     class Attr:
+        """The annotation of an attribute: `status: Attr[str]`."""
+
         def __class_getitem__(cls, kind):
             return Annotated[kind, cls]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
@@ -18,7 +18,7 @@ from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine, Reader
 from tickler.table.index_texts import index_texts, outdated
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Delete, Put, Update, initial_entity, raised
+from tickler.table.operation import Check, Delete, Put, Update, initial_entity
 from tickler.table.page import Page, PageRequest, Query
 from tickler.table.selection import Selection
 from tickler.table.transaction import Transaction
@@ -366,12 +366,12 @@ class OpenTable(Reads):
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""
-        return await self._engine.load(map(self._loadable, entities), on_progress)
+        total = len(entities) if isinstance(entities, Sized) else None
 
-    def _loadable(self, entity: Any) -> Any:
-        """Return an entity with its first version, as `put` stores a new item."""
-        definition = self._table.definition_of(entity)
-        return raised(definition, entity)
+        def tell(activity: str, done: int, known: int | None) -> None:
+            on_progress(activity, done, total if known is None else known)
+
+        return await self._engine.load(entities, tell)
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

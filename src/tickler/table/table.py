@@ -13,6 +13,7 @@ from tickler.database.extras import needing_extra
 from tickler.database.store_url import StoreUrl, parse_url
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput
+from tickler.table.blocking_table import BlockingTable
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Engine
 from tickler.table.open_table import OpenTable
@@ -56,9 +57,12 @@ class Table(TableDefinition):
         `create` (in a URL `?create=0`) decides whether a missing table or index is created: by default yes, on DynamoDB no.
         """
         if not isinstance(source, str):
+            _check_shareable(source)
             engine = _shared(self, source.database, name)
             return OpenTable(self, engine, clock or source.clock, create=engine.makes_tables if create is None else create)
         url = parse_url(source)
+        if name is not None:
+            raise InvalidInput("name= is for a Tickler: in a URL, write dynamodb://NAME; elsewhere a table has its own name")
         if url.scheme not in _BY_SCHEME:
             schemes = ", ".join(f"{scheme}://" for scheme in _BY_SCHEME)
             raise InvalidInput(f"{url.text!r} has an unknown scheme: use one of {schemes}")
@@ -70,11 +74,22 @@ class Table(TableDefinition):
 
     def connect_sync(
         self, source: str | Blocking, *, name: str | None = None, create: bool | None = None, clock: Clock | None = None
-    ) -> Blocking:
+    ) -> BlockingTable:
         """Return the same without `await`: `with shop.connect_sync(url) as db:`. `source` may also be a blocking Tickler."""
         if isinstance(source, Blocking):
-            return source.beside(lambda tickler: self.connect(tickler, name=name, create=create, clock=clock))
-        return Blocking(self.connect(source, name=name, create=create, clock=clock))
+            return source.beside(lambda tickler: self.connect(tickler, name=name, create=create, clock=clock), BlockingTable)
+        if not isinstance(source, str):
+            raise InvalidInput(
+                "connect_sync: pass a URL, or what tickler.connect_sync returned: this has an event loop elsewhere"
+            )
+        return BlockingTable(self.connect(source, name=name, create=create, clock=clock))
+
+
+def _check_shareable(source: object) -> None:
+    if isinstance(source, Blocking):
+        raise InvalidInput("connect: this is a blocking Tickler: use connect_sync")
+    if not hasattr(source, "database") or not hasattr(source, "clock"):
+        raise InvalidInput(f"connect: {type(source).__name__} is not a Tickler: pass one, or a URL such as 'sqlite:///app.db'")
 
 
 def _shared(table: TableDefinition, database: Database, name: str | None) -> Engine:

@@ -109,6 +109,11 @@ class TableEngineContract(TableFixtures):
         await db.put(order(5_000, status="shipped"))
         assert await db.count(Order.pending()) == 4_500
 
+    async def test_a_load_of_a_list_tells_how_many_there_will_be(self, db: OpenTable) -> None:
+        told: list[tuple[str, int, int | None]] = []
+        await db.load([order(n) for n in range(30)], on_progress=lambda *each: told.append(each))
+        assert [each for each in told if each[0] == "loading"][-1] == ("loading", 30, 30)
+
     async def test_a_load_with_a_key_that_is_taken_loads_nothing(self, db: OpenTable) -> None:
         if not self.checks_loads:
             pytest.skip("this engine replaces items")
@@ -146,6 +151,12 @@ class TableEngineContract(TableFixtures):
         assert len(secret) == 32
         await engine.open(create=True)
         assert await engine.secret() == secret
+
+    async def test_an_engine_knows_whether_it_has_more_items_than_a_number(self, engine: Engine, db: OpenTable) -> None:
+        await engine.secret()
+        assert not await engine.has_more_than(0)
+        await db.put_many([order(n) for n in range(3)])
+        assert [await engine.has_more_than(n) for n in (0, 2, 3, 4)] == [True, True, False, False]
 
     async def test_what_is_written_is_seen_by_the_next_read(self, db: OpenTable) -> None:
         for n in range(1, 30):

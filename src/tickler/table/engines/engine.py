@@ -16,6 +16,8 @@ from tickler.table.key import ItemId
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
 
+THE_TABLE = "the table"  # among the names of what `open` has created
+
 Position = tuple[str | int, ...]  # of an item in a span: its sort key first, then what tells equal ones apart
 
 
@@ -66,8 +68,11 @@ class Engine(Reader, Protocol):
     def makes_tables(self) -> bool:
         """Whether a missing table is created unless the caller says otherwise."""
 
-    async def open(self, *, create: bool) -> None:
-        """Connect. `create` makes the table and indexes that are missing; otherwise `SchemaMissing` or `SchemaMismatch`."""
+    async def open(self, *, create: bool) -> list[str]:
+        """Connect. `create` makes the table and indexes that are missing; otherwise `SchemaMissing` or `SchemaMismatch`.
+
+        Returns the names of what was missing: of indexes, and first `THE_TABLE`.
+        """
 
     async def close(self) -> None: ...
 

@@ -64,8 +64,9 @@ class MemoryEngine(MemoryReader):
         self.rows: Rows = database.tables.setdefault(table.name, {})
         super().__init__(table, self.rows)
 
-    async def open(self, *, create: bool) -> None:
+    async def open(self, *, create: bool) -> list[str]:
         """Do nothing: the rows are there."""
+        return []
 
     async def close(self) -> None:
         """Do nothing: the rows belong to whoever made them."""

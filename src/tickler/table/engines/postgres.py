@@ -15,7 +15,6 @@ import msgspec
 from tickler.database.postgres.pool import Connection, LostRace, Pool, Read, pool_for
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
-from tickler.errors import SchemaMismatch
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
@@ -110,21 +109,20 @@ class PostgresEngine(PostgresReader):
         super().__init__(table, Layout(table, self._dialect), pool.read)
         self._use(self._layout)
 
-    async def open(self, *, create: bool) -> None:
+    async def open(self, *, create: bool) -> list[str]:
         self._use(Layout(self._table, self._dialect))  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._pool.open()
-            columns, indexes = await self._pool.read(self._found)
-            try:
-                self._layout.check(self._pool.name, columns, indexes)
-            except SchemaMismatch:
-                if not create:
-                    raise
+            lacking = self._layout.lacking(self._pool.name, *await self._pool.read(self._found))
+            if not create:
+                self._layout.check(self._pool.name, lacking)
+            elif lacking:
                 await self._pool.write(self._create)
         except BaseException:
             await self.close()
             raise
+        return lacking
 
     async def close(self) -> None:
         if self._owned:

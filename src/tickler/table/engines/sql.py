@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from tickler.errors import InvalidInput, SchemaMismatch, StoreUnavailable
+from tickler.errors import InvalidInput, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table.definition import Row, TableDefinition
-from tickler.table.engines.engine import Ask, Position, Slice
+from tickler.table.engines.engine import THE_TABLE, Ask, Position, Slice
 from tickler.table.engines.rows import decode, decode_all, is_alive
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Delete, Operation, Put, decide
@@ -121,22 +121,32 @@ class Layout:
             self._index("expires_at", "(expires_at) WHERE expires_at IS NOT NULL"),
         ]
 
-    def check(self, store: str, columns: Iterable[str], indexes: Iterable[str]) -> None:
-        """Raise `SchemaMismatch` unless a table has what its definition needs. No columns: there is no table."""
-        found = list(columns)
-        if not found:
+    def lacking(self, store: str, columns: Sequence[str], indexes: Iterable[str]) -> list[str]:
+        """Return the names of what a table lacks. No columns: there is no table. `SchemaMismatch` if it is somebody else's."""
+        if not columns:
+            return [THE_TABLE, *self.gsis]
+        if foreign := {"id", *self.columns} - set(self.keys) - set(columns):
+            raise SchemaMismatch(
+                store,
+                f"the table {self._name!r} is not of this toolkit: it has no column {min(foreign)!r}: name yours otherwise",
+                self._name,
+            )
+        present, without_columns = set(indexes), self.missing_gsis(columns)
+        names = ["the unique index of its key", *self.gsis, "the index on expires_at"]
+        all_indexes = [self.unique_index(), *self.secondary_indexes()]
+        return [
+            name for name, index in zip(names, all_indexes, strict=True) if index.name not in present or name in without_columns
+        ]
+
+    def check(self, store: str, lacking: Sequence[str]) -> None:
+        """Raise `SchemaMissing` or `SchemaMismatch` if a table lacks something."""
+        if THE_TABLE in lacking:
             raise self.missing(store)
-        lacking = self.missing_gsis(found)
-        if not lacking:
-            present = set(indexes)
-            names = ["the unique index of its key", *self.gsis, "the index on expires_at"]
-            all_indexes = [self.unique_index(), *self.secondary_indexes()]
-            lacking = [name for name, index in zip(names, all_indexes, strict=True) if index.name not in present]
         if lacking:
             raise SchemaMismatch(store, f"the table {self._name!r} lacks {', '.join(lacking)}: {REMEDY}", lacking[0])
 
-    def missing(self, store: str) -> SchemaMismatch:
-        return SchemaMismatch(store, f"there is no table {self._name!r}: {REMEDY}", self._name)
+    def missing(self, store: str) -> SchemaMissing:
+        return SchemaMissing(store, self._name)
 
     def some_rows(self, limit: int, ending: str = "") -> str:
         """Return the statement that reads rows behind an id, for `rekeyed`."""
@@ -148,7 +158,7 @@ class Layout:
         return self.finished(f"UPDATE {self.table} SET {sets} WHERE id = ${len(self.keys) + 1}")
 
     def larger_than(self, rows: int) -> str:
-        return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS some")
+        return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS counted")
 
     def slice(self, ask: Ask, now_ms: int) -> tuple[str, list[Any]]:
         """Return the statement of a slice: rows of entity, body, sort key, and in an index the id."""

@@ -118,17 +118,15 @@ class SqliteEngine(SqliteReader):
         read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
 
-    async def open(self, *, create: bool) -> None:
+    async def open(self, *, create: bool) -> list[str]:
         self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._connection.open(may_create=create)
-            columns, indexes = await self._connection.read(self._found)
-            try:
-                self._layout.check(self._connection.name, columns, indexes)
-            except Exception:
-                if not create:
-                    raise
+            lacking = self._layout.lacking(self._connection.name, *await self._connection.read(self._found))
+            if not create:
+                self._layout.check(self._connection.name, lacking)
+            elif lacking:
                 await self._connection.write(self._create)
         except SchemaMissing as error:
             await self.close()
@@ -136,6 +134,7 @@ class SqliteEngine(SqliteReader):
         except BaseException:
             await self.close()
             raise
+        return lacking
 
     async def close(self) -> None:
         self._direct.close()

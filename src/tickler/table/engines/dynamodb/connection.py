@@ -65,7 +65,7 @@ class Connection:
             raise
         except RequestRefused as error:
             if error.code == "ResourceNotFound":
-                raise SchemaMissing(self.label) from error
+                raise SchemaMissing(self.label, self.name) from error
             if "size has exceeded" in error.message or "size to update has exceeded" in error.message:
                 raise InvalidItem("an item", f"has more than {MAX_ITEM_BYTES:,} bytes: keep large values elsewhere") from error
             if error.code.startswith("Validation"):

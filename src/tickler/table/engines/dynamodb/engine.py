@@ -42,22 +42,24 @@ class DynamodbEngine(DynamodbReader):
         self._writer = Writer(self._connection)
         self._owned = owned
 
-    async def open(self, *, create: bool) -> None:
+    async def open(self, *, create: bool) -> list[str]:
         connection = self._connection
+        made: list[str] = []
         if self._owned:
             await connection.client.open()
         try:
             with connection.translated():
                 if create:
-                    await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
+                    made = await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
                 description = await describe(connection.client, connection.name)
             if description is None:
-                raise SchemaMissing(connection.label)
+                raise SchemaMissing(connection.label, connection.name)
             schema.check(connection.label, description, connection.table.gsis)
             connection.wires  # noqa: B018  # makes them, and refuses types that cannot be stored
         except BaseException:
             await self.close()
             raise
+        return made
 
     async def close(self) -> None:
         if self._owned:
@@ -92,8 +94,15 @@ class DynamodbEngine(DynamodbReader):
         await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
 
     async def has_more_than(self, items: int) -> bool:
-        answer = await self._connection.call("Scan", {"Select": "COUNT", "Limit": items + 2}, _decode)
-        return "LastEvaluatedKey" in answer or int(answer["Count"]) > items + 1  # beside the metadata
+        limit = items + 2  # beside the metadata
+        request: dict[str, object] = {"Select": "COUNT"}
+        while limit > 0:
+            answer = await self._connection.call("Scan", {**request, "Limit": limit}, _decode)
+            limit -= int(answer["Count"])
+            if "LastEvaluatedKey" not in answer:
+                break
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]  # a page has 1 MB
+        return limit <= 0
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         return await reindex(self._connection, on_progress)
