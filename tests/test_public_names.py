@@ -67,6 +67,7 @@ OF_PACKAGES = {
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {
+    "ChaosEngine",
     "ContentsContract",
     "ExpiredCountContract",
     "FireStoreContract",
