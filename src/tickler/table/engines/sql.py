@@ -148,7 +148,7 @@ class Layout:
         return self.finished(f"UPDATE {self.table} SET {sets} WHERE id = ${len(self.keys) + 1}")
 
     def larger_than(self, rows: int) -> str:
-        return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS some")
+        return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS counted")
 
     def slice(self, ask: Ask, now_ms: int) -> tuple[str, list[Any]]:
         """Return the statement of a slice: rows of entity, body, sort key, and in an index the id."""
