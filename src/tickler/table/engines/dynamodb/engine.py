@@ -92,8 +92,14 @@ class DynamodbEngine(DynamodbReader):
         await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
 
     async def has_more_than(self, items: int) -> bool:
-        answer = await self._connection.call("Scan", {"Select": "COUNT", "Limit": items + 2}, _decode)
-        return "LastEvaluatedKey" in answer or int(answer["Count"]) > items + 1  # beside the metadata
+        request: dict[str, object] = {"Select": "COUNT", "Limit": items + 2}
+        found = 0
+        while True:  # an answer has at most 1 MB, which may be few items
+            answer = await self._connection.call("Scan", request, _decode)
+            found += int(answer["Count"])
+            if found > items + 1 or "LastEvaluatedKey" not in answer:
+                return found > items + 1  # beside the metadata
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         return await reindex(self._connection, on_progress)

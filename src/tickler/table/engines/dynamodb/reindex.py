@@ -36,7 +36,7 @@ async def reindex(connection: Connection, on_progress: OnProgress) -> int:
 
 async def _rekeyed(connection: Connection, raw: Item | None) -> bool:
     while raw is not None and raw["pk"]["S"] != METADATA_PARTITION:
-        definition = connection.table.entities.get(raw[ENTITY]["S"])
+        definition = connection.table.entities.get(raw.get(ENTITY, {}).get("S", ""))
         request = None if definition is None else _request(connection, definition, raw)
         if request is None:
             return False
