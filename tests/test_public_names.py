@@ -85,6 +85,7 @@ OF_PACKAGES = {
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {
+    "ChaosEngine",
     "ContentsContract",
     "ExpiredCountContract",
     "FireStoreContract",

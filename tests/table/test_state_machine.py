@@ -182,8 +182,15 @@ async def _outcome(coroutine: Any) -> Any:
 
 async def dump_memory(db: OpenTable) -> Dump:
     assert isinstance(db.engine, MemoryEngine)
-    rows = db.engine.rows.values()
-    return {(row.pk, row.sk): (row.entity, _decoded(db, row.entity, row.body), row.keys) for row in rows}
+    gsis = db.engine._table.gsis
+    return {
+        key: (
+            row.entity,
+            _decoded(db, row.entity, row.body),
+            tuple(half for gsi in gsis for half in row.keys.get(gsi, (None, None))),
+        )
+        for key, row in db.engine.rows.items()
+    }
 
 
 async def dump_sqlite(db: OpenTable) -> Dump:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from tickler.table.engines.dynamodb.changes import outright
 from tickler.table.engines.dynamodb.items import item_of
-from tickler.table.operation import Operation, Put, Update, decide
+from tickler.table.operation import Check, Operation, Put, Update, decide
 from tickler.table.planner import Plan, plan
 from tickler.table.units import all_units, read_units
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What an operation does to an item. Units are by `table` and the name of each index."""
+    """What an operation does to an item. Write units are by `table` and the name of each index.
+
+    `check_units` are the read units of a check, which a transaction reads once more when it commits.
+    """
 
     operation: str
     sets: tuple[str, ...]
@@ -23,6 +26,7 @@ class Explanation(msgspec.Struct, frozen=True):
     reads_first: bool
     write_units: Mapping[str, int]
     read_units: float
+    check_units: float = 0
 
     @property
     def total(self) -> int:
@@ -31,16 +35,23 @@ class Explanation(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {units}" for name, units in self.write_units.items() if units)
-        reads = f"the item first, {self.read_units:g} units" if self.reads_first else "nothing first"
+        reads = f"the item first, {_units(self.read_units)}" if self.reads_first else "nothing first"
+        reads += f", and again at commit, {_units(self.check_units)}" if self.check_units else ""
         return "\n".join(
             [
                 self.operation,
                 f"  sets     {', '.join(self.sets) or 'nothing'}",
                 f"  removes  {', '.join(self.removes) or 'nothing'}",
                 f"  reads    {reads}",
-                f"  writes   {self.total} units: {parts}",
+                f"  writes   {_units(self.total)}: {parts}" if parts else "  writes   nothing",
             ]
         )
+
+
+def explain_all(operations: Sequence[Operation], found: Sequence[Any]) -> list[Explanation]:
+    """Explain operations that are written together. A single check is a transaction on DynamoDB, too."""
+    transaction = len(operations) > 1 or any(isinstance(operation, Check) for operation in operations)
+    return [explain(one, current, transaction=transaction) for one, current in zip(operations, found, strict=True)]
 
 
 def explain(operation: Operation, current: Any, planned: Plan | None = None, *, transaction: bool = False) -> Explanation:
@@ -53,13 +64,17 @@ def explain(operation: Operation, current: Any, planned: Plan | None = None, *, 
     old, new = (None if each is None else item_of(definition, each) for each in (current, after))
     before, left = old or {}, new or {}
     reads = _reads_first(operation, planned, transaction)
+    checks = isinstance(operation, Check)
     return Explanation(
         f"{type(operation).__name__.lower()} {operation.id!r}",
         tuple(sorted(name for name, value in left.items() if before.get(name) != value)),
         tuple(sorted(before.keys() - left.keys())),
         reads,
-        all_units(definition.gsis, old, new, transaction=transaction),
+        dict.fromkeys(["table", *definition.gsis], 0)
+        if checks
+        else all_units(definition.gsis, old, new, transaction=transaction),
         read_units(old) if reads else 0,
+        2 * read_units(old) if checks else 0,
     )
 
 
@@ -69,3 +84,7 @@ def _reads_first(operation: Operation, planned: Plan | None, transaction: bool) 
     if not isinstance(operation, Update):
         return False
     return (planned or plan(operation)).reads or not all(map(outright, operation.changes))
+
+
+def _units(number: float) -> str:
+    return f"{number:g} unit{'' if number == 1 else 's'}"

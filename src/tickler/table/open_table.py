@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from tickler.clock import Clock
@@ -356,13 +357,14 @@ class OpenTable(Reads):
         """Say what the operations of `work` would do on DynamoDB, and what they would cost, without doing them.
 
         `await db.explain(lambda tx: tx.update(order.key, Order.status.set("shipped")))`. Several operations are one transaction.
+        `work` may be a coroutine function, as for `transact`; what it only reads is checked when it commits, which costs, too.
         """
         collected = Transaction(self)
-        work(collected)
-        operations = collected.operations
-        found = await self.get_many([operation.id for operation in operations])
-        explain = needing_extra("tickler.table.explain", "explain").explain
-        return [explain(one, current, transaction=len(operations) > 1) for one, current in zip(operations, found, strict=True)]
+        if isawaitable(outcome := work(collected)):
+            await outcome
+        found = await self.get_many([operation.id for operation in collected.operations])
+        explained: list[Explanation] = needing_extra("tickler.table.explain", "explain").explain_all(collected.operations, found)
+        return explained
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""

@@ -71,14 +71,17 @@ class Transaction(UnitOfWork):
 
     @property
     def operations(self) -> list[Operation]:
-        return list(self._operations.values())
+        """What a commit does: the writes, and checks of what was only read; nothing if there is nothing to write or to check."""
+        if not self._operations and not self.parts:
+            return []
+        reads = [Check(id, guard) for key, (id, guard) in self._reads.items() if key not in self._operations]
+        return [*map(self._guarded, self._operations.values()), *reads]
 
     async def commit(self, now_ms: int) -> None:
         """Write everything. Called at the end of the block."""
         self.is_over = True
-        operations = [self._guarded(operation) for operation in self._operations.values()]
-        operations += [Check(id, guard) for key, (id, guard) in self._reads.items() if key not in self._operations]
-        if not any(not isinstance(operation, Check) for operation in operations) and not self.parts:
+        operations = self.operations
+        if not operations and not self.parts:
             return  # it only read
         try:
             await self._table.engine.write(operations, now_ms=now_ms, parts=self.parts)

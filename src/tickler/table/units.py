@@ -40,8 +40,11 @@ def index_units(gsi: str, before: Item | None, after: Item | None) -> int:
 
 
 def all_units(gsis: Iterable[str], before: Item | None, after: Item | None, *, transaction: bool = False) -> Mapping[str, int]:
-    """Return the units of the table, under `table`, and of each index. A transaction writes each twice."""
-    times = 2 if transaction else 1
+    """Return the units of the table, under `table`, and of each index. A transaction writes each twice.
+
+    To delete what does not exist costs one in either case.
+    """
+    times = 2 if transaction and (before or after) else 1
     units = {"table": table_units(before, after), **{gsi: index_units(gsi, before, after) for gsi in gsis}}
     return {name: times * each for name, each in units.items()}
 

@@ -204,6 +204,28 @@ class TableWriteContract(TableFixtures):
                 tx.put(order(3))
         assert numbers((await db.query(Order.key("c1"), first=10)).items) == [1, 2]
 
+    async def test_a_transaction_of_checks_alone_fails_too(self, db: OpenTable) -> None:
+        await db.put(order(1, items=1))
+        async with db.transaction() as tx:
+            tx.check(order(1).key, Order.items == 1)
+        with pytest.raises(ConditionFailed):  # the end of the block checks
+            async with db.transaction() as tx:
+                tx.check(order(1).key, Order.items == 2)
+        with pytest.raises(ConditionFailed):  # noqa: PT012  # the end of the block checks
+            async with db.transaction() as tx:
+                tx.check(order(1).key, Order.items == 1)
+                tx.check(order(2).key, Order.id.exists())
+
+    async def test_of_several_operations_that_cannot_happen_the_first_is_named(self, db: OpenTable) -> None:
+        with pytest.raises(ConditionFailed):  # noqa: PT012  # the end of the block writes
+            async with db.transaction() as tx:
+                tx.check(order(1).key, Order.id.exists())
+                tx.update(order(2).key, Order.items.add(1))
+        with pytest.raises(ItemNotFound):  # noqa: PT012  # the end of the block writes
+            async with db.transaction() as tx:
+                tx.update(order(2).key, Order.items.add(1))
+                tx.check(order(1).key, Order.id.exists())
+
     async def test_a_transaction_has_one_operation_for_each_item(self, db: OpenTable) -> None:
         with pytest.raises(InvalidInput, match="already"):  # noqa: PT012  # the end of the block writes
             async with db.transaction() as tx:

@@ -5,18 +5,30 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tickler.database.memory import MemoryDatabase, MemoryPart
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
-from tickler.table.definition import Row, TableDefinition
+from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, decide
 from tickler.table.selection import Span
+
+
+class Row(NamedTuple):
+    """An item. Its keys are by the names of their indexes, because programs that share a table may know different ones."""
+
+    pk: str
+    sk: str
+    entity: str
+    expires_at: int | None
+    body: bytes
+    keys: Mapping[str, tuple[str, str]]
+
 
 Rows = dict[tuple[str, str], Row]
 
@@ -44,11 +56,10 @@ class MemoryReader:
 
     def _in_span(self, span: Span, now_ms: int) -> list[tuple[Position, Row]]:
         found: list[tuple[Position, Row]] = []
-        slot = None if span.gsi is None else 2 * self._table.gsis[span.gsi]
         for row in self._rows.values():
-            partition, sort = (row.pk, row.sk) if slot is None else row.keys[slot : slot + 2]
-            if partition == span.partition and sort is not None and span.contains(sort) and is_alive(row.expires_at, now_ms):
-                found.append(((sort, row.pk, row.sk), row))
+            key = (row.pk, row.sk) if span.gsi is None else row.keys.get(span.gsi)
+            if key is not None and key[0] == span.partition and span.contains(key[1]) and is_alive(row.expires_at, now_ms):
+                found.append(((key[1], row.pk, row.sk), row))
         return found
 
     def _alive(self, id: ItemId[Any], now_ms: int) -> Row | None:
@@ -86,7 +97,7 @@ class MemoryEngine(MemoryReader):
             if stored is None:
                 removals.append((id.pk, id.sk))
             elif stored is not found:
-                changes[id.pk, id.sk] = id.definition.row(stored)
+                changes[id.pk, id.sk] = row_of(id.definition, stored)
         self.rows.update(changes)
         for key in removals:
             self.rows.pop(key, None)
@@ -101,7 +112,7 @@ class MemoryEngine(MemoryReader):
     async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
         rows: Rows = {}
         for entity in entities:
-            row = self._table.definition_of(entity).row(entity)
+            row = row_of(self._table.definition_of(entity), entity)
             key = row.pk, row.sk
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))
@@ -131,9 +142,10 @@ class MemoryEngine(MemoryReader):
         changed = 0
         for key, row in list(self.rows.items()):
             definition = self._table.entities.get(row.entity)
-            new = row if definition is None else definition.row(definition.decode(row.body))
+            new = row if definition is None else row_of(definition, definition.decode(row.body))
             changed += new.keys != row.keys
             self.rows[key] = new
+        on_progress("indexing", len(self.rows), None)
         return changed
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
@@ -141,6 +153,13 @@ class MemoryEngine(MemoryReader):
         for key in expired:
             del self.rows[key]
         return len(expired)
+
+
+def row_of(definition: EntityDefinition, entity: object) -> Row:
+    row = definition.row(entity)
+    halves = iter(row.keys)
+    pairs = zip(definition.gsis, halves, halves, strict=True)
+    return Row(*row[:5], {gsi: (partition, sort) for gsi, partition, sort in pairs if partition is not None and sort is not None})
 
 
 def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:

@@ -94,15 +94,14 @@ class DynamodbEngine(DynamodbReader):
         await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
 
     async def has_more_than(self, items: int) -> bool:
-        limit = items + 2  # beside the metadata
-        request: dict[str, object] = {"Select": "COUNT"}
-        while limit > 0:
-            answer = await self._connection.call("Scan", {**request, "Limit": limit}, _decode)
-            limit -= int(answer["Count"])
-            if "LastEvaluatedKey" not in answer:
-                break
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]  # a page has 1 MB
-        return limit <= 0
+        request: dict[str, object] = {"Select": "COUNT", "Limit": items + 2}
+        found = 0
+        while True:  # an answer has at most 1 MB, which may be few items
+            answer = await self._connection.call("Scan", request, _decode)
+            found += int(answer["Count"])
+            if found > items + 1 or "LastEvaluatedKey" not in answer:
+                return found > items + 1  # beside the metadata
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         return await reindex(self._connection, on_progress)

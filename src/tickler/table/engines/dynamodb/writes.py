@@ -19,7 +19,7 @@ from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
 from tickler.table.engines.dynamodb.connection import Connection
 from tickler.table.engines.dynamodb.items import item_of, key_of
 from tickler.table.engines.dynamodb.requests import Request, Seen, Writing
-from tickler.table.operation import Check, Delete, Operation, Put, Update, raised
+from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, raised
 
 TRIES = 10
 
@@ -103,6 +103,7 @@ class Writer:
         to_read = [writing for writing in writings if not isinstance(writing.operation, Put)]
         for writing, seen in zip(to_read, await self._read(to_read, now_ms), strict=True):
             writing.seen = seen
+            decide(writing.operation, seen.entity)  # here, so that the first one that cannot happen is the one that is named
         for attempt in range(TRIES):
             if attempt > 1:
                 await pause(attempt)
