@@ -67,8 +67,8 @@ class ChaosEngine:
         if self._replicas is not None:
             self._replicas.catch_up()
 
-    async def open(self, *, create: bool) -> None:
-        await self._engine.open(create=create)
+    async def open(self, *, create: bool) -> list[str]:
+        return await self._engine.open(create=create)
 
     async def close(self) -> None:
         await self._engine.close()
