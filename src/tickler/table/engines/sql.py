@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput, SchemaMismatch, StoreUnavailable
-from tickler.table.definition import Row, TableDefinition
+from tickler.table.definition import Cells as Cells
+from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Position, Slice
 from tickler.table.engines.rows import decode, decode_all, is_alive
 from tickler.table.key import ItemId
@@ -23,7 +24,6 @@ TOLD_EVERY = 2_000  # rows of a load
 
 REMEDY = "run `tickler table create`, or open it with create=True"
 
-Cells = tuple[Any, ...]  # of a row, in the order of `Layout.columns`
 KeyOfRow = tuple[str, str]
 
 
@@ -258,7 +258,7 @@ def decided(table: TableDefinition, operations: Sequence[Operation], stored: Map
         if isinstance(operation, Check):
             continue
         if entity is not None:
-            wanted = cells_of(id.definition.row(entity))
+            wanted = id.definition.cells(entity)
             if cells is None:
                 writes.inserted.append(wanted)
             elif wanted != cells:
@@ -281,12 +281,8 @@ def rekeyed(table: TableDefinition, rows: Iterable[Iterable[Any]]) -> list[Cells
 def last_of_each(operations: Sequence[Operation]) -> tuple[list[Cells], list[KeyOfRow]]:
     """Return the rows to put and the keys to delete, in key order. Of several operations on one item the last one counts."""
     last = {(operation.id.pk, operation.id.sk): operation for operation in operations}
-    puts = [cells_of(each.id.definition.row(each.entity)) for _, each in sorted(last.items(), key=_key) if isinstance(each, Put)]
+    puts = [each.id.definition.cells(each.entity) for _, each in sorted(last.items(), key=_key) if isinstance(each, Put)]
     return puts, sorted(key for key, each in last.items() if isinstance(each, Delete))
-
-
-def cells_of(row: Row) -> Cells:
-    return row[:5] + row.keys
 
 
 def slice_of(table: TableDefinition, rows: Sequence[Any], limit: int) -> Slice:
@@ -308,7 +304,7 @@ class Source:
             raise StoreUnavailable("the load was interrupted, and nothing was loaded: repeat it, with an iterator from its start")
         self._is_used = True
         definition_of = self._table.definition_of
-        return (cells_of(definition_of(entity).row(entity)) for entity in self._entities)
+        return (definition_of(entity).cells(entity) for entity in self._entities)
 
 
 def _key(pair: tuple[KeyOfRow, Operation]) -> KeyOfRow:
