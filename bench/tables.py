@@ -277,7 +277,12 @@ def _peers(page: bytes) -> dict[str, Callable[[], object]]:
 
     peers: dict[str, Callable[[], object]] = {"boto3": boto3}
     try:
-        from table_peers import dyntastic_decoder, pynamodb_decoder
+        from table_peers import dyntastic_decoder, pydynox_decoder, pynamodb_decoder
     except ModuleNotFoundError:
         return peers  # `make bench` installs them
-    return {**peers, "PynamoDB": pynamodb_decoder(page), "dyntastic": dyntastic_decoder(page, boto3)}
+    return {
+        **peers,
+        "PynamoDB": pynamodb_decoder(page),
+        "dyntastic": dyntastic_decoder(boto3),
+        "pydynox without parsing": pydynox_decoder(page),
+    }
