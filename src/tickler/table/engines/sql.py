@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput, SchemaMismatch, StoreUnavailable
 from tickler.table.definition import Cells as Cells
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Position, Slice
-from tickler.table.engines.rows import decode, decode_all, is_alive
+from tickler.table.engines.rows import decode, decode_alike, decode_all, is_alive
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Delete, Operation, Put, decide
 from tickler.table.selection import Span
@@ -72,6 +72,7 @@ class Layout:
         self.columns = ("pk", "sk", "entity", "expires_at", "body", *self.keys)
         listed = ", ".join(self.columns)
         changing = self.columns[2:]
+        self.get = self.finished(f"SELECT entity, expires_at, body FROM {self.table} WHERE pk = $1 AND sk = $2")
         self.select_row = self.finished(f"SELECT {listed} FROM {self.table} WHERE pk = $1 AND sk = $2")
         self.conflict = f"""
             ON CONFLICT (pk, sk) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in changing)}
@@ -285,10 +286,22 @@ def last_of_each(operations: Sequence[Operation]) -> tuple[list[Cells], list[Key
     return puts, sorted(key for key, each in last.items() if isinstance(each, Delete))
 
 
-def slice_of(table: TableDefinition, rows: Sequence[Any], limit: int) -> Slice:
-    items = decode_all(table, [row[0] for row in rows], [row[1] for row in rows])
-    positions: list[Position] = [tuple(row[2:]) for row in rows]
-    return Slice(items, positions, positions[-1] if len(rows) == limit else None)
+def slice_of(table: TableDefinition, rows: Sequence[Any], ask: Ask) -> Slice:
+    """Return what `Layout.slice` found."""
+    bodies = [row[1] for row in rows]
+    if len(ask.entities) == 1:
+        (only,) = ask.entities
+        items = decode_alike(table, only, bodies)
+    else:
+        items = decode_all(table, [row[0] for row in rows], bodies)
+    positions: list[Position] = [(row[2],) for row in rows] if ask.span.gsi is None else [(row[2], row[3]) for row in rows]
+    return Slice(items, positions, positions[-1] if len(rows) == ask.limit else None)
+
+
+def chunks(rows: Iterator[Cells]) -> Iterator[list[Cells]]:
+    """Yield the rows of a load in lists, after each of which progress is told."""
+    while chunk := list(islice(rows, TOLD_EVERY)):
+        yield chunk
 
 
 class Source:
