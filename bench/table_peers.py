@@ -7,10 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from dyntastic import Dyntastic
-from pydynox import Model as PydynoxModel
-from pydynox import ModelConfig
-from pydynox import attributes as pydynox
-from pydynox.pydynox_core import item_from_dynamo
 from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.models import Model
 
@@ -54,24 +50,6 @@ class DyntasticOrder(Dyntastic):  # type: ignore[misc]  # likewise
     tags: list[str]
 
 
-class PydynoxOrder(PydynoxModel):  # type: ignore[misc]  # likewise
-    model_config = ModelConfig(table="shop")
-
-    pk = pydynox.StringAttribute(partition_key=True)
-    sk = pydynox.StringAttribute(sort_key=True)
-    entity = pydynox.StringAttribute()
-    customer = pydynox.StringAttribute()
-    id = pydynox.StringAttribute()
-    status = pydynox.StringAttribute()
-    placed_at = pydynox.StringAttribute()
-    total_cents = pydynox.NumberAttribute()
-    city = pydynox.StringAttribute()
-    email = pydynox.StringAttribute()
-    note = pydynox.StringAttribute()
-    paid = pydynox.BooleanAttribute()
-    tags = pydynox.ListAttribute()
-
-
 def pynamodb_decoder(page: bytes) -> Callable[[], object]:
     return lambda: [PynamoOrder.from_raw_data(item) for item in json.loads(page)["Items"]]
 
@@ -79,9 +57,3 @@ def pynamodb_decoder(page: bytes) -> Callable[[], object]:
 def dyntastic_decoder(boto3: Callable[[], list[dict[str, Any]]]) -> Callable[[], object]:
     """dyntastic reads by boto3's resource, and hands its dictionaries to pydantic."""
     return lambda: [DyntasticOrder.model_validate(item) for item in boto3()]
-
-
-def pydynox_decoder(page: bytes) -> Callable[[], object]:
-    """pydynox parses the response in Rust, in its own client. What is measured is the rest: making models of dictionaries."""
-    items = [item_from_dynamo(item) for item in json.loads(page)["Items"]]
-    return lambda: [PydynoxOrder.from_dict(item) for item in items]

@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -297,13 +298,12 @@ def _peers(page: bytes) -> dict[str, Callable[[], object]]:
         return [{name: deserialize(value) for name, value in item.items()} for item in json.loads(page)["Items"]]
 
     peers: dict[str, Callable[[], object]] = {"boto3": boto3}
-    try:
-        from table_peers import dyntastic_decoder, pydynox_decoder, pynamodb_decoder
-    except ModuleNotFoundError:
-        return peers  # `make bench` installs them
-    return {
-        **peers,
-        "PynamoDB": pynamodb_decoder(page),
-        "dyntastic": dyntastic_decoder(boto3),
-        "pydynox without parsing": pydynox_decoder(page),
-    }
+    with suppress(ModuleNotFoundError):  # `make bench` installs them
+        from table_peers import dyntastic_decoder, pynamodb_decoder
+
+        peers |= {"PynamoDB": pynamodb_decoder(page), "dyntastic": dyntastic_decoder(boto3)}
+    with suppress(ModuleNotFoundError):
+        from table_pydynox import pydynox_decoder
+
+        peers["pydynox without parsing"] = pydynox_decoder(page)
+    return peers

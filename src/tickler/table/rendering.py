@@ -56,21 +56,21 @@ def _slot_renderer(indexes: list[Index[Any, Any]]) -> RenderKeys:
     """Return what renders the key of an entity in an index of the table, which these indexes of the entity share."""
     render: RenderKeys = _nowhere
     for index in reversed(indexes):
-        render = _choice(tester(index.when), renderer(index.pk), renderer(index.sk), render)
+        render = _choice(predicate(index.when), renderer(index.pk), renderer(index.sk), render)
     return render
 
 
-def tester(condition: Condition[Any] | None) -> Test:
+def predicate(condition: Condition[Any] | None) -> Test:
     """Return what tells whether a condition holds for an entity: `Condition.evaluate` for when all is known."""
     if condition is None:
         return lambda entity: True
     if isinstance(condition, Leaf):
-        return _leaf_tester(_getter(condition.path), condition)
+        return _leaf_predicate(_getter(condition.path), condition)
     if isinstance(condition, Not):
-        test = tester(condition.part)
+        test = predicate(condition.part)
         return lambda entity: not test(entity)
     if isinstance(condition, And | Or):
-        tests, combine = [tester(part) for part in condition.parts], all if isinstance(condition, And) else any
+        tests, combine = [predicate(part) for part in condition.parts], all if isinstance(condition, And) else any
         return lambda entity: combine(test(entity) for test in tests)
     return lambda entity: bool(condition.evaluate(lambda path: value_at(entity, path)))
 
@@ -87,7 +87,7 @@ def _both(one: RenderKeys, other: RenderKeys) -> RenderKeys:
     return lambda entity: one(entity) + other(entity)
 
 
-def _leaf_tester(get: Callable[[object], object], leaf: Leaf) -> Test:
+def _leaf_predicate(get: Callable[[object], object], leaf: Leaf) -> Test:
     holds_for = leaf.holds_for
     if not isinstance(leaf, Compare) or leaf.operator != "=" or type(leaf.value) is not str:
         return lambda entity: holds_for(get(entity))
