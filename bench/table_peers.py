@@ -11,7 +11,7 @@ from pynamodb.attributes import BooleanAttribute, ListAttribute, NumberAttribute
 from pynamodb.models import Model
 
 
-class PynamoOrder(Model):  # type: ignore[misc]  # it has no types
+class PynamoOrder(Model):  # type: ignore[misc]  # its types are not read
     class Meta:
         table_name = "shop"
 
@@ -27,10 +27,10 @@ class PynamoOrder(Model):  # type: ignore[misc]  # it has no types
     email = UnicodeAttribute()
     note = UnicodeAttribute(null=True)
     paid = BooleanAttribute()
-    tags = ListAttribute()
+    tags = ListAttribute[UnicodeAttribute](of=UnicodeAttribute)
 
 
-class DyntasticOrder(Dyntastic):  # type: ignore[misc]  # it has no types
+class DyntasticOrder(Dyntastic):  # type: ignore[misc]  # likewise
     __table_name__ = "shop"
     __hash_key__ = "pk"
     __range_key__ = "sk"
@@ -54,6 +54,6 @@ def pynamodb_decoder(page: bytes) -> Callable[[], object]:
     return lambda: [PynamoOrder.from_raw_data(item) for item in json.loads(page)["Items"]]
 
 
-def dyntastic_decoder(page: bytes, boto3: Callable[[], list[dict[str, Any]]]) -> Callable[[], object]:
+def dyntastic_decoder(boto3: Callable[[], list[dict[str, Any]]]) -> Callable[[], object]:
     """dyntastic reads by boto3's resource, and hands its dictionaries to pydantic."""
-    return lambda: [DyntasticOrder(**item) for item in boto3()]
+    return lambda: [DyntasticOrder.model_validate(item) for item in boto3()]

@@ -15,6 +15,7 @@ import pytest
 from tickler.errors import InvalidInput
 from tickler.table import MISSING, Attr, Condition, Entity, Key, Missing, Part, Table, attr
 from tickler.table.condition import UNKNOWN, Compare, Contains
+from tickler.table.rendering import predicate
 
 BERLIN = ZoneInfo("Europe/Berlin")
 OUTCOMES: tuple[bool | None, ...] = (True, False, None)
@@ -50,8 +51,11 @@ DEFINITION = Thing.key._pair.bound()
 
 
 def holds(condition: Condition[Thing], thing: Thing) -> bool | None:
+    """Evaluate a condition, also as the function into which writes make it."""
     DEFINITION.check_condition(condition)
-    return condition.evaluate(DEFINITION.lookup(thing))
+    found = condition.evaluate(DEFINITION.lookup(thing))
+    assert predicate(condition)(thing) is found
+    return found
 
 
 def outcome(value: bool | None) -> Condition[Thing]:

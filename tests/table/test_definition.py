@@ -417,6 +417,8 @@ def test_types_that_cannot_be_stored_are_refused(kind: object, reason: str) -> N
         (datetime, datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))),
         (float, 3),
         (int, 10**38 - 1),
+        (str, "1" * 60),
+        (list[int], [10**38 - 1]),
     ],
 )
 def test_values_are_stored_and_read_back(kind: object, value: object) -> None:
@@ -467,6 +469,10 @@ def test_a_type_that_is_not_known_yet_is_refused() -> None:
         (Decimal, Decimal("-Infinity"), "value is -Infinity: pass a finite number, or leave it out"),
         (Decimal, Decimal("1." + "1" * 38), "value has more than 38 significant digits: round it"),
         (int, 10**38, "value has more than 38 digits: store it as a text"),
+        (int, -(10**38), "value has more than 38 digits: store it as a text"),
+        (int | None, 10**38, "value has more than 38 digits: store it as a text"),
+        (dict[int, str], {10**38: "a"}, "a key of value has more than 38 digits: store it as a text"),
+        (City, City(name="Bonn", size=10**38), "value.size has more than 38 digits: store it as a text"),
         (dict[str, list[int]], {"a": [-(10**38)]}, "a member of value['a'] has more than 38 digits: store it as a text"),
         (datetime, datetime(2024, 3, 15), "value is a naive datetime: give it a time zone such as tzinfo=UTC"),
         (dict[datetime, int], {datetime(2024, 3, 15): 3}, "a key of value is a naive datetime: give it a time zone"),

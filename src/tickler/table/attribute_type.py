@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -43,14 +44,14 @@ def alternatives_of(kind: Any) -> tuple[Any, ...]:
     return tuple(inner for each in get_args(kind) for inner in alternatives_of(each))
 
 
-def contains_fractions(kind: Any) -> bool:
-    """Tell whether a type has floats or decimals in it."""
+def contains(kind: Any, wanted: Collection[type]) -> bool:
+    """Tell whether a type is one of those that are wanted, or has one of them in it. Literals and enums have none."""
     kinds = [plain_type(each) for each in alternatives_of(kind)]
-    if any(each in (float, Decimal) for each in kinds):
+    if any(each in wanted for each in kinds):
         return True
     inner = [argument for each in kinds if get_origin(each) is not Literal for argument in get_args(each)]
     inner += [path.attribute.type for each in kinds for path in getattr(each, "__paths__", {}).values()]
-    return any(map(contains_fractions, inner))
+    return any(contains(each, wanted) for each in inner)
 
 
 def plain_type(kind: Any) -> Any:

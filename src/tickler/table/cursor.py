@@ -6,7 +6,8 @@ import base64
 import binascii
 import hashlib
 import hmac
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
 
 import msgspec
 
@@ -22,8 +23,14 @@ _decode = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
 class Cursors:
     """Signs and verifies the cursors of one query. Its text is that of its position and 16 bytes, whatever the page."""
 
-    def __init__(self, secret: bytes, query: Any) -> None:
-        self._key = hashlib.blake2b(_encode(query), key=secret, digest_size=32).digest()
+    def __init__(self, secret: bytes, identity: Callable[[], object]) -> None:
+        """`identity` returns what tells the query from others. It is called when the first cursor is read or written."""
+        self._secret = secret
+        self._identity = identity
+
+    @cached_property
+    def _key(self) -> bytes:
+        return hashlib.blake2b(_encode(self._identity()), key=self._secret, digest_size=32).digest()
 
     def write(self, position: Position) -> str:
         body = _encode(position)

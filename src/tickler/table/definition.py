@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import msgspec
 
 from tickler.errors import InvalidInput, InvalidItem
 from tickler.table.attribute import Path
-from tickler.table.attribute_type import contains_fractions
+from tickler.table.attribute_type import contains, plain_type
 from tickler.table.change import Change, Remove, Set
 from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, StartsWith
 from tickler.table.declaration import Attribute
@@ -30,15 +31,19 @@ from tickler.table.path_type import (
     only_kind,
     set_type,
 )
-from tickler.table.rendering import renderer, slot_renderer, value_at
-from tickler.table.stored_value import find_problem, has_long_number, is_read_back
+from tickler.table.rendering import RenderKeys, no_keys, renderer, slots_renderer, value_at
+from tickler.table.stored_value import TOO_LARGE, find_problem, has_long_number, is_read_back
 from tickler.table.template import KeyPart, disjoint
 
 MAX_PARTITION_BYTES = 1_500
 MAX_SORT_BYTES = 1_024
 MAX_ITEM_BYTES = 400 * 1024
+MAX_BYTES_OF_CHARACTER = 4  # in UTF-8
 RESERVED_NAMES = frozenset({"pk", "sk", "entity", "ttl"})
 METADATA_PARTITION = "!TABLE"  # of what engines keep beside the items
+
+
+Cells = tuple[Any, ...]  # of a row: pk, sk, entity, expires_at, body, and both halves of the key of each index
 
 
 class Row(NamedTuple):
@@ -75,7 +80,8 @@ class EntityDefinition:
         self._check()
         self._render_pk = renderer(self.key.pk)
         self._render_sk = renderer(self.key.sk)
-        self._slot_renderers: list[Callable[[object], tuple[str | None, str | None]]] = []  # of all indexes of the table
+        self._rendered_gsis = -1  # how many indexes the table had when this was made:
+        self._render_all: RenderKeys = no_keys
         self.decode_one: Callable[[bytes], Any] = msgspec.json.Decoder(cls).decode
         self.decode_list: Callable[[bytes], list[Any]] = msgspec.json.Decoder(list[cls]).decode  # type: ignore[valid-type]
 
@@ -118,10 +124,12 @@ class EntityDefinition:
         except (msgspec.MsgspecError, UnicodeEncodeError, TypeError) as error:
             self._check_values(entity, self.attributes)
             raise InvalidItem(self.name, _reason(error)) from None
-        if decoded != entity or has_long_number(body):
+        if decoded != entity:
             self._check_values(entity, self.attributes)
             self._check_types(entity, decoded)
-        else:
+        elif self._has_large_integer(entity, body):
+            self._check_values(entity, self.attributes)
+        elif self._with_fractions:
             self._check_values(entity, self._with_fractions)
         for name in self._optional_sets:
             if getattr(entity, name) in (set(), frozenset()):
@@ -137,6 +145,13 @@ class EntityDefinition:
             problem = find_problem(getattr(entity, name), name)
             if problem is not None:
                 raise InvalidItem(self.name, problem)
+
+    def _has_large_integer(self, entity: object, body: bytes) -> bool:
+        """Tell whether there may be an integer of too many digits. JSON does not bound them."""
+        for name in self._integers:
+            if not -TOO_LARGE < getattr(entity, name) < TOO_LARGE:
+                return True
+        return self._has_inner_integers and has_long_number(body)
 
     def _check_types(self, entity: object, decoded: object) -> None:
         """Raise `InvalidItem` if a value is of another type than declared: constructors do not look."""
@@ -154,7 +169,16 @@ class EntityDefinition:
     @cached_property
     def _with_fractions(self) -> list[str]:
         """The attributes with numbers whose range JSON does not bound."""
-        return [name for name, attribute in self.attributes.items() if contains_fractions(attribute.type)]
+        return [name for name, attribute in self.attributes.items() if contains(attribute.type, (float, Decimal))]
+
+    @cached_property
+    def _integers(self) -> list[str]:
+        return [name for name, attribute in self.attributes.items() if plain_type(attribute.type) is int]
+
+    @cached_property
+    def _has_inner_integers(self) -> bool:
+        """Whether there are integers elsewhere: in unions, lists, maps or parts."""
+        return any(contains(each.type, (int,)) for name, each in self.attributes.items() if name not in self._integers)
 
     def decode(self, body: bytes) -> Any:
         try:
@@ -162,27 +186,36 @@ class EntityDefinition:
         except msgspec.MsgspecError as error:
             raise InvalidItem(self.name, f"is stored with other attributes than the class has: {error}") from None
 
-    def row(self, entity: object) -> Row:
+    def cells(self, entity: object) -> Cells:
+        """Return an item as a row of an SQL table, checked against the limits of keys."""
         pk, sk = self._key_of(entity)
-        if len(self._slot_renderers) != len(self.gsis):
-            self._slot_renderers = [slot_renderer(self.slots.get(gsi, [])) for gsi in self.gsis]
-        keys: list[str | None] = []
-        for render in self._slot_renderers:
-            keys += render(entity)
-        row = Row(pk, sk, self.name, self.expires_at(entity), self.encode(entity), tuple(keys))
-        together = f"{pk}{sk}{''.join(filter(None, keys))}"
-        if len(together) * (1 if together.isascii() else 4) > MAX_SORT_BYTES:
-            self.check_lengths(row)
-        return row
+        keys = self._render_index_keys(entity)
+        characters = len(pk) + len(sk)
+        for key in keys:
+            if key is not None:
+                characters += len(key)
+        if characters * MAX_BYTES_OF_CHARACTER > MAX_SORT_BYTES:
+            self.check_lengths([pk, sk, *keys])
+        expires_at = None if self.expires is None else self.expires_at(entity)
+        return (pk, sk, self.name, expires_at, self.encode(entity), *keys)
 
-    def check_lengths(self, row: Row) -> None:
-        for text, most in zip(
-            (row.pk, row.sk, *row.keys), (MAX_PARTITION_BYTES, MAX_SORT_BYTES) * (1 + len(self.gsis)), strict=True
-        ):
+    def row(self, entity: object) -> Row:
+        pk, sk, name, expires_at, body, *keys = self.cells(entity)
+        return Row(pk, sk, name, expires_at, body, tuple(keys))
+
+    def check_lengths(self, keys: Sequence[str | None]) -> None:
+        """Raise `InvalidItem` unless the halves of keys, of the item and then of each index, are short enough."""
+        for text, most in zip(keys, (MAX_PARTITION_BYTES, MAX_SORT_BYTES) * (1 + len(self.gsis)), strict=True):
             if text is not None and len(text.encode()) > most:
                 raise InvalidItem(
                     self.name, f"has a key of {len(text.encode()):,} bytes, and {most:,} fit: shorten {text[:40]!r}…"
                 )
+
+    def _render_index_keys(self, entity: object) -> tuple[str | None, ...]:
+        if self._rendered_gsis != len(self.gsis):
+            self._render_all = slots_renderer([self.slots.get(gsi, []) for gsi in self.gsis])
+            self._rendered_gsis = len(self.gsis)
+        return self._render_all(entity)
 
     def _key_of(self, entity: object) -> KeyPair:
         pk, sk = self._render_pk(entity), self._render_sk(entity)

@@ -128,7 +128,7 @@ class Reads:
         request = PageRequest(first, after, last, before)
         request.check()
         query = self._query(selections, where)
-        cursors = Cursors(await self._secret(), query.identity())
+        cursors = Cursors(await self._secret(), query.identity)
         return await query.page(self._reader, request, cursors, consistent=consistent, now_ms=self._clock.now_ms())
 
     async def iterate(self, selection: Selection[E, Any], *, where: Condition[E] | None = None) -> AsyncIterator[E]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -23,11 +24,22 @@ MAX_UNFILTERED = 256  # items that are read at a time where a filter may leave m
 class Page(Generic[E_co]):
     """Items in the order of the query. Pass `end` as `after=` for the next page, or `start` as `before=` for the one before."""
 
-    def __init__(self, items: Sequence[E_co], bounds: tuple[str | None, str | None], has_next: bool, has_previous: bool) -> None:
+    def __init__(
+        self, items: Sequence[E_co], positions: Sequence[Position], cursors: Cursors, has_next: bool, has_previous: bool
+    ) -> None:
         self.items = items
-        self.start, self.end = bounds
         self.has_next = has_next
         self.has_previous = has_previous
+        self._positions = positions
+        self._cursors = cursors
+
+    @cached_property
+    def start(self) -> str | None:
+        return self._cursors.write(self._positions[0]) if self._positions else None
+
+    @cached_property
+    def end(self) -> str | None:
+        return self._cursors.write(self._positions[-1]) if self._positions else None
 
     def __repr__(self) -> str:
         return f"Page({len(self.items)} items, has_next={self.has_next}, has_previous={self.has_previous})"
@@ -82,12 +94,12 @@ class Query:
             chosen[0].check_condition(where)
         self.backwards = first.backwards
         self.entities = frozenset(each.definition.name for each in selections)
+        spans: dict[type, list[Span]] = {}
+        for each in selections:
+            spans.setdefault(each.definition.cls, []).append(each.span)
         self.spans = _merged([each.span for each in selections])
-        self.spans_of: dict[type, list[Span]] = {
-            cls: _merged([each.span for each in selections if each.definition.cls is cls])
-            for cls in dict.fromkeys(each.definition.cls for each in selections)
-        }
-        self._spans_differ = any(spans != self.spans for spans in self.spans_of.values())
+        self.spans_of = {cls: _merged(its_own) for cls, its_own in spans.items()}
+        self._spans_differ = any(its_own != self.spans for its_own in self.spans_of.values())
         self.where = where
 
     def identity(self) -> object:
@@ -105,9 +117,8 @@ class Query:
         items, positions = found.items, found.positions
         if request.first is None:
             items, positions = items[::-1], positions[::-1]
-        bounds = (cursors.write(positions[0]), cursors.write(positions[-1])) if positions else (None, None)
         has_next, has_previous = (found.more, behind) if request.first is not None else (behind, found.more)
-        return Page(items, bounds, has_next, has_previous)
+        return Page(items, positions, cursors, has_next, has_previous)
 
     async def _any_behind(
         self, reader: Reader, found: _Found, start: Position, backwards: bool, consistent: bool, now_ms: int
@@ -145,15 +156,17 @@ class Query:
                 ask = Ask(span, limit, self.entities, resume, backwards, self.where, consistent)
                 found = await reader.slice(ask, now_ms=now_ms)
                 kept = self._filtered(found.items, found.positions)
-                items += [found.items[n] for n in kept]
-                positions += [found.positions[n] for n in kept]
+                items += found.items if kept is None else [found.items[n] for n in kept]
+                positions += found.positions if kept is None else [found.positions[n] for n in kept]
                 resume = found.resume
                 if resume is None:
                     break
         return _Found(items[:size], positions[:size], len(items) > size)
 
-    def _filtered(self, items: Sequence[Any], positions: Sequence[Position]) -> Iterable[int]:
-        """Return which items to keep: those in the range of their own entity that pass the filter."""
+    def _filtered(self, items: Sequence[Any], positions: Sequence[Position]) -> Iterable[int] | None:
+        """Return which items to keep: those in the range of their own entity that pass the filter. None: all of them."""
+        if not self._spans_differ and self.where is None:
+            return None
         kept: Iterable[int] = range(len(items))
         if self._spans_differ:
             kept = [n for n in kept if any(span.contains(str(positions[n][0])) for span in self.spans_of[type(items[n])])]
@@ -172,6 +185,8 @@ def satisfies(where: Condition[Any], item: Any) -> bool:
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
     """Return spans in key order that cover the same, none twice."""
+    if len(spans) == 1:
+        return list(spans)
     merged: list[Span] = []
     for span in sorted(spans, key=lambda each: each.low or ""):
         if merged and (merged[-1].high is None or span.low is None or span.low <= merged[-1].high):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from tickler.table.condition import And, Compare, Condition, Leaf, Not, Or
 from tickler.table.declaration import MISSING, Attribute
 from tickler.table.key_codec import SEPARATOR
 from tickler.table.template import KeyPart, Template
 
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
-    from tickler.table.key import Index, KeyPair
+    from tickler.table.key import Index
 
 Render = Callable[[object], str | None]
+RenderKeys = Callable[[object], tuple[str | None, ...]]
+Test = Callable[[object], bool]
 
 NOWHERE = (None, None)  # the key of an item in an index that it is not in
 
@@ -39,18 +42,71 @@ def renderer(template: Template[*tuple[Any, ...]]) -> Render:
     return render or (lambda entity: start)
 
 
-def slot_renderer(indexes: list[Index[Any, Any]]) -> Callable[[object], KeyPair | tuple[None, None]]:
-    """Return what renders the key of an entity in an index of the table, which these indexes of the entity share."""
-    choices = [(index.when, renderer(index.pk), renderer(index.sk)) for index in indexes]
+def slots_renderer(slots: Sequence[list[Index[Any, Any]]]) -> RenderKeys:
+    """Return what renders both halves of the key of an entity in each index of the table."""
+    if not slots:
+        return no_keys
+    render = _slot_renderer(slots[0])
+    for indexes in slots[1:]:
+        render = _both(render, _slot_renderer(indexes))
+    return render
 
-    def render(entity: object) -> KeyPair | tuple[None, None]:
-        for when, render_pk, render_sk in choices:
-            if when is not None and not when.evaluate(lambda path: value_at(entity, path)):
-                continue
+
+def _slot_renderer(indexes: list[Index[Any, Any]]) -> RenderKeys:
+    """Return what renders the key of an entity in an index of the table, which these indexes of the entity share."""
+    render: RenderKeys = _nowhere
+    for index in reversed(indexes):
+        render = _choice(predicate(index.when), renderer(index.pk), renderer(index.sk), render)
+    return render
+
+
+def predicate(condition: Condition[Any] | None) -> Test:
+    """Return what tells whether a condition holds for an entity: `Condition.evaluate` for when all is known."""
+    if condition is None:
+        return lambda entity: True
+    if isinstance(condition, Leaf):
+        return _leaf_predicate(_getter(condition.path), condition)
+    if isinstance(condition, Not):
+        test = predicate(condition.part)
+        return lambda entity: not test(entity)
+    if isinstance(condition, And | Or):
+        tests, combine = [predicate(part) for part in condition.parts], all if isinstance(condition, And) else any
+        return lambda entity: combine(test(entity) for test in tests)
+    return lambda entity: bool(condition.evaluate(lambda path: value_at(entity, path)))
+
+
+def no_keys(entity: object) -> tuple[()]:
+    return ()
+
+
+def _nowhere(entity: object) -> tuple[None, None]:
+    return NOWHERE
+
+
+def _both(one: RenderKeys, other: RenderKeys) -> RenderKeys:
+    return lambda entity: one(entity) + other(entity)
+
+
+def _leaf_predicate(get: Callable[[object], object], leaf: Leaf) -> Test:
+    holds_for = leaf.holds_for
+    if not isinstance(leaf, Compare) or leaf.operator != "=" or type(leaf.value) is not str:
+        return lambda entity: holds_for(get(entity))
+    text = leaf.value
+
+    def is_text(entity: object) -> bool:
+        found = get(entity)
+        return found == text if type(found) is str else holds_for(found)
+
+    return is_text
+
+
+def _choice(test: Test, render_pk: Render, render_sk: Render, otherwise: RenderKeys) -> RenderKeys:
+    def render(entity: object) -> tuple[str | None, ...]:
+        if test(entity):
             pk, sk = render_pk(entity), render_sk(entity)
             if pk is not None and sk is not None:
                 return pk, sk
-        return NOWHERE
+        return otherwise(entity)
 
     return render
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,11 +12,17 @@ import msgspec
 
 from tickler.table.key_codec import MAX_EXPONENT, MAX_SIGNIFICANT_DIGITS, MIN_EXPONENT
 
-has_long_number = re.compile(rb"[0-9]{%d}" % (MAX_SIGNIFICANT_DIGITS + 1)).search
-_TOO_LARGE = 10**MAX_SIGNIFICANT_DIGITS
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * (MAX_SIGNIFICANT_DIGITS + 1)
+TOO_LARGE = 10**MAX_SIGNIFICANT_DIGITS
 _SMALLEST = float(f"1E{MIN_EXPONENT}")
 _LARGEST = math.nextafter(float(f"1E{MAX_EXPONENT + 1}"), 0)
 _OUT_OF_RANGE = f"is 1E+{MAX_EXPONENT + 1} or more, or nearer to 0 than 1E{MIN_EXPONENT}: scale it"
+
+
+def has_long_number(body: bytes) -> bool:
+    """Tell whether there are more digits in a row than a number can have. A regular expression costs ten times as much."""
+    return body.translate(_AS_ZEROS).find(_LONG_NUMBER) >= 0
 
 
 def find_problem(value: Any, where: str) -> str | None:
@@ -61,7 +66,7 @@ def _problem(value: object) -> str | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return None if -_TOO_LARGE < value < _TOO_LARGE else f"has more than {MAX_SIGNIFICANT_DIGITS} digits: store it as a text"
+        return None if -TOO_LARGE < value < TOO_LARGE else f"has more than {MAX_SIGNIFICANT_DIGITS} digits: store it as a text"
     if isinstance(value, float):
         if not math.isfinite(value):
             return f"is {value}: pass a finite number, or leave it out"

@@ -30,13 +30,20 @@ class KeyPart:
         self.path = path
         self.descending = descending
         self.codec: PartCodec[Any] = codec_for(str)
+        self._is_text = True
 
     def bind(self, kind: type) -> None:
+        self._is_text = kind is str
         self.codec = codec_for(kind, descending=self.descending)
 
     def encode(self, value: object) -> str:
+        if type(value) is str and self._is_text and value.isalnum():  # the commonest, and nothing to escape
+            return value
+        codec = self.codec
+        if type(value) is not codec.kind and isinstance(value, Enum):
+            value = value.value
         try:
-            return self.codec.encode(value.value if isinstance(value, Enum) else value)
+            return codec.encode(value)
         except InvalidInput as error:
             raise InvalidInput(f"{self.path!r} is part of a key: {error}") from None
 

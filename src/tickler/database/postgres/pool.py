@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from tickler.database.postgres.kept_connections import KeptConnections
 from tickler.database.store_url import StoreUrl
 from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
@@ -73,24 +74,21 @@ class Pool:
         self.name = name  # for messages
         self.schema = f'"{schema}"'
         self._dsn = dsn
-        self._pool = pool
         self._owns_pool = pool is None
+        self._connections = None if pool is None else KeptConnections(pool, CONNECT_TIMEOUT_S, keeps=False)
         self._pooled = False  # behind a pooler that shares sessions
         self._channel = f"tickler {schema}"
 
     async def open(self) -> None:
-        if self._pool is None:
+        if self._connections is None:
             async with self._errors():
-                self._pool = await self._make_pool()
+                self._connections = KeptConnections(await self._make_pool(), CONNECT_TIMEOUT_S)
 
     async def close(self) -> None:
-        pool = self._pool
-        if self._owns_pool and pool is not None:
-            self._pool = None
-            try:
-                await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT_S)
-            except TimeoutError:
-                pool.terminate()
+        if self._owns_pool:
+            connections, self._connections = self._connections, None
+            if connections is not None:
+                await connections.close()
 
     def sql(self, text: str) -> str:
         """Insert the schema's name."""
@@ -189,14 +187,19 @@ class Pool:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
-        if self._pool is None:
+        connections = self._connections
+        if connections is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
-        async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-            try:
-                yield connection
-            except BROKEN:
-                connection.terminate()
-                raise
+        connection = await connections.take()
+        succeeded = False
+        try:
+            yield connection
+            succeeded = True
+        except BROKEN:
+            connection.terminate()
+            raise
+        finally:
+            await connections.give_back(connection, keep=succeeded)
 
     async def _make_pool(self) -> asyncpg.Pool:
         """Make a pool. Behind a pooler that shares sessions, such as PgBouncer, it keeps no prepared statements."""

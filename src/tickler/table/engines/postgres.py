@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import count
 from operator import length_hint
 from typing import Any
 
@@ -19,13 +18,13 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.engines.sql import (
-    TOLD_EVERY,
     Cells,
     Dialect,
     KeyOfRow,
     Layout,
     Source,
     Writes,
+    chunks,
     decided,
     is_blind,
     last_of_each,
@@ -70,6 +69,9 @@ class PostgresReader:
         self._read = read
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
+        if len(ids) == 1:
+            row = await self._read(lambda connection: connection.fetchrow(self._layout.get, ids[0].pk, ids[0].sk))
+            return [None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])]
         keys = [(id.pk, id.sk) for id in ids]
         stored = await self._read(lambda connection: _stored(connection, self._layout, keys))
         rows = [stored.get(key) for key in keys]
@@ -80,7 +82,7 @@ class PostgresReader:
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         text, parameters = self._layout.slice(ask, now_ms)
         rows = await self._read(lambda connection: connection.fetch(text, *parameters))
-        return slice_of(self._table, rows, ask.limit)
+        return slice_of(self._table, rows, ask)
 
     async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
@@ -284,10 +286,10 @@ class PostgresEngine(PostgresReader):
 
         def counted() -> Iterator[Cells]:
             nonlocal done
-            for done, row in zip(count(1), rows, strict=False):
-                yield row
-                if done % TOLD_EVERY == 0:
-                    on_progress("loading", done, None)
+            for chunk in chunks(rows):
+                yield from chunk
+                done += len(chunk)
+                on_progress("loading", done, None)
 
         try:
             await connection.copy_records_to_table(

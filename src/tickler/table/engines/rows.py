@@ -24,12 +24,18 @@ def decode(table: TableDefinition, entity: str, body: bytes) -> Any:
 
 def decode_all(table: TableDefinition, entities: Sequence[str], bodies: Sequence[bytes]) -> list[Any]:
     """Decode rows, in one call if they are of one entity."""
-    if len(set(entities)) != 1 or entities[0] not in table.entities:
-        return [decode(table, entity, body) for entity, body in zip(entities, bodies, strict=True)]
+    names = set(entities)
+    if len(names) == 1 and entities[0] in table.entities:
+        return decode_alike(table, entities[0], bodies)
+    return [decode(table, entity, body) for entity, body in zip(entities, bodies, strict=True)]
+
+
+def decode_alike(table: TableDefinition, entity: str, bodies: Sequence[bytes]) -> list[Any]:
+    """Decode rows of one entity of the table in one call."""
     try:
-        return table.entities[entities[0]].decode_list(b"[" + b",".join(bodies) + b"]")
+        return table.entities[entity].decode_list(b"[%b]" % b",".join(bodies))
     except msgspec.MsgspecError:
-        return [decode(table, entities[0], body) for body in bodies]  # raises for the one at fault
+        return [decode(table, entity, body) for body in bodies]  # raises for the one at fault
 
 
 def unknown_entity(table: TableDefinition, entity: str) -> SchemaMismatch:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput, SchemaMismatch, SchemaMissing, StoreUnavailable
-from tickler.table.definition import Row, TableDefinition
+from tickler.table.definition import Cells as Cells
+from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import THE_TABLE, Ask, Position, Slice
-from tickler.table.engines.rows import decode, decode_all, is_alive
+from tickler.table.engines.rows import decode, decode_alike, decode_all, is_alive
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Delete, Operation, Put, decide
 from tickler.table.selection import Span
@@ -23,7 +24,6 @@ TOLD_EVERY = 2_000  # rows of a load
 
 REMEDY = "run `tickler table create`, or open it with create=True"
 
-Cells = tuple[Any, ...]  # of a row, in the order of `Layout.columns`
 KeyOfRow = tuple[str, str]
 
 
@@ -72,6 +72,7 @@ class Layout:
         self.columns = ("pk", "sk", "entity", "expires_at", "body", *self.keys)
         listed = ", ".join(self.columns)
         changing = self.columns[2:]
+        self.get = self.finished(f"SELECT entity, expires_at, body FROM {self.table} WHERE pk = $1 AND sk = $2")
         self.select_row = self.finished(f"SELECT {listed} FROM {self.table} WHERE pk = $1 AND sk = $2")
         self.conflict = f"""
             ON CONFLICT (pk, sk) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in changing)}
@@ -268,7 +269,7 @@ def decided(table: TableDefinition, operations: Sequence[Operation], stored: Map
         if isinstance(operation, Check):
             continue
         if entity is not None:
-            wanted = cells_of(id.definition.row(entity))
+            wanted = id.definition.cells(entity)
             if cells is None:
                 writes.inserted.append(wanted)
             elif wanted != cells:
@@ -291,18 +292,26 @@ def rekeyed(table: TableDefinition, rows: Iterable[Iterable[Any]]) -> list[Cells
 def last_of_each(operations: Sequence[Operation]) -> tuple[list[Cells], list[KeyOfRow]]:
     """Return the rows to put and the keys to delete, in key order. Of several operations on one item the last one counts."""
     last = {(operation.id.pk, operation.id.sk): operation for operation in operations}
-    puts = [cells_of(each.id.definition.row(each.entity)) for _, each in sorted(last.items(), key=_key) if isinstance(each, Put)]
+    puts = [each.id.definition.cells(each.entity) for _, each in sorted(last.items(), key=_key) if isinstance(each, Put)]
     return puts, sorted(key for key, each in last.items() if isinstance(each, Delete))
 
 
-def cells_of(row: Row) -> Cells:
-    return row[:5] + row.keys
+def slice_of(table: TableDefinition, rows: Sequence[Any], ask: Ask) -> Slice:
+    """Return what `Layout.slice` found."""
+    bodies = [row[1] for row in rows]
+    if len(ask.entities) == 1:
+        (only,) = ask.entities
+        items = decode_alike(table, only, bodies)
+    else:
+        items = decode_all(table, [row[0] for row in rows], bodies)
+    positions: list[Position] = [(row[2],) for row in rows] if ask.span.gsi is None else [(row[2], row[3]) for row in rows]
+    return Slice(items, positions, positions[-1] if len(rows) == ask.limit else None)
 
 
-def slice_of(table: TableDefinition, rows: Sequence[Any], limit: int) -> Slice:
-    items = decode_all(table, [row[0] for row in rows], [row[1] for row in rows])
-    positions: list[Position] = [tuple(row[2:]) for row in rows]
-    return Slice(items, positions, positions[-1] if len(rows) == limit else None)
+def chunks(rows: Iterator[Cells]) -> Iterator[list[Cells]]:
+    """Yield the rows of a load in lists, after each of which progress is told."""
+    while chunk := list(islice(rows, TOLD_EVERY)):
+        yield chunk
 
 
 class Source:
@@ -318,7 +327,7 @@ class Source:
             raise StoreUnavailable("the load was interrupted, and nothing was loaded: repeat it, with an iterator from its start")
         self._is_used = True
         definition_of = self._table.definition_of
-        return (cells_of(definition_of(entity).row(entity)) for entity in self._entities)
+        return (definition_of(entity).cells(entity) for entity in self._entities)
 
 
 def _key(pair: tuple[KeyOfRow, Operation]) -> KeyOfRow:

@@ -22,11 +22,11 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.engines.sql import (
-    TOLD_EVERY,
     Cells,
     Dialect,
     Layout,
     Source,
+    chunks,
     decided,
     is_blind,
     last_of_each,
@@ -85,10 +85,9 @@ class SqliteReader:
         self._table = table
         self._layout = layout
         self._read = read
-        self._get = _finished(f"SELECT entity, expires_at, body FROM {layout.table} WHERE pk = $1 AND sk = $2")
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
-        get, table = self._get, self._table
+        get, table = self._layout.get, self._table
         rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
         return [
             None if row is None or not is_alive(row[1], now_ms) else decode(table, row[0], row[2])  # as all other reads do
@@ -98,7 +97,7 @@ class SqliteReader:
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         text, parameters = self._layout.slice(ask, now_ms)
         rows = await self._read(lambda database: database.execute(text, parameters).fetchall())
-        return slice_of(self._table, rows, ask.limit)
+        return slice_of(self._table, rows, ask)
 
     async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
@@ -269,11 +268,11 @@ class SqliteEngine(SqliteReader):
 
         def counted() -> Iterator[Cells]:
             nonlocal done, row
-            for row in rows:
-                yield row
-                done += 1
-                if done % TOLD_EVERY == 0:
-                    tell("loading", done, None)
+            for chunk in chunks(rows):
+                for row in chunk:  # noqa: UP028  # the row is named if it is a duplicate
+                    yield row
+                done += len(chunk)
+                tell("loading", done, None)
 
         try:
             database.executemany(layout.insert, counted())

@@ -9,7 +9,7 @@ from tickler.dynamo.codec import Item
 from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, VersionConflict
 from tickler.table.attribute import Path
 from tickler.table.condition import Compare
-from tickler.table.definition import EntityDefinition, Row
+from tickler.table.definition import EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses, outright, settled
 from tickler.table.engines.dynamodb.expressions import Expressions, both, grouped, negated
 from tickler.table.engines.dynamodb.items import ENTITY, attribute_of, is_stored, item_of, key_of
@@ -137,7 +137,7 @@ class Writing:
         definition = self.id.definition
         pairs: dict[str, SlotPlan] = dict(slots)
         keys = [half for gsi in definition.gsis for half in (pairs[gsi].key if gsi in pairs else None) or (None, None)]
-        definition.check_lengths(Row(self.id.pk, self.id.sk, definition.name, None, b"", tuple(keys)))
+        definition.check_lengths([self.id.pk, self.id.sk, *keys])
         clauses.keys(pairs)
 
     def _condition(self, expressions: Expressions) -> str | None:
