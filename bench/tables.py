@@ -211,7 +211,7 @@ async def bare_postgres(server: PostgresServer, schema: str) -> asyncpg.Connecti
 
 
 async def postgres_load(say: Callable[[str], None], server: PostgresServer) -> Result:
-    """The processor time is that of this process, without the server's, which has an id and an index on it more to write for us."""
+    """Measure the time of this process, without that of the server, which writes an id and an index on it more for us."""
     say(f"PostgreSQL: a load of {LOADED:,} items")
     seconds: list[tuple[float, float]] = []
     for attempt in range(2):
