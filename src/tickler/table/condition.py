@@ -109,7 +109,7 @@ class Compare(Leaf):
 
     def __repr__(self) -> str:
         shown = {"=": "==", "<>": "!="}.get(self.operator, self.operator)
-        return f"{self.path!r} {shown} {self.value!r}"
+        return f"{self.path!r} {shown} {text_of(self.value)}"
 
 
 class OneOf(Leaf):
@@ -126,7 +126,7 @@ class OneOf(Leaf):
         return self.values
 
     def __repr__(self) -> str:
-        return f"{self.path!r}.one_of({list(self.values)!r})"
+        return f"{self.path!r}.one_of([{', '.join(map(text_of, self.values))}])"
 
 
 class Exists(Leaf):
@@ -252,6 +252,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
+
+
+def text_of(value: object) -> str:
+    """Return the repr of a value, the same in every process: the order of sets depends on how texts are hashed."""
+    if isinstance(value, Set):
+        return f"{type(value).__name__}({{{', '.join(sorted(map(repr, value)))}}})"
+    return repr(value)
 
 
 def same(left: Any, right: Any) -> bool:

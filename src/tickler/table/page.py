@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -161,6 +162,7 @@ class Query:
                 resume = found.resume
                 if resume is None:
                     break
+                await asyncio.sleep(0)  # a reader of SQLite does not wait, and others have to run
         return _Found(items[:size], positions[:size], len(items) > size)
 
     def _filtered(self, items: Sequence[Any], positions: Sequence[Position]) -> Iterable[int] | None:

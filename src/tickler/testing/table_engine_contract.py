@@ -146,6 +146,28 @@ class TableEngineContract(TableFixtures):
         assert (await db.query(Order.pending(), first=9)).items == [order(1)]
         assert await db.count(Customer.key("c1")) == 0
 
+    async def test_a_reindex_leaves_right_keys_and_items_of_other_programs_alone(self, engine: Engine, db: OpenTable) -> None:
+        await db.put_many([order(1, rating=1), order(2, status="shipped")])
+        others = self.as_another_program(engine)
+        await others.put(Coupon(id="c9", note="two"))
+        assert await engine.reindex() == 0
+        assert await others.count(Coupon.two("two")) == await others.count(Coupon.one()) == 1
+        assert numbers((await db.query(Order.pending(), first=5)).items) == [1]
+
+    async def test_the_definitions_of_indexes_are_kept_with_the_table(self, engine: Engine) -> None:
+        before = await engine.index_texts()
+        texts = {"Ghost": {"gsi1": "'GHOST', id, when Ghost.name == 'ü'", "gsi2": ""}}
+        await engine.set_index_texts(texts)
+        await engine.open(create=True)
+        assert await engine.index_texts() == texts
+        await engine.set_index_texts(before)
+
+    async def test_an_engine_knows_whether_it_has_more_than_so_many_items(self, engine: Engine, db: OpenTable) -> None:
+        await engine.secret()  # which some engines keep as an item of their own
+        assert not await engine.has_more_than(0)
+        await db.put_many([order(n) for n in range(3)])
+        assert [await engine.has_more_than(n) for n in range(5)] == [True, True, True, False, False]
+
     async def test_the_secret_of_cursors_stays_the_same(self, engine: Engine) -> None:
         secret = await engine.secret()
         assert len(secret) == 32

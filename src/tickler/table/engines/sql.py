@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table.definition import Cells as Cells
-from tickler.table.definition import TableDefinition
+from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import THE_TABLE, Ask, Position, Slice
 from tickler.table.engines.rows import decode, decode_alike, decode_all, is_alive
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Delete, Operation, Put, decide
+from tickler.table.operation import Check, Delete, Operation, Put, decide, raised
 from tickler.table.selection import Span
 
 MAX_NAME = 63  # characters of a name on PostgreSQL
@@ -326,8 +326,12 @@ class Source:
         if self._is_used and iter(self._entities) is self._entities:
             raise StoreUnavailable("the load was interrupted, and nothing was loaded: repeat it, with an iterator from its start")
         self._is_used = True
-        definition_of = self._table.definition_of
-        return (definition_of(entity).cells(entity) for entity in self._entities)
+        return (new_cells(self._table.definition_of(entity), entity) for entity in self._entities)
+
+
+def new_cells(definition: EntityDefinition, entity: Any) -> Cells:
+    """Return the row of an item that is loaded, with its first version."""
+    return definition.cells(entity if definition.version is None else raised(definition, entity))
 
 
 def _key(pair: tuple[KeyOfRow, Operation]) -> KeyOfRow:

@@ -55,7 +55,11 @@ class Writer:
         left = iter(entities)
         done = 0
         while batch := list(islice(left, MAX_WRITTEN_ITEMS * MAX_CONCURRENT)):
-            items = {(id.pk, id.sk): item_of(id.definition, entity) for entity in batch for id in [self._id_of(entity)]}
+            items = {
+                (id.pk, id.sk): item_of(id.definition, raised(id.definition, entity))
+                for entity in batch
+                for id in [self._id_of(entity)]
+            }
             requests = [{"PutRequest": {"Item": item}} for item in items.values()]
             with self._connection.translated():
                 await write_many(self._connection.client, self._connection.name, requests)
