@@ -352,8 +352,10 @@ def test_a_part_of_a_table_does_not_end_its_event_loop(file_db: BlockingTable) -
 
 
 def test_a_missing_file_is_an_error_and_leaves_nothing_running(tmp_path: Path) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(SchemaMissing, match="no table 'blocking_shop'"):
         shop.connect_sync(f"sqlite:///{tmp_path / 'shop.db'}?create=0").open()
-    assert threading.active_count() == before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=10)  # it ends by itself
+        assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []

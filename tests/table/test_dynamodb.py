@@ -7,12 +7,21 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import aiohttp
 import pytest
 from table.goods import NOW, Address, Counter, Item, Note, goods, item
 
 from tickler.clock import ManualClock
 from tickler.dynamo import Client
-from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, SchemaMismatch, SchemaMissing, VersionConflict
+from tickler.errors import (
+    ConditionFailed,
+    InvalidInput,
+    ItemNotFound,
+    SchemaMismatch,
+    SchemaMissing,
+    StoreUnavailable,
+    VersionConflict,
+)
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.dynamodb import DynamodbEngine, schema
 from tickler.table.engines.dynamodb.writes import Writer
@@ -274,3 +283,23 @@ async def test_a_change_of_what_was_not_read_for_does_not_lose_the_guard(
     changed = await db.update(item().key, Item.count.add(1))
     assert (changed.count, changed.note) == (1, "other")
     assert dynamodb_client.usage.requests["UpdateItem"] - before == 2
+
+
+async def test_a_write_whose_response_was_lost_is_not_done_twice(db: OpenTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    await db.put(item(count=1))
+    engine: Any = db.engine
+    client, send = engine.database, engine.database._send
+
+    async def losing(operation: str, *args: Any) -> Any:
+        answer = await send(operation, *args)
+        if operation == "UpdateItem":
+            raise aiohttp.ServerDisconnectedError
+        return answer
+
+    monkeypatch.setattr(client, "_send", losing)
+    with pytest.raises(StoreUnavailable, match="may have been done or not"):
+        await db.update(item().key, Item.count.add(1))
+    monkeypatch.undo()
+    found = await db.get(item().key)
+    assert found is not None
+    assert found.count == 2

@@ -84,10 +84,13 @@ class Client:
         """Return the response. Raises `RequestRefused` if a retry cannot help, `StoreUnavailable` if the retries did not."""
         return await self.call_decoded(operation, request, _decode_object)
 
-    async def call_decoded(self, operation: str, request: Mapping[str, object], decode: Callable[[bytes], T]) -> T:
+    async def call_decoded(
+        self, operation: str, request: Mapping[str, object], decode: Callable[[bytes], T], *, once: bool = False
+    ) -> T:
         """Return what `decode` makes of the response, whose `ConsumedCapacity`, if it has one, is counted.
 
-        Raises as `call`, and `msgspec.ValidationError` if `decode` does, because the items are of another form.
+        Raises as `call`, and `msgspec.ValidationError` if `decode` does, because the items are of another form. `once`: the
+        request must not be done twice, so it is not repeated after a response was lost; `StoreUnavailable` says so.
         """
         if operation in READS or operation in WRITES:
             request = {"ReturnConsumedCapacity": "TOTAL", **request}
@@ -100,6 +103,10 @@ class Client:
             try:
                 answer = await self._send(operation, body, decode)
             except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+                if once and not isinstance(error, aiohttp.ClientConnectorError):
+                    raise StoreUnavailable(
+                        f"{self.endpoint}: the response to {operation} was lost, so it may have been done or not: read the item"
+                    ) from error
                 failure = error
             except RequestRefused as error:
                 if error.code in EXPIRED_CREDENTIALS:

@@ -72,9 +72,7 @@ def _decoded(where: str, kind: Any) -> Any:
         return decoded_type(where, kind.__supertype__)
     if hasattr(kind, "__metadata__"):
         if any(isinstance(each, msgspec.Meta) for each in kind.__metadata__):
-            raise InvalidInput(
-                f"{where}: a database that adds to a number knows no constraints: leave Meta out, or use a condition"
-            )
+            raise InvalidInput(f"{where}: a database that adds to a number knows no constraints: leave Meta out")
         return Annotated[(_decoded(where, kind.__origin__), *kind.__metadata__)]
     if get_origin(kind) is not None:
         return _decoded_generic(where, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, dataclass_transform, get_args
 
 import msgspec
 
@@ -85,7 +85,9 @@ def _kind(owner: str, name: str, annotation: object, scope: dict[str, Any]) -> o
             raise InvalidInput(f"{owner}.{name}: {error}: import it, or define it above the class") from None
     if Attr not in getattr(annotation, "__metadata__", ()):
         raise InvalidInput(f"{owner}.{name}: declare attributes as `{name}: Attr[…]`")
-    return annotation.__origin__  # type: ignore[attr-defined]  # of an Annotated
+    kind, *more = get_args(annotation)
+    others = [each for each in more if each is not Attr]
+    return Annotated[(kind, *others)] if others else kind
 
 
 def _refuse_inheritance(name: str, bases: tuple[type, ...]) -> None:

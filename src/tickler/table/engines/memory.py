@@ -15,7 +15,7 @@ from tickler.table.engines.engine import Ask, Position, Reader, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
-from tickler.table.operation import Delete, Operation, decide
+from tickler.table.operation import Delete, Operation, decide, raised
 from tickler.table.selection import Span
 
 
@@ -169,3 +169,7 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
 
 def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
     return MemoryEngine(table, database)
+
+
+def _new_row(definition: EntityDefinition, entity: Any) -> Row:
+    return definition.row(raised(definition, entity))

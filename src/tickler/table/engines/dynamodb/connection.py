@@ -32,9 +32,9 @@ class Connection:
         """Made on first use, because entities may be added until then."""
         return {name: EntityWire(definition) for name, definition in self.table.entities.items()}
 
-    async def call(self, operation: str, request: dict[str, object], decode: Callable[[bytes], T]) -> T:
+    async def call(self, operation: str, request: dict[str, object], decode: Callable[[bytes], T], *, once: bool = False) -> T:
         with self.translated():
-            return await self.client.call_decoded(operation, {"TableName": self.name, **request}, decode)
+            return await self.client.call_decoded(operation, {"TableName": self.name, **request}, decode, once=once)
 
     def seen(self, raw: Item | None, now_ms: int) -> Seen:
         """Return an item as it was read, which may be missing or expired."""

@@ -91,7 +91,8 @@ class Writer:
     async def _send(self, operation: Operation, request: Request, now_ms: int) -> Any:
         wire = self._connection.wires[operation.id.definition.name]
         body = {**request.body, "ReturnValues": _RETURNED[request.kind]}
-        answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write)
+        once = request.kind != "Put" or "ConditionExpression" in body
+        answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write, once=once)
         if request.kind == "Put":
             return request.entity
         if answer.Attributes is msgspec.UNSET:
