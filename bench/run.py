@@ -31,6 +31,7 @@ BENCHMARKS = [
     "idle",
     "flood",
     "api",
+    "tables",
 ]
 
 progress = Console(stderr=True)

@@ -21,24 +21,48 @@ PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 # What each extra lets one import; "" is the core.
 PROMISED = {
-    "": ("tickler", "tickler.webhooks", "tickler.stores.sqlite", "tickler.stores.memory"),
-    "cli": ("tickler.cli.app",),
-    "postgres": ("tickler.stores.postgres",),
-    "dynamodb": ("tickler.stores.dynamodb",),
+    "": (
+        "tickler",
+        "tickler.webhooks",
+        "tickler.stores.sqlite",
+        "tickler.stores.memory",
+        "tickler.table.engines.sqlite",
+        "tickler.table.engines.memory",
+    ),
+    "cli": ("tickler.cli.app", "tickler.database.progress_bar"),
+    "postgres": ("tickler.stores.postgres", "tickler.table.engines.postgres"),
+    "dynamodb": ("tickler.stores.dynamodb", "tickler.table.engines.dynamodb", "tickler.table.explain"),
     "http": ("tickler.deliver.targets.http", "cryptography.fernet"),
     "aws": ("tickler.deliver.targets.sqs", "tickler.deliver.targets.aws_lambda"),
     "server": ("tickler.server.app", "tickler.observe.metrics", "tickler.cli.app", "tickler.deliver.targets.http"),
     "traces": ("tickler.observe.tracing",),
     "testing": ("tickler.testing",),
-    "all": ("tickler.server.app", "tickler.stores.postgres", "tickler.stores.dynamodb", "tickler.observe.tracing"),
+    "all": (
+        "tickler.server.app",
+        "tickler.stores.postgres",
+        "tickler.stores.dynamodb",
+        "tickler.observe.tracing",
+        "tickler.table.engines.postgres",
+        "tickler.table.engines.dynamodb",
+    ),
 }
 WORKS = """
 import asyncio, tickler
+from tickler.table import Attr, Entity, Index, Key, Table, attr
+
+shop = Table("shop")
+
+class Order(Entity, table=shop):
+    id: Attr[str] = attr()
+    key = Key("ORDER" / id, "ORDER")
+    all = Index("gsi1", "ORDER", id)
 
 async def main():
-    async with tickler.connect("sqlite:///t.db") as t:
+    async with tickler.connect("sqlite:///t.db") as t, shop.connect(t) as db:
         await t.schedules.put(tickler.Schedule(owner="u1", key="digest", when="@hourly"))
         assert await t.index.count() == 1
+        await db.put(Order(id="1"))
+        assert await db.count(Order.all()) == 1
 
 asyncio.run(main())
 """

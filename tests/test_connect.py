@@ -18,7 +18,8 @@ import pytest
 from postgres_server import PostgresServer
 from tickler.client import Tickler
 from tickler.clock import ManualClock, SystemClock
-from tickler.connect import BACKENDS, connect, connect_sync, parse_url, store_for_url
+from tickler.connect import BACKENDS, connect, connect_sync, store_for_url
+from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable, TicklerError
 from tickler.model.delivery import Delivery
 from tickler.model.index_row import IndexRow

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -64,9 +65,27 @@ OF_PACKAGES = {
     "tickler.observe": {"Diagnosis", "Finding", "Forecast", "Why"},
     "tickler.records": {"Record", "RecordStore", "Records"},
     "tickler.schedules": {"Declared", "Page", "ScheduleStore", "Schedules"},
+    "tickler.table": {
+        "MISSING",
+        "Attr",
+        "Change",
+        "Condition",
+        "Entity",
+        "Index",
+        "ItemId",
+        "Key",
+        "Missing",
+        "Page",
+        "Part",
+        "Path",
+        "Table",
+        "attr",
+        "progress_bar",
+    },
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {
+    "ChaosEngine",
     "ContentsContract",
     "ExpiredCountContract",
     "FireStoreContract",
@@ -77,6 +96,7 @@ FOR_TESTS = {
     "ScheduleIndexContract",
     "ScheduleStoreContract",
     "StoreContract",
+    "TableContract",
 }
 NOT_NEEDED = (
     "aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest", "litestar", "jinja2", "prometheus_client",
@@ -96,11 +116,16 @@ ERRORS: list[TicklerError] = [
     errors.InvalidSignature("x", "y"),
     errors.ScheduleNotFound("u1", "digest"),
     errors.FireNotFound("fire_1", "it is not dead"),
+    errors.InvalidItem("Order", "status is not one of its values"),
+    errors.InvalidCursor("the cursor is not one of ours"),
+    errors.ItemNotFound("Order", "CUSTOMER#c1", "ORDER#o1"),
+    errors.ConditionFailed("Order('CUSTOMER#c1', 'ORDER#o1')", "Order.status == 'pending'", None),
+    errors.TransactionConflict("u1/digest"),
     errors.VersionConflict("u1/digest", 1, 2),
     errors.StoreUnavailable("x"),
     errors.PartlyWritten("dynamodb://t", 25, 100, errors.StoreUnavailable("x")),
     errors.SchemaError("x"),
-    errors.SchemaMissing("sqlite://"),
+    errors.SchemaMissing("sqlite://", "shop"),
     errors.SchemaMismatch("dynamodb://t", "the table has no index 'due'", "due"),
     errors.SchemaOutdated("sqlite://", 1, 2),
     errors.SchemaTooNew("sqlite://", 3, 1),
@@ -202,8 +227,9 @@ def test_errors_travel_between_processes_with_their_fields() -> None:
     assert lost == []
 
 
-def test_importing_tickler_imports_none_of_the_extras() -> None:
-    ask = f"import sys, tickler; print(*sorted(set(sys.modules) & set({NOT_NEEDED!r})))"
+@pytest.mark.parametrize("module", ["tickler", "tickler.table"])
+def test_importing_tickler_imports_none_of_the_extras(module: str) -> None:
+    ask = f"import sys, {module}; print(*sorted(set(sys.modules) & set({NOT_NEEDED!r})))"
     assert _python(ask) == ""
 
 
@@ -223,8 +249,59 @@ asyncio.run(main())
     assert _python(work) == "1"
 
 
+TABLE_ALONE = f"""
+import asyncio, sys
+sys.modules.update(dict.fromkeys({NOT_NEEDED!r}))
+from tickler import InvalidInput
+from tickler.table import Attr, Entity, Index, Key, Table, attr, progress_bar
+
+shop = Table("shop")
+
+class Order(Entity, table=shop):
+    id: Attr[str] = attr()
+    key = Key("ORDER" / id, "ORDER")
+    all = Index("gsi1", "ORDER", id)
+"""
+
+
+def test_tables_in_files_and_in_memory_work_where_the_extras_are_missing() -> None:
+    work = f"""{TABLE_ALONE}
+async def main():
+    for url in ("memory://", "sqlite://", "sqlite:///shop.db"):
+        async with shop.connect(url) as db:
+            await db.put(Order(id="1"))
+            async with db.transaction() as tx:
+                tx.put(Order(id="2"))
+            print(await db.count(Order.all()))
+
+asyncio.run(main())
+with shop.connect_sync("sqlite:///shop.db") as db:
+    print(len(list(db.iterate(Order.all()))))
+"""
+    assert _python(work).split() == ["2", "2", "2", "2"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "extra"),
+    [
+        ('shop.connect("postgresql://somewhere/shop")', "postgres"),
+        ('shop.connect_sync("postgres://somewhere/shop")', "postgres"),
+        ('shop.connect("dynamodb://shop")', "dynamodb"),
+        ('progress_bar("loading")', "cli"),
+    ],
+)
+def test_what_needs_an_extra_names_it(wanted: str, extra: str) -> None:
+    work = f"{TABLE_ALONE}\ntry:\n    {wanted}\nexcept InvalidInput as error:\n    print(error)"
+    said = _python(work)
+    assert said.startswith(wanted.partition("(")[0] if extra == "cli" else "postgres" if extra == "postgres" else "dynamodb://")
+    assert f"pip install 'ticklerfile[{extra}]'" in said
+
+
 def _python(code: str) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -13,6 +13,7 @@ from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
 from tickler.database.progress import OnProgress, no_progress
+from tickler.database.unit_of_work import Database
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.listeners import Listeners, OnDispatch
@@ -91,6 +92,11 @@ class Tickler:
     def store(self) -> Store:
         """The backend, for code that builds on its contracts."""
         return self._store
+
+    @property
+    def database(self) -> Database:
+        """The connection, pool or client of the store, which `Table.connect` shares."""
+        return self._store.database
 
     @property
     def clock(self) -> Clock:

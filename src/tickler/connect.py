@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from importlib import import_module
 from importlib.metadata import entry_points
 from ipaddress import ip_network
-from types import ModuleType
 from typing import cast
-from urllib.parse import parse_qsl
 
 import msgspec
 
 from tickler.client import Settings, Tickler
 from tickler.clock import Clock, SystemClock
 from tickler.database.blocking import Blocking
-from tickler.database.store_url import StoreUrl
-from tickler.distribution import install_command
+from tickler.database.extras import needing_extra
+from tickler.database.store_url import StoreUrl, parse_url
 from tickler.errors import InvalidInput
 from tickler.model.duration import Duration, to_duration
 from tickler.model.fire import HISTORY_RETENTION_MS
@@ -38,7 +34,6 @@ BACKENDS = {
     "postgres": "tickler.stores.postgres",
     "dynamodb": "tickler.stores.dynamodb",
 }
-EXTRAS = {"asyncpg": "postgres", "botocore": "dynamodb", "aiohttp": "dynamodb"}
 
 
 def connect(
@@ -124,14 +119,6 @@ def _store(parsed: StoreUrl) -> Store:
     raise InvalidInput(f"{parsed.text!r} has an unknown scheme: use one of {schemes}")
 
 
-def parse_url(url: str) -> StoreUrl:
-    if not isinstance(url, str) or "://" not in url:
-        raise InvalidInput("not a store's URL: write one such as 'sqlite:///tickler.db' or 'postgresql://user@host/database'")
-    scheme, _, rest = url.partition("://")
-    location, _, query = rest.partition("?")
-    return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
-
-
 def _networks(given: Sequence[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(network, str) for network in given):
         raise InvalidInput(f"allow_networks: {given!r} is not a list of networks: pass ('10.0.0.0/8',)")
@@ -155,19 +142,3 @@ def _wants_tables(url: StoreUrl, by_default: bool) -> bool:
     if text not in ("0", "1"):
         raise InvalidInput(f"{url.text}: create={text!r} is invalid: write create=1 or create=0")
     return text == "1"
-
-
-def _without_password(url: str) -> str:
-    url = re.sub(r"(://[^:/?#@]*):.*@", r"\1:…@", url, flags=re.DOTALL)  # to the last @: a password may contain any character
-    return re.sub(r"(password=)[^&]*", r"\1…", url, flags=re.IGNORECASE)
-
-
-def needing_extra(module: str, what: str) -> ModuleType:
-    """Import one of our modules. If a third-party package is missing, `InvalidInput` names the extra to install."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        raise InvalidInput(f"{what} needs the package {error.name}: install it with `{install_command(extra)}`") from None

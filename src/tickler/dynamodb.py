@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tickler.connect import needing_extra
+from tickler.database.extras import needing_extra
 
 if TYPE_CHECKING:
     from tickler.stores.dynamodb import DueItem, DynamoIndex

@@ -6,9 +6,14 @@ TicklerError
 │   │   └── UnknownTimezone     this machine's time zone database lacks the zone
 │   ├── InvalidSchedule         a field of a schedule is invalid
 │   ├── NeverFires              the schedule is valid, but no instant is left at which it would fire
-│   └── ManagedRow              the index row mirrors a schedule: change the schedule instead
+│   ├── ManagedRow              the index row mirrors a schedule: change the schedule instead
+│   ├── InvalidItem             an item does not fit its entity, or is too large
+│   └── InvalidCursor           the cursor of a page is of another query, or not ours
 ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
 ├── FireNotFound                no fire has that id, or it is in another state than the call needs (also a LookupError)
+├── ItemNotFound                no item has that key (also a LookupError)
+├── ConditionFailed             an item is not as the condition of a write demands; nothing changed
+├── TransactionConflict         others changed what a transaction had read; nothing changed
 ├── VersionConflict             another caller wrote in between
 ├── InvalidSignature            a request is not proven to come from Tickler, or is too old
 ├── StoreUnavailable            the store did not answer, or is locked; nothing changed
@@ -111,6 +116,23 @@ class ManagedRow(InvalidInput):
         self.key = key
 
 
+class InvalidItem(InvalidInput):
+    """An item does not fit its entity, or is too large. `reason` says which attribute, and what it must be."""
+
+    def __init__(self, entity: str, reason: str) -> None:
+        super().__init__(f"{entity}: {reason}")
+        self.entity = entity
+        self.reason = reason
+
+
+class InvalidCursor(InvalidInput):
+    """The cursor of a page cannot be used for this query. `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}: start from the first page")
+        self.reason = reason
+
+
 class ScheduleNotFound(TicklerError, LookupError):
     """No schedule has that owner and key."""
 
@@ -127,6 +149,35 @@ class FireNotFound(TicklerError, LookupError):
         super().__init__(f"{fire_id[:80]}: {reason}")
         self.fire_id = fire_id
         self.reason = reason
+
+
+class ItemNotFound(TicklerError, LookupError):
+    """No item has that key: it was never written, or was deleted, or has expired."""
+
+    def __init__(self, entity: str, pk: str, sk: str) -> None:
+        self.name = f"{entity}({pk!r}, {sk!r})"
+        super().__init__(f"there is no {self.name}: put it first, or use upsert")
+        self.entity = entity
+        self.pk = pk
+        self.sk = sk
+
+
+class ConditionFailed(TicklerError):
+    """An item is not as the condition of a write demands, and nothing changed. `found` is the item, None if there is none."""
+
+    def __init__(self, name: str, condition: str, found: object) -> None:
+        super().__init__(f"{name} does not satisfy {condition}; nothing changed: read it again, and decide anew")
+        self.name = name
+        self.condition = condition
+        self.found = found
+
+
+class TransactionConflict(TicklerError):
+    """Others changed what a transaction had read, so none of its writes happened."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"others changed {name} while a transaction depended on it; nothing changed: repeat the transaction")
+        self.name = name
 
 
 class VersionConflict(TicklerError):
@@ -176,11 +227,16 @@ def _migrate(store: str) -> str:
 
 
 class SchemaMissing(SchemaError):
-    """The store has no tables yet."""
+    """The store has no tables yet; or not `table`, one of an application."""
 
-    def __init__(self, store: str) -> None:
-        super().__init__(f"{store} has no Tickler tables: {_migrate(store)}, or write create=1 in its URL")
+    def __init__(self, store: str, table: str | None = None) -> None:
+        super().__init__(
+            f"{store} has no Tickler tables: {_migrate(store)}, or write create=1 in its URL"
+            if table is None
+            else f"{store}: there is no table {table!r}: run `tickler table create`, or open it with create=True"
+        )
         self.store = store
+        self.table = table
 
 
 class SchemaMismatch(SchemaError):

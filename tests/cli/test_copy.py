@@ -10,8 +10,9 @@ import msgspec
 import tickler
 from tickler import Cron, IndexRow, PythonTarget, Schedule
 from tickler.clock import SystemClock
-from tickler.connect import opened_store, parse_url
+from tickler.connect import opened_store
 from tickler.database.progress import no_progress
+from tickler.database.store_url import parse_url
 from tickler.records.worker_status import WorkerReport, report
 from tickler.transfer import copy as copying
 from tickler.transfer.copy import Copy

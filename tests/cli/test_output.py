@@ -10,10 +10,11 @@ from rich.console import Console
 
 from tickler import Cron
 from tickler.cli.output import show_table, visible
-from tickler.cli.progress import progress_bar, progress_lines
+from tickler.cli.progress import progress_lines
 from tickler.cli.rendering import show_fires, show_schedules
 from tickler.model.fire import Entry, Fire, Health
 from tickler.model.schedule import StoredSchedule
+from tickler.table import Attr, Entity, Key, Table, attr, progress_bar
 
 ROWS = [["u1", "digest", "active", "2035-01-01 09:00:00"], ["日本", "x" * 60, "paused", ""]]
 COLUMNS = ["owner", "key", "state", "due (UTC)"]
@@ -120,13 +121,33 @@ def test_progress_lines_are_printed_at_once_without_a_terminal_and_after_the_bar
         on_progress("half", 1, 2)
         assert said == ["half"]
     console = terminal(80)
-    monkeypatch.setattr("tickler.cli.progress.Console", lambda **how: console)
+    for module in ("tickler.cli.progress", "tickler.database.progress_bar"):
+        monkeypatch.setattr(f"{module}.Console", lambda **how: console)
     with progress_lines("migrating", said.append) as on_progress:
         on_progress("[all] of it", 2, 2)
         assert said == ["half"]
     assert said == ["half", "[all] of it"]
     assert "migrating" in written(console)
     assert "[all] of it" in written(console)
+
+
+async def test_a_progress_bar_shows_how_far_a_load_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Table("shop")
+
+    class Order(Entity, table=shop):
+        id: Attr[str] = attr()
+        key = Key("ORDER" / id, "ORDER")
+
+    console = terminal(80)
+    monkeypatch.setattr("tickler.database.progress_bar.Console", lambda **how: console)
+    async with shop.connect("sqlite://") as db:
+        with progress_bar("loading") as on_progress:
+            await db.load([Order(id=str(n)) for n in range(1_200)], on_progress=on_progress)
+        with progress_bar("loading") as on_progress:
+            await db.load((Order(id=f"more{n}") for n in range(1_300)), on_progress=on_progress)
+    shown = without_colours(written(console))
+    assert "100%" in shown
+    assert "1,300" in shown
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:

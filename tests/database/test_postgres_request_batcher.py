@@ -10,8 +10,8 @@ import pytest
 
 from postgres_server import PostgresServer
 from tickler import Cron, ManualClock, Schedule, Tickler, connect
-from tickler.connect import parse_url
 from tickler.database.postgres.request_batcher import MAX_BATCH, RequestBatcher
+from tickler.database.store_url import parse_url
 
 NOW_MS = 1_921_406_400_000
 

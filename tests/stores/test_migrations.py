@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from tickler import Cron, ManualClock, Schedule, connect
-from tickler.connect import parse_url, store_for_url
+from tickler.connect import store_for_url
 from tickler.database.migrations import Migration
+from tickler.database.store_url import parse_url
 from tickler.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 from tickler.stores.postgres import PostgresStore
 from tickler.stores.postgres import schema as postgres_schema

@@ -24,8 +24,8 @@ from tickler import (
     Tickler,
     connect,
 )
-from tickler.connect import parse_url
 from tickler.database.postgres.pool import BEGIN_CLAIM
+from tickler.database.store_url import parse_url
 from tickler.errors import ManagedRow
 from tickler.model.fire import Extension
 from tickler.stores.optional import FindsOrphans, HasClock

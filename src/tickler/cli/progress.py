@@ -1,4 +1,4 @@
-"""Progress bars on stderr, shown on a terminal only."""
+"""Progress as lines, beside a bar on stderr."""
 
 from __future__ import annotations
 
@@ -6,20 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from tickler.database.progress import OnProgress
-
-
-@contextmanager
-def progress_bar(activity: str) -> Iterator[OnProgress]:
-    """Show a bar that disappears at the end: a percentage, or the count where no total is known."""
-    console = Console(stderr=True)
-    percentage = TaskProgressColumn(text_format_no_percentage="{task.completed:,}")
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), percentage, TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(activity, total=None)
-        yield lambda activity, done, total: bar.update(task, description=activity, completed=done, total=total)
+from tickler.database.progress import OnProgress, progress_bar
 
 
 @contextmanager

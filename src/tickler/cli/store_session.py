@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from tickler.cli.options import required_store
 from tickler.client import Tickler
-from tickler.connect import connect, parse_url
+from tickler.connect import connect
+from tickler.database.store_url import parse_url
 
 T = TypeVar("T")
 

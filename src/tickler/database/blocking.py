@@ -7,28 +7,33 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import wait
+from contextlib import AbstractAsyncContextManager, contextmanager
 from queue import SimpleQueue
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tickler.database.callers_thread import hand_over
 from tickler.errors import InvalidInput
 
-FORKED = "this Tickler was opened in another process: call connect_sync after the fork, once in each"
+FORKED = "this was opened in another process: call connect_sync after the fork, once in each"
 INTERRUPTED_S = 10  # how long an interrupted call may take to roll back
+
+B = TypeVar("B", bound="Blocking")
 
 
 class Blocking:
     """Wraps an object so that its coroutine methods block. They run on an event loop in a separate thread.
 
     Any thread may call. A waiting caller runs work that is bound to its thread, such as that of its own sqlite3 connection.
-    Attributes with coroutine methods are wrapped too; all others are passed through.
+    Attributes with coroutine methods are wrapped too, `async with` becomes `with`, and `async for` becomes `for`; everything else
+    is passed through.
     """
 
-    def __init__(self, wrapped: object, loop: _Loop | None = None) -> None:
+    def __init__(self, wrapped: object, loop: _Loop | None = None, *, owns_loop: bool = True) -> None:
         self._wrapped = wrapped
         self._loop = loop or _Loop()
+        self._owns_loop = owns_loop
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._wrapped, name)
@@ -36,23 +41,54 @@ class Blocking:
 
             @functools.wraps(attribute)
             def call(*args: Any, **kwargs: Any) -> Any:
-                # A generator may call back into this object or be bound to this thread, so it is consumed here.
-                args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
-                return self._loop.run(attribute(*args, **kwargs))
+                return self._loop.run(attribute(*map(_given, args), **{key: _given(arg) for key, arg in kwargs.items()}))
 
             return call
-        is_part = type(attribute).__module__.startswith("tickler.") and any(
-            inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
-        )
-        return Blocking(attribute, self._loop) if is_part else attribute
+        if inspect.isasyncgenfunction(inspect.unwrap(attribute)):
+            return self._entered_or_iterated(attribute)
+        return Blocking(attribute, self._loop, owns_loop=False) if _has_coroutines(attribute) else attribute
+
+    def _entered_or_iterated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose result works with `with` or `for` where that of `function` needs `async`."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = function(*map(_given, args), **{key: _given(arg) for key, arg in kwargs.items()})
+            return self._entered(result) if hasattr(result, "__aenter__") else self._iterated(result)
+
+        return call
+
+    @contextmanager
+    def _entered(self, manager: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+        entered = self._loop.run(manager.__aenter__())
+        try:
+            yield Blocking(entered, self._loop, owns_loop=False)
+        except BaseException as error:
+            if not self._loop.run(manager.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self._loop.run(manager.__aexit__(None, None, None))
+
+    def _iterated(self, items: AsyncGenerator[Any, None]) -> Iterator[Any]:
+        end = object()
+        try:
+            while (item := self._loop.run(_next(items, end))) is not end:
+                yield item
+        finally:
+            self._loop.finish(items.aclose())
+
+    def beside(self, made: Callable[[Any], object], kind: type[B]) -> B:
+        """Wrap what `made` returns for the wrapped object, on the same event loop, which stays this object's to end."""
+        return kind(made(self._wrapped), self._loop, owns_loop=False)
 
     def open(self) -> Self:
         """Connect. `with` calls this, and `close` at its end."""
-        self._loop.start()
+        if self._owns_loop:
+            self._loop.start()
         try:
             self._loop.run(self._wrapped.open())  # type: ignore[attr-defined]  # it wraps any object that can be opened
         except BaseException:
-            self._loop.stop()
+            self._stop_loop()
             raise
         return self
 
@@ -62,6 +98,10 @@ class Blocking:
         try:
             self._loop.run(self._wrapped.close())  # type: ignore[attr-defined]  # and closed
         finally:
+            self._stop_loop()
+
+    def _stop_loop(self) -> None:
+        if self._owns_loop:
             self._loop.stop()
 
     def __enter__(self) -> Self:
@@ -71,6 +111,23 @@ class Blocking:
         self.close()
 
 
+def _given(argument: Any) -> Any:
+    """Return an argument as the wrapped object takes it. A generator may be bound to this thread, so it is consumed here."""
+    if isinstance(argument, Blocking):
+        return argument._wrapped
+    return list(argument) if isinstance(argument, Iterator) else argument
+
+
+def _has_coroutines(attribute: object) -> bool:
+    return type(attribute).__module__.startswith("tickler.") and any(
+        inspect.iscoroutinefunction(member) for member in vars(type(attribute)).values()
+    )
+
+
+async def _next(items: AsyncGenerator[Any, None], end: object) -> Any:
+    return await anext(items, end)
+
+
 class _Loop:
     """An event loop in a daemon thread."""
 
@@ -78,6 +135,7 @@ class _Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def running(self) -> bool:
@@ -92,7 +150,7 @@ class _Loop:
         if self._forked:
             raise InvalidInput(FORKED)
         if self._loop is not None:
-            raise InvalidInput("this Tickler is open already: use one `with`, and share it between threads as you like")
+            raise InvalidInput("this is open already: use one `with`, and share it between threads as you like")
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tickler-loop", daemon=True)
@@ -106,12 +164,23 @@ class _Loop:
             thread.join()
             loop.close()
 
+    def finish(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run the end of an abandoned iterator, which may come on any thread, and after everything else has ended."""
+        if not self.running:
+            coroutine.close()
+        elif threading.current_thread() is self._thread:
+            assert self._loop is not None
+            self._ending.add(task := self._loop.create_task(coroutine))
+            task.add_done_callback(self._ending.discard)
+        else:
+            self.run(coroutine)
+
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and return its result. An interrupted caller cancels the coroutine."""
         if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
             raise InvalidInput(
-                "this Tickler is not open: use it inside `with tickler.connect_sync(…) as t:`"
+                "this is not open: use it inside `with`, as in `with tickler.connect_sync(…) as t:`"
                 if self._loop is None
                 else "this is Tickler's own thread, which would wait for itself: call from another thread"
             )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -44,3 +46,16 @@ class StoreUrl(msgspec.Struct, frozen=True):
         if not least <= number <= most:
             raise InvalidInput(f"{self.text}: {name}={text!r} is not a whole number from {least} to {most}")
         return number
+
+
+def parse_url(url: str) -> StoreUrl:
+    if not isinstance(url, str) or "://" not in url:
+        raise InvalidInput("not a store's URL: write one such as 'sqlite:///tickler.db' or 'postgresql://user@host/database'")
+    scheme, _, rest = url.partition("://")
+    location, _, query = rest.partition("?")
+    return StoreUrl(_without_password(url), scheme, location, dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def _without_password(url: str) -> str:
+    url = re.sub(r"(://[^:/?#@]*):.*@", r"\1:…@", url, flags=re.DOTALL)  # to the last @: a password may contain any character
+    return re.sub(r"(password=)[^&]*", r"\1…", url, flags=re.IGNORECASE)

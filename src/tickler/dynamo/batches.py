@@ -54,10 +54,10 @@ async def execute_many(client: Client, statements: Sequence[Statement]) -> list[
     return outcomes
 
 
-async def get_many(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
-    """Read items by key, consistently, in no particular order. Missing items are left out."""
+async def get_many(client: Client, table: str, keys: Sequence[Item], *, consistent: bool = True) -> list[Item]:
+    """Read items by key, consistently unless told otherwise, in no particular order. Missing items are left out."""
     found: list[Item] = []
-    for _, answered in await _in_parallel(keys, MAX_READ_ITEMS, lambda batch: _get(client, table, batch)):
+    for _, answered in await _in_parallel(keys, MAX_READ_ITEMS, lambda batch: _get(client, table, batch, consistent)):
         if isinstance(answered, Exception):
             raise answered
         found += answered
@@ -132,9 +132,9 @@ def _request(statement: Statement) -> dict[str, object]:
     return request
 
 
-async def _get(client: Client, table: str, keys: Sequence[Item]) -> list[Item]:
+async def _get(client: Client, table: str, keys: Sequence[Item], consistent: bool) -> list[Item]:
     found: list[Item] = []
-    wanted: dict[str, object] = {"Keys": list(keys), "ConsistentRead": True}
+    wanted: dict[str, object] = {"Keys": list(keys), "ConsistentRead": consistent}
     for attempt in range(client.address.attempts):
         if attempt:
             client.usage.retries["UnprocessedKeys"] += 1

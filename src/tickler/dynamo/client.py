@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -21,6 +21,8 @@ from tickler.errors import StoreUnavailable
 
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 5.0
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -70,10 +72,28 @@ class Client:
         """DynamoDB's clock at its last response, to the second. None before the first."""
         return None if self._date is None else int(parsedate_to_datetime(self._date).timestamp() * 1000) + 500
 
+    @property
+    def name(self) -> str:
+        return f"DynamoDB at {self.endpoint}"
+
+    async def is_same(self, other: object) -> bool:
+        """Tell whether one transaction can write to the tables of both. The account is DynamoDB's to check."""
+        return other is self or (isinstance(other, Client) and (self.endpoint, self.region) == (other.endpoint, other.region))
+
     async def call(self, operation: str, request: Mapping[str, object]) -> dict[str, Any]:
         """Return the response. Raises `RequestRefused` if a retry cannot help, `StoreUnavailable` if the retries did not."""
+        return await self.call_decoded(operation, request, _decode_object)
+
+    async def call_decoded(
+        self, operation: str, request: Mapping[str, object], decode: Callable[[bytes], T], *, once: bool = False
+    ) -> T:
+        """Return what `decode` makes of the response, whose `ConsumedCapacity`, if it has one, is counted.
+
+        Raises as `call`, and `msgspec.ValidationError` if `decode` does, because the items are of another form. `once`: the
+        request must not be done twice, so it is not repeated after a response was lost; `StoreUnavailable` says so.
+        """
         if operation in READS or operation in WRITES:
-            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+            request = {"ReturnConsumedCapacity": "TOTAL", **request}
         body = _encode(request)
         failure: Exception | None = None
         for attempt in range(self.address.attempts):
@@ -81,8 +101,12 @@ class Client:
                 self.usage.retries[failure.code if isinstance(failure, RequestRefused) else type(failure).__name__] += 1
                 await pause(attempt)
             try:
-                answer = await self._send(operation, body)
+                answer = await self._send(operation, body, decode)
             except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+                if once and not isinstance(error, aiohttp.ClientConnectorError):
+                    raise StoreUnavailable(
+                        f"{self.endpoint}: the response to {operation} was lost, so it may have been done or not: read the item"
+                    ) from error
                 failure = error
             except RequestRefused as error:
                 if error.code in EXPIRED_CREDENTIALS:
@@ -91,12 +115,11 @@ class Client:
                     raise self._translate(error) from error
                 failure = error
             else:
-                if "ConsumedCapacity" in answer:
-                    self.usage.count(operation, answer["ConsumedCapacity"])
+                self.usage.count(operation, _consumed(answer))
                 return answer
         raise self._retries_exhausted(operation, failure) from failure
 
-    async def _send(self, operation: str, body: bytes) -> dict[str, Any]:
+    async def _send(self, operation: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         self._opened()
         self.usage.requests[operation] += 1
         headers = {
@@ -111,7 +134,9 @@ class Client:
             if response.status != 200:
                 raise read_failure(response.status, answer)
             try:
-                return _decode(answer)
+                return decode(answer)
+            except msgspec.ValidationError:
+                raise
             except msgspec.MsgspecError as error:
                 raise RequestRefused("InternalServer", f"the response is not JSON: {answer[:200]!r}") from error
 
@@ -140,6 +165,18 @@ class Client:
         else:
             why = f"no response ({type(failure).__name__}: {failure}): check the endpoint and the network"
         return StoreUnavailable(f"{self.endpoint}: {operation} failed after {self.address.attempts} attempts: {why}")
+
+
+def _decode_object(body: bytes) -> dict[str, Any]:
+    try:
+        return _decode(body)
+    except msgspec.ValidationError as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def _consumed(answer: object) -> Any:
+    consumed = answer.get("ConsumedCapacity") if isinstance(answer, dict) else getattr(answer, "ConsumedCapacity", None)
+    return consumed or []
 
 
 async def pause(attempt: int) -> None:

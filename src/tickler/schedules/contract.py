@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from tickler.errors import TransactionConflict
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.schedules.write import ScheduleChange, ScheduleRemoval
 
 Stored = Mapping[Id, StoredSchedule]
 Decide = Callable[[Stored], Sequence[ScheduleChange | ScheduleRemoval]]
+
+
+def check_unchanged(seen: Stored, found: Stored) -> None:
+    """Raise `TransactionConflict` unless the schedules that a part of a transaction was decided from are still the same."""
+    for id in seen.keys() | found.keys():
+        if seen.get(id) != found.get(id):
+            raise TransactionConflict(f"the schedule {id}")
 
 
 class ScheduleStore(Protocol):
@@ -18,7 +26,9 @@ class ScheduleStore(Protocol):
     Every write is *read, decide, apply* in one transaction: what `decide` sees must not change before its answer is applied, and
     a schedule and its index row change together or not at all. `decide` does no I/O but reads a clock, so it is called only when
     all locks are held, and may be called again after a lost race. If it raises, nothing changes. `using` is a connection of the
-    caller with an open transaction: the write joins it, and is rolled back alone if it fails.
+    caller with an open transaction: the write joins it, and is rolled back alone if it fails. Or `using` is a `UnitOfWork`: then
+    `decide` is called once, at once, and its changes become a part of it, which raises `TransactionConflict` when it is committed
+    unless what `decide` saw is still so.
     """
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.database.pacing import RunInThread
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.model.cursor import decode_schedule, encode_schedule
 from tickler.model.fire import HISTORY_RETENTION_MS
@@ -73,7 +74,7 @@ def _anything(schedule: Schedule) -> None:
 class Schedules:
     """Checks arguments and decides what to change; the store applies it.
 
-    Every write takes `using=`, a connection of yours with an open transaction, which the write joins.
+    Every write takes `using=`: a connection of yours with an open transaction, or a transaction of a table. The write joins it.
     """
 
     def __init__(
@@ -348,11 +349,17 @@ class Schedules:
 
     async def _change(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         await self._store.change(ids, decide, using=using)
-        self._wake()
+        self._wake_after(using)
 
     async def _change_owner(self, owner: str, decide: Decide, using: object) -> None:
         await self._store.change_owner(owner, decide, using=using)
-        self._wake()
+        self._wake_after(using)
+
+    def _wake_after(self, using: object) -> None:
+        if isinstance(using, UnitOfWork):
+            using.after_commit(self._wake)
+        else:
+            self._wake()
 
     async def _change_one(
         self, id: Id, decide_one: Callable[[StoredSchedule | None, int], ScheduleChange | None], using: object

@@ -281,3 +281,7 @@ def _why_never(schedule: Schedule, nominal_at: int | None) -> str:
     if isinstance(when, Cron):
         return "its years have passed, or lie before its start"
     return "no instant is left"
+
+
+def id_of(change: ScheduleChange | ScheduleRemoval) -> Id:
+    return change.id if isinstance(change, ScheduleRemoval) else change.schedule.id

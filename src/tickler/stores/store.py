@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tickler.database.unit_of_work import Database
 from tickler.fires.contract import FireStore
 from tickler.index.contract import ScheduleIndex
 from tickler.records.contract import RecordStore
@@ -36,6 +37,10 @@ class Store(Protocol):
 
     @property
     def capabilities(self) -> Capabilities: ...
+
+    @property
+    def database(self) -> Database:
+        """The connection, pool or client, which a table of the application can share."""
 
     @property
     def schedules(self) -> ScheduleStore: ...

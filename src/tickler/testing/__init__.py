@@ -1,4 +1,4 @@
-"""Conformance kits for a store of your own, and a clock for tests.
+"""Conformance kits for a store of your own, and a clock and an unreliable engine of tables for tests.
 
 Subclass a kit, give it a `store` fixture, and pytest tests your backend:
 
@@ -6,10 +6,14 @@ Subclass a kit, give it a `store` fixture, and pytest tests your backend:
         @pytest_asyncio.fixture
         async def store(self): ...
 
+`TableContract` is for an engine of `tickler.table`, and takes an `engine` fixture. `ChaosEngine` wraps an engine, and misbehaves
+as DynamoDB may: stale reads, throttling, conflicts and late expiry.
+
 `ContentsContract`, `OrphanContract`, `OwnerRowsContract` and `ExpiredCountContract` are for abilities that a store may leave out.
 """
 
 from tickler.clock import ManualClock
+from tickler.testing.chaos import ChaosEngine
 from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.fire_contract import FireStoreContract
 from tickler.testing.index_contract import ScheduleIndexContract
@@ -17,8 +21,10 @@ from tickler.testing.optional_contract import ExpiredCountContract, OrphanContra
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
 from tickler.testing.store_contract import StoreContract
+from tickler.testing.table_contract import TableContract
 
 __all__ = [
+    "ChaosEngine",
     "ContentsContract",
     "ExpiredCountContract",
     "FireStoreContract",
@@ -29,4 +35,5 @@ __all__ = [
     "ScheduleIndexContract",
     "ScheduleStoreContract",
     "StoreContract",
+    "TableContract",
 ]

@@ -10,9 +10,10 @@ import typer
 
 from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_result
-from tickler.cli.progress import progress_bar
 from tickler.clock import SystemClock
-from tickler.connect import opened_store, parse_url, store_for_url
+from tickler.connect import opened_store, store_for_url
+from tickler.database.progress import progress_bar
+from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput, SchemaError, SchemaMissing
 from tickler.observe.human_format import some
 from tickler.records.worker_status import workers

@@ -14,8 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from tickler.cli.options import JsonOption, flag
 from tickler.cli.output import print_json, print_line, show_table
 from tickler.clock import SystemClock
-from tickler.connect import opened_store, parse_url
+from tickler.connect import opened_store
 from tickler.database.progress import OnProgress
+from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput
 from tickler.transfer.copy import PART_LABELS, Comparison, Copy
 

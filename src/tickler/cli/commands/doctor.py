@@ -13,11 +13,11 @@ from rich.text import Text
 
 from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_json, print_line, show_table, visible
-from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
 from tickler.clock import SystemClock
 from tickler.connect import store_for_url
+from tickler.database.progress import progress_bar
 from tickler.observe.diagnosis import Diagnosis, Finding
 from tickler.observe.doctor import PASSED_MESSAGES
 from tickler.observe.scan_findings import Scan, diagnosed, line

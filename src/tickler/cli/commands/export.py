@@ -15,10 +15,9 @@ import typer
 
 from tickler.cli.options import JsonOption, OwnerOption, StoreOption, flag
 from tickler.cli.output import print_json, print_note
-from tickler.cli.progress import progress_bar
 from tickler.cli.store_session import with_store
 from tickler.client import Tickler
-from tickler.database.progress import OnProgress
+from tickler.database.progress import OnProgress, progress_bar
 from tickler.errors import InvalidInput
 from tickler.model.schedule import StoredSchedule
 from tickler.observe.human_format import some

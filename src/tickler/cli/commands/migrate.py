@@ -11,8 +11,9 @@ from rich.console import Console
 from tickler.cli.options import JsonOption, StoreOption, flag, required_store
 from tickler.cli.output import print_json, print_line, print_result
 from tickler.cli.progress import progress_lines
-from tickler.connect import parse_url, store_for_url
+from tickler.connect import store_for_url
 from tickler.database.progress import OnProgress
+from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput
 from tickler.stores.optional import Distributed, PrintsDefinition
 from tickler.stores.store import Store

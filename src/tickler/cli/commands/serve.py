@@ -21,7 +21,8 @@ from tickler.cli.logs import configure_logging
 from tickler.cli.options import StoreOption, flag
 from tickler.cli.shutdown import Shutdown
 from tickler.client import Tickler
-from tickler.connect import connect, parse_url
+from tickler.connect import connect
+from tickler.database.store_url import parse_url
 from tickler.deliver.run_options import RunOptions
 from tickler.deliver.target_registry import check_environment
 from tickler.distribution import install_command

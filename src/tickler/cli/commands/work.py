@@ -7,17 +7,14 @@ import inspect
 import logging
 import os
 import signal
-import sys
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from importlib import import_module
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from tickler.cli.gc_tuning import tune_gc
+from tickler.cli.loading import load_object
 from tickler.cli.logs import configure_logging
 from tickler.cli.metrics_server import HOST, serving_metrics
 from tickler.cli.options import StoreOption, required_store
@@ -167,29 +164,8 @@ def load_setup(setup: str | None) -> Callable[[Tickler], object]:
     """Import the function that the operator named. Nothing from the store is ever imported."""
     if setup is None:
         return lambda tickler: None
-    module, _, name = setup.partition(":")
-    try:
-        function = getattr(_import(module, setup), name)
-    except AttributeError as error:
-        raise InvalidInput(f"--setup {setup}: {error}: {_EXAMPLE}") from None
+    function = load_object(setup, "--setup", _EXAMPLE)
     if not callable(function):
         raise InvalidInput(f"--setup {setup}: has type {type(function).__name__}: name a function that takes the Tickler")
     found: Callable[[Tickler], object] = function
     return found
-
-
-def _import(module: str, setup: str) -> ModuleType:
-    """Import a module. Name a missing one; show where another fails."""
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise InvalidInput(f"--setup {setup}: {module!r} is not a module name: {_EXAMPLE}")
-    sys.path.insert(0, os.getcwd())  # as with `python -m`
-    try:
-        return import_module(module)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise InvalidInput(f"--setup {setup}: {error}: {_EXAMPLE}") from None
-        place = error.__traceback__
-        while place is not None and ("importlib" in place.tb_frame.f_code.co_filename or place.tb_frame.f_globals is globals()):
-            place = place.tb_next
-        text = "".join(traceback.format_exception(error.with_traceback(place))).rstrip()
-        raise InvalidInput(f"--setup {setup}: importing {module} failed:\n{text}") from None

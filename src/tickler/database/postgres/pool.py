@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Literal, TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal, Protocol, TypeVar
+from urllib.parse import urlencode
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from tickler.database.postgres.kept_connections import KeptConnections
+from tickler.database.store_url import StoreUrl
 from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
@@ -56,6 +59,12 @@ class LostRace(Exception):
 _TRY_AGAIN = (LostRace, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
+class Read(Protocol):
+    """`Pool.read`, or what reads likewise from a snapshot."""
+
+    def __call__(self, query: Callable[[Connection], Awaitable[T]]) -> Awaitable[T]: ...
+
+
 class Pool:
     """Connections to one schema, from a pool of its own for `dsn` or from the caller's pool."""
 
@@ -65,24 +74,21 @@ class Pool:
         self.name = name  # for messages
         self.schema = f'"{schema}"'
         self._dsn = dsn
-        self._pool = pool
         self._owns_pool = pool is None
+        self._connections = None if pool is None else KeptConnections(pool, CONNECT_TIMEOUT_S, keeps=False)
         self._pooled = False  # behind a pooler that shares sessions
         self._channel = f"tickler {schema}"
 
     async def open(self) -> None:
-        if self._pool is None:
+        if self._connections is None:
             async with self._errors():
-                self._pool = await self._make_pool()
+                self._connections = KeptConnections(await self._make_pool(), CONNECT_TIMEOUT_S)
 
     async def close(self) -> None:
-        pool = self._pool
-        if self._owns_pool and pool is not None:
-            self._pool = None
-            try:
-                await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT_S)
-            except TimeoutError:
-                pool.terminate()
+        if self._owns_pool:
+            connections, self._connections = self._connections, None
+            if connections is not None:
+                await connections.close()
 
     def sql(self, text: str) -> str:
         """Insert the schema's name."""
@@ -97,6 +103,22 @@ class Pool:
         text = self.sql(statement)
         return await self.read(lambda connection: connection.fetch(text, *parameters))
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        """Yield what reads as `read` does, but every time from the state of the database at this moment."""
+        one_at_a_time = asyncio.Lock()
+        async with AsyncExitStack() as stack:
+            async with self._errors():
+                connection = await stack.enter_async_context(self._connection())
+                await stack.enter_async_context(connection.transaction(isolation="repeatable_read", readonly=True))
+                await connection.fetchval("SELECT 1")  # the first statement takes the snapshot
+
+            async def read(query: Callable[[Connection], Awaitable[T]]) -> T:
+                async with one_at_a_time, self._errors():
+                    return await query(connection)
+
+            yield read
+
     async def write(self, work: Callable[[Connection], Awaitable[T]], using: object = None) -> T:
         """Run `work` in a transaction, or in a savepoint of that of `using`. Repeats it after a lost race."""
         if using is not None:
@@ -105,6 +127,14 @@ class Pool:
                 return await _with_tries(lambda: _in_transaction(connection, work), (LostRace,))
         async with self._errors():
             return await _with_tries(lambda: self._write_once(work), _TRY_AGAIN)
+
+    async def is_same(self, other: object) -> bool:
+        """Tell whether `other` is a pool of the same database, so that one transaction can write to both."""
+        return other is self or (isinstance(other, Pool) and await self._identity() == await other._identity())
+
+    async def _identity(self) -> tuple[object, ...]:
+        statement = "SELECT pg_postmaster_start_time(), inet_server_port(), current_database()"
+        return tuple((await self.read(lambda connection: connection.fetch(statement)))[0])
 
     async def once(self, statement: Callable[[Connection], Awaitable[T]]) -> T:
         """Run one statement, which is its own transaction. Repeats it after a lost race."""
@@ -157,14 +187,19 @@ class Pool:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
-        if self._pool is None:
+        connections = self._connections
+        if connections is None:
             raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
-        async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-            try:
-                yield connection
-            except BROKEN:
-                connection.terminate()
-                raise
+        connection = await connections.take()
+        succeeded = False
+        try:
+            yield connection
+            succeeded = True
+        except BROKEN:
+            connection.terminate()
+            raise
+        finally:
+            await connections.give_back(connection, keep=succeeded)
 
     async def _make_pool(self) -> asyncpg.Pool:
         """Make a pool. Behind a pooler that shares sessions, such as PgBouncer, it keeps no prepared statements."""
@@ -237,3 +272,10 @@ def _check_using(using: object) -> Connection:
     if not using.is_in_transaction():
         raise InvalidInput("using= has no open transaction to join: call it inside `async with connection.transaction():`")
     return using
+
+
+def pool_for(url: StoreUrl) -> Pool:
+    """Parse `postgresql://user@host/database?schema=…`. Other parameters go to the driver, such as `sslmode`."""
+    others = {name: value for name, value in url.parameters.items() if name != "schema"}
+    dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
+    return Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn)

@@ -11,15 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from tickler.database.callers_thread import on_callers_thread
 from tickler.database.sqlite.open_files import OpenFiles
-from tickler.database.sqlite.space import DEFAULT_LIMITS, Limits, is_full
+from tickler.database.sqlite.space import CACHE_MB, DEFAULT_LIMITS, Limits, is_full
 from tickler.database.sqlite.write_queue import WriteQueue
+from tickler.database.store_url import StoreUrl
 from tickler.database.using import not_a_connection
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 
 T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 5.0
+MAX_MB = 65_536
 
 # WAL lets readers work beside one writer. FULL, because with NORMAL a power failure may lose a committed claim, which would then
 # fire twice. The others, with the limits, halve the cost of a claim among millions of rows.
@@ -35,6 +40,7 @@ class Connection:
 
     def __init__(self, path: str, name: str, busy_timeout_s: float, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
+        self._real_path = os.path.realpath(self.path)
         self.name = name  # for messages
         self._limits = limits
         self.wal_bytes = 0  # the limit of the write-ahead log, known once it is open
@@ -52,7 +58,7 @@ class Connection:
         except BaseException:
             await self.close()
             raise
-        self._turns = WriteQueue(self._thread, connection, self._meaning, self._files)
+        self._turns = WriteQueue(self._thread, connection, self.meaning, self._files)
 
     async def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -81,11 +87,23 @@ class Connection:
         connection = self._check_using(using)
         return await on_callers_thread(lambda: self._translated(lambda: self._nested(connection, work)))
 
+    async def is_same(self, other: object) -> bool:
+        """Tell whether `other` is a connection to the same file, so that one transaction can write to both."""
+        if other is self or not isinstance(other, Connection):
+            return other is self
+        return self.path != ":memory:" and self._real_path == other._real_path
+
     async def apart(self, work: Callable[[], T]) -> T:
         """Run `work`, which opens its own connections, on another thread, so that other calls are served meanwhile."""
         if self._files is not None:
             self._files.check_before_commit()  # another file of the same name is not this store
         return await asyncio.to_thread(self._translated, work)
+
+    def check_files(self, *, now: bool = False) -> None:
+        """Raise `StoreUnavailable` if it is closed, or its files were replaced; `now`: look, however recently that was done."""
+        self._open_turns()
+        if self._files is not None:
+            self._files.check_before_commit() if now else self._files.check()
 
     def _open_turns(self) -> WriteQueue:
         if self._turns is None:
@@ -96,7 +114,7 @@ class Connection:
         try:
             return function()
         except sqlite3.DatabaseError as error:
-            raise self._meaning(error) from error
+            raise self.meaning(error) from error
 
     def _connect(self, may_create: bool) -> sqlite3.Connection:
         return self._translated(lambda: self._opened(may_create))
@@ -156,7 +174,8 @@ class Connection:
         finally:
             connection.row_factory, connection.text_factory = factories
 
-    def _meaning(self, error: Exception) -> Exception:
+    def meaning(self, error: Exception) -> Exception:
+        """Return the error of ours that a driver error means."""
         if not isinstance(error, sqlite3.DatabaseError):
             return error
         if "no such table: tickler_" in str(error):
@@ -192,3 +211,18 @@ def use_wal(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == 99:
                 raise
             threading.Event().wait(0.02)
+
+
+def connection_for(url: StoreUrl) -> Connection:
+    """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
+
+    `?timeout=` is in seconds, for locks; `cache_mb=` limits the page cache, `wal_mb=` the write-ahead log.
+    """
+    url.refuse_unknown("timeout", "cache_mb", "wal_mb")
+    if url.location and not url.location.startswith("/"):
+        raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
+    if url.location == "/":
+        raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
+    path = unquote(url.location.removeprefix("/")) or ":memory:"
+    limits = Limits(cache_mb=url.whole("cache_mb", 1, MAX_MB) or CACHE_MB, wal_mb=url.whole("wal_mb", 1, MAX_MB))
+    return Connection(path, url.text, url.seconds("timeout", BUSY_TIMEOUT_S), limits)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tickler.database.dynamodb_url import address_of, table_of
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.dynamo import Address, Client, RequestRefused
+from tickler.dynamo.tables import describe
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import schema
 from tickler.stores.dynamodb.fires.fire_store import DynamodbFires
@@ -60,6 +61,10 @@ class DynamodbStore:
         self.contents = contents(self._table)
 
     @property
+    def database(self) -> Client:
+        return self._table.client
+
+    @property
     def client(self) -> Client:
         """The client of this store; its `usage` counts requests and units."""
         return self._table.client
@@ -80,7 +85,7 @@ class DynamodbStore:
                 raise SchemaMissing(self._table.label)
             schema.check_version(self._table.label, settings.schema)
             self._check_shards(settings)
-            description = await schema.describe(self._table.client, self._table.name)
+            description = await describe(self._table.client, self._table.name)
             if description is None:
                 raise SchemaMissing(self._table.label)
             schema.check_keys(self._table.label, description)
@@ -143,17 +148,7 @@ class DynamodbStore:
 def open_store(url: StoreUrl) -> DynamodbStore:
     """Parse `dynamodb://TABLE?region=…&endpoint=…`. `shards=` applies when the table is created; `timeout=` is in seconds."""
     url.refuse_unknown("region", "endpoint", "shards", "timeout")
-    if not re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", url.location):
-        raise InvalidInput(
-            f"{url.text}: name a table, as in dynamodb://schedules?region=eu-west-1: 3 to 255 letters, digits, '_', '-' and '.'"
-        )
-    parameters = url.parameters
-    address = Address(
-        region=parameters.get("region"),
-        endpoint=(parameters.get("endpoint") or "").rstrip("/") or None,
-        timeout_s=url.seconds("timeout", Address().timeout_s),
-    )
-    return DynamodbStore(url.location, address, label=url.text, shards=_shards(url))
+    return DynamodbStore(table_of(url), address_of(url), label=url.text, shards=_shards(url))
 
 
 def _shards(url: StoreUrl) -> int | None:

@@ -13,8 +13,6 @@ from tickler.dynamo.failures import is_retryable
 from tickler.errors import StoreUnavailable
 from tickler.stores.dynamodb.table import LOST, TRIES, Table
 
-MAX_TRANSACTION_ITEMS = 100
-
 
 class Insert(NamedTuple):
     """Inserts an item that does not exist, or, with `over`, may exist with the same content."""

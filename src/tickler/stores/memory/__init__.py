@@ -25,6 +25,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._tables = tables = Tables()
+        self.database = tables.database
         self.schedules = MemorySchedules(tables)
         self.index = MemoryIndex(tables)
         self.records = MemoryRecords(tables)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from tickler.database.memory import MemoryPart
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.errors import InvalidInput
 from tickler.fires.lease import SCHEDULE_GONE
 from tickler.model.fire import cancelled
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.model.schedule_json import stored_schedule
-from tickler.schedules.contract import Decide
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.contract import Decide, Stored, check_unchanged
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.memory.tables import ScheduleEntry, Tables
 
 
@@ -21,12 +23,24 @@ class MemorySchedules:
         self._tables = tables
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        refuse_using(using)
-        found = {id: stored for id in ids if (stored := self.read(id)) is not None}
-        self._apply(decide(found))
+        await self._change(lambda: {id: stored for id in ids if (stored := self.read(id)) is not None}, decide, using)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        await self.change(sorted(id for id in self._tables.schedules if id.owner == owner), decide, using=using)
+        def of_owner() -> Stored:
+            ids = sorted(id for id in self._tables.schedules if id.owner == owner)
+            return {id: stored for id in ids if (stored := self.read(id)) is not None}
+
+        await self._change(of_owner, decide, using)
+
+    async def _change(self, select: Callable[[], Stored], decide: Decide, using: object) -> None:
+        if not isinstance(using, UnitOfWork):
+            refuse_using(using)
+            self._apply(decide(select()))
+            return
+        seen = select()
+        changes = decide(seen)
+        await using.join(self._tables.database, map(id_of, changes))
+        using.add(MemoryPart(lambda: check_unchanged(seen, select()), lambda: self._apply(changes)))
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return self.read(id)
@@ -85,4 +99,6 @@ class MemorySchedules:
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using= has no transaction to join in memory://: use sqlite:/// or postgresql://")
+        raise InvalidInput(
+            "using= has no connection to join in memory://: pass a transaction of a table in the same memory, or use sqlite:///"
+        )

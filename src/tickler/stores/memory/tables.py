@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tickler.database.memory import MemoryDatabase
 from tickler.index.advance import ROW_FORMAT, AsideRow
 from tickler.model.fire import Entry, Fire
 from tickler.model.index_row import IndexRow
@@ -54,6 +55,7 @@ class HistoryEntry(NamedTuple):
 
 class Tables:
     def __init__(self) -> None:
+        self.database = MemoryDatabase()
         self.fires: dict[str, Fire] = {}
         self.history: list[HistoryEntry] = []
         self.schedules: dict[Id, ScheduleEntry] = {}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 import asyncpg
 
 from tickler.database.migrations import check_version, script
-from tickler.database.postgres.pool import Pool
+from tickler.database.postgres.pool import Pool, pool_for
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput
 from tickler.stores.optional import no_such_form
@@ -26,7 +25,7 @@ log = logging.getLogger("tickler")
 
 class PostgresStore:
     def __init__(self, database: Pool) -> None:
-        self._database = database
+        self._database = self.database = database
         backup_tool = f"use `pg_dump --schema={database.schema}` and `pg_restore`"
         self.capabilities = Capabilities(
             shared=True, joins_transactions=True, order="total", poll_ms=5000, backup_tool=backup_tool
@@ -75,10 +74,7 @@ class PostgresStore:
 
 
 def open_store(url: StoreUrl) -> PostgresStore:
-    """Parse `postgresql://user@host/database?schema=…`. Other parameters go to the driver, such as `sslmode`."""
-    others = {name: value for name, value in url.parameters.items() if name != "schema"}
-    dsn = f"postgresql://{url.location}" + (f"?{urlencode(others)}" if others else "")
-    return PostgresStore(Pool(url.text, url.parameters.get("schema", "public"), dsn=dsn))
+    return PostgresStore(pool_for(url))
 
 
 def store_for_pool(pool: object, schema_name: str) -> PostgresStore:

@@ -6,20 +6,24 @@ skips locked ones. So writers and claims cannot deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter, itemgetter
 
 import asyncpg
 
 from tickler.database.postgres.pool import BROKEN, Connection, LostRace, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.errors import InvalidInput
 from tickler.model.schedule import Id, StoredSchedule
-from tickler.schedules.contract import Decide, Stored
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.contract import Decide, Stored, check_unchanged
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.postgres import rows
 from tickler.stores.sql.schedules import JOINED, SqlScheduleReads, read_schedule
+
+Select = Callable[[Connection], Awaitable[Stored]]  # locks schedules, and reads them
 
 _DIALECT = {"body": "s.body", "enabled": "s.enabled", "paused": "NOT s.enabled"}
 _WANTED = """
@@ -87,7 +91,10 @@ class PostgresSchedules(SqlScheduleReads):
                 if refused is not None:
                     raise refused
                 return
-        await self._change_alone(ids, decide, using)
+        if isinstance(using, UnitOfWork):
+            await self._join(using, partial(self._select, ids), decide)
+        else:
+            await self._change_alone(ids, decide, using)
 
     async def _change_together(self, asked: Sequence[tuple[Id, Decide]]) -> list[Exception | None]:
         """Apply a batch. Return what each `decide` raised, which concerns only its own caller."""
@@ -120,6 +127,18 @@ class PostgresSchedules(SqlScheduleReads):
         await self._database.write(work)
         return refused
 
+    async def _join(self, unit: UnitOfWork, select: Select, decide: Decide) -> None:
+        """Decide from what is stored now, and add a part to a unit of work that locks it, compares, and applies the changes."""
+        seen = await self._database.read(select)
+        changes = decide(seen)
+        await unit.join(self._database, map(id_of, changes))
+
+        async def part(connection: Connection) -> None:
+            check_unchanged(seen, await select(connection))
+            await self._apply(connection, changes)
+
+        unit.add(part)
+
     async def _change_alone(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         likely_new = len(ids) >= rows.COPY_FROM_ROWS
 
@@ -134,15 +153,22 @@ class PostgresSchedules(SqlScheduleReads):
         await self._database.write(work, using)
 
     async def _read_decide_apply(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> None:
-        locked = await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids))
-        await self._apply(connection, decide(await self._read_locked(connection, locked)))
+        await self._apply(connection, decide(await self._select(ids, connection)))
+
+    async def _select(self, ids: Sequence[Id], connection: Connection) -> Stored:
+        return await self._read_locked(connection, await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids)))
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        async def work(connection: Connection) -> None:
-            locked = await connection.fetch(self._database.sql(_LOCK_OWNER), owner)
-            await self._apply(connection, decide(await self._read_locked(connection, locked)))
+        async def of_owner(connection: Connection) -> Stored:
+            return await self._read_locked(connection, await connection.fetch(self._database.sql(_LOCK_OWNER), owner))
 
-        await self._database.write(work, using)
+        async def work(connection: Connection) -> None:
+            await self._apply(connection, decide(await of_owner(connection)))
+
+        if isinstance(using, UnitOfWork):
+            await self._join(using, of_owner, decide)
+        else:
+            await self._database.write(work, using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return await self._gets.ask(id)

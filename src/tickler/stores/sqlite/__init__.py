@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from urllib.parse import unquote
 
 from tickler.database.migrations import check_version, script
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite import space
-from tickler.database.sqlite.connection import Connection
+from tickler.database.sqlite.connection import Connection, connection_for
 from tickler.database.storage import StorageProblem
 from tickler.database.store_url import StoreUrl
-from tickler.errors import InvalidInput
 from tickler.stores.optional import no_such_form
 from tickler.stores.sqlite import backup, schema
 from tickler.stores.sqlite.contents import contents
@@ -22,20 +20,14 @@ from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
 from tickler.stores.store import Capabilities
 
-BUSY_TIMEOUT_S = 5.0
-MAX_MB = 65_536
-
 log = logging.getLogger("tickler")
 
 
 class SqliteStore:
-    def __init__(
-        self, path: str, *, name: str, busy_timeout_s: float = BUSY_TIMEOUT_S, limits: space.Limits = space.DEFAULT_LIMITS
-    ) -> None:
-        self._connection = Connection(path, name, busy_timeout_s, limits)
-        self.capabilities = Capabilities(
-            shared=path != ":memory:", joins_transactions=path != ":memory:", order="total", poll_ms=500
-        )
+    def __init__(self, connection: Connection) -> None:
+        self._connection = self.database = connection
+        in_file = connection.path != ":memory:"
+        self.capabilities = Capabilities(shared=in_file, joins_transactions=in_file, order="total", poll_ms=500)
         self.schedules = SqliteSchedules(self._connection)
         self.index = SqliteIndex(self._connection)
         self.records = SqliteRecords(self._connection)
@@ -84,15 +76,4 @@ class SqliteStore:
 
 
 def open_store(url: StoreUrl) -> SqliteStore:
-    """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
-
-    `?timeout=` is in seconds, for locks; `cache_mb=` limits the page cache, `wal_mb=` the write-ahead log.
-    """
-    url.refuse_unknown("timeout", "cache_mb", "wal_mb")
-    if url.location and not url.location.startswith("/"):
-        raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
-    if url.location == "/":
-        raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
-    path = unquote(url.location.removeprefix("/")) or ":memory:"
-    limits = space.Limits(cache_mb=url.whole("cache_mb", 1, MAX_MB) or space.CACHE_MB, wal_mb=url.whole("wal_mb", 1, MAX_MB))
-    return SqliteStore(path, name=url.text, busy_timeout_s=url.seconds("timeout", BUSY_TIMEOUT_S), limits=limits)
+    return SqliteStore(connection_for(url))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 
 from tickler.database.sqlite.connection import Connection
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, StoredSchedule
-from tickler.schedules.contract import Decide, Stored
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.contract import Decide, Stored, check_unchanged
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.sql.schedules import COLUMNS, INDEX_AND_ASIDE, SqlScheduleReads, read_schedule
 from tickler.stores.sqlite import rows
 
@@ -39,14 +40,28 @@ class SqliteSchedules(SqlScheduleReads):
         self._connection = connection
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
-        await self._connection.write(lambda connection: _apply(connection, decide(read(connection, ids))), using)
+        await self._change(lambda connection: read(connection, ids), decide, using)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        def work(connection: sqlite3.Connection) -> None:
+        def of_owner(connection: sqlite3.Connection) -> Stored:
             found = connection.execute(_OF_OWNER, (owner,)).fetchall()
-            _apply(connection, decide({schedule.id: schedule for schedule in map(read_schedule, found)}))
+            return {schedule.id: schedule for schedule in map(read_schedule, found)}
 
-        await self._connection.write(work, using)
+        await self._change(of_owner, decide, using)
+
+    async def _change(self, select: Callable[[sqlite3.Connection], Stored], decide: Decide, using: object) -> None:
+        if not isinstance(using, UnitOfWork):
+            await self._connection.write(lambda connection: _apply(connection, decide(select(connection))), using)
+            return
+        seen = await self._connection.read(select)
+        changes = decide(seen)
+        await using.join(self._connection, map(id_of, changes))
+
+        def part(connection: sqlite3.Connection) -> None:
+            check_unchanged(seen, select(connection))
+            _apply(connection, changes)
+
+        using.add(part)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)

@@ -180,4 +180,4 @@ class DynamodbIndex:
 
 def refuse_using(using: object) -> None:
     if using is not None:
-        raise InvalidInput("using= has no transaction to join on DynamoDB: leave it out, or use sqlite:/// or postgresql://")
+        raise InvalidInput("using= has no connection to join on DynamoDB: pass a transaction of a table, or leave it out")

@@ -16,13 +16,13 @@ from tickler.dynamo.batches import gathered
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Attribute
 from tickler.dynamo.statements import update
+from tickler.dynamo.tables import check_key, describe
 from tickler.errors import InvalidInput, InvalidWhen, NeverFires, ScheduleNotFound, SchemaMismatch, StoreUnavailable, TicklerError
 from tickler.model.limits import check_limit
 from tickler.stores.dynamodb.index.due_query import DueQuery, Route, SparseIndex
 from tickler.stores.dynamodb.index.user_table_units import MS_PER, Unit, UnitCheck
 from tickler.stores.dynamodb.layout import shard_of
 from tickler.stores.dynamodb.maintenance.sparsity import Sparsity, sparsity_of
-from tickler.stores.dynamodb.schema import check_key, describe
 from tickler.stores.dynamodb.table import TRIES, all_of
 from tickler.when import KINDS, When, parse_when, when_from_json
 

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tickler.dynamo import Client, Item, from_item
+from tickler.dynamo.tables import describe
 from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR
 from tickler.stores.dynamodb.maintenance.sparsity import SparsityCount
-from tickler.stores.dynamodb.schema import INDEX_KEYS, describe
+from tickler.stores.dynamodb.schema import INDEX_KEYS
 from tickler.stores.dynamodb.table import Table
 from tickler.stores.optional import Fault, MalformedItem
 

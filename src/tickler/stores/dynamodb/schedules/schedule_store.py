@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.schedules.contract import Decide
+from tickler.schedules.write import id_of
 from tickler.stores.dynamodb.fires.lists import failing_ids
 from tickler.stores.dynamodb.index.index_store import refuse_using
 from tickler.stores.dynamodb.records import DynamodbRecords
@@ -30,12 +32,16 @@ class DynamodbSchedules:
         self._writer = Writer(table, records)
 
     async def change(self, ids: Sequence[Id], decide: Decide, *, using: object = None) -> None:
+        if isinstance(using, UnitOfWork):
+            changes, parts = await self._writer.parts(await read(self._table, ids), decide)
+            await using.join(self._table.client, map(id_of, changes))
+            using.add(*parts)
+            return
         refuse_using(using)
         await self._writer.change(await read(self._table, ids), decide)
 
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
-        refuse_using(using)
-        await self._writer.change(await read(self._table, await owners_ids(self._table, owner)), decide)
+        await self.change(await owners_ids(self._table, owner), decide, using=using)
 
     async def get(self, id: Id) -> StoredSchedule | None:
         known = (await read(self._table, [id])).get(id)

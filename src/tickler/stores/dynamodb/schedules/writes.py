@@ -8,10 +8,11 @@ from typing import NamedTuple
 from tickler.dynamo import Item, Outcome
 from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
+from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id
 from tickler.schedules.contract import Decide
-from tickler.schedules.write import ScheduleChange, ScheduleRemoval
+from tickler.schedules.write import ScheduleChange, ScheduleRemoval, id_of
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.cancellation import cancellations, deletable, unchanged
@@ -46,7 +47,7 @@ class Writer:
             try:
                 changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
                 if undone is not None:
-                    changes = [change for change in changes if _id(change) in undone]
+                    changes = [change for change in changes if id_of(change) in undone]
                 plans = await self._plan_all(changes, known)
                 lost = await self._write(plans, written)
                 written += len(plans) - len(lost)
@@ -61,17 +62,29 @@ class Writer:
         failure = StoreUnavailable(f"{self._table.label}: others changed the same schedules {TRIES} times in a row: try again")
         raise self._with_progress(failure, written, written + len(undone or ()))
 
+    async def parts(
+        self, known: dict[Id, StoredItem], decide: Decide
+    ) -> tuple[Sequence[ScheduleChange | ScheduleRemoval], list[TransactionPart]]:
+        """Return the changes that `decide` plans as parts of another transaction. Their conditions guard what was read."""
+        changes = decide({id: each.stored for id, each in known.items() if each.stored is not None})
+        plans = await self._plan_all(changes, known, joins=True)
+        return changes, [
+            TransactionPart(write.part(self._table.name), f"the schedule {plan.id}") for plan in plans for write in plan.writes
+        ]
+
     async def _plan_all(
-        self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem]
+        self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem], *, joins: bool = False
     ) -> list[WritePlan]:
         settings = await self._table.settings.get()
         plans = [
-            self._plan(change, known.get(_id(change)), settings.write_shards)
+            self._plan(change, known.get(id_of(change)), settings.write_shards)
             for change in changes
             if isinstance(change, ScheduleChange)
         ]
         removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
-        plans += all_of(await run_concurrently(removals, lambda removal: self._plan_removal(removal, known[removal.id].head)))
+        plans += all_of(
+            await run_concurrently(removals, lambda removal: self._plan_removal(removal, known[removal.id].head, joins))
+        )
         await self._records.remember_zones({change.schedule.tz for change in changes if isinstance(change, ScheduleChange)})
         return plans
 
@@ -91,12 +104,12 @@ class Writer:
                 known[plan.id] = now
         return undone
 
-    async def _plan_removal(self, removal: ScheduleRemoval, head: Item) -> WritePlan:
+    async def _plan_removal(self, removal: ScheduleRemoval, head: Item, joins: bool) -> WritePlan:
         """Plan to delete a schedule with its body and its fires."""
         writes: list[Write] = [Delete(layout.head_key(removal.id), deletable(head))]
         if "body_revision" in head:
             writes.append(Delete(layout.body_key(removal.id, head["body_revision"]), {}))
-        return WritePlan(removal.id, [*writes, *await cancellations(self._table, removal, head)], None)
+        return WritePlan(removal.id, [*writes, *await cancellations(self._table, removal, head, joins=joins)], None)
 
     def _plan(self, change: ScheduleChange, before: StoredItem | None, shards: int) -> WritePlan:
         id = change.schedule.id
@@ -132,10 +145,6 @@ class Writer:
         if done == 0:
             return failure
         return PartlyWritten(self._table.label, done, total, failure)
-
-
-def _id(change: ScheduleChange | ScheduleRemoval) -> Id:
-    return change.id if isinstance(change, ScheduleRemoval) else change.schedule.id
 
 
 def _done(outcome: Outcome | Exception) -> bool | Exception:

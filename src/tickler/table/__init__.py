@@ -1,0 +1,29 @@
+"""The single-table toolkit: entities, sparse and overloaded indexes, on SQLite, PostgreSQL, DynamoDB and in memory."""
+
+from tickler.database.progress import progress_bar
+from tickler.table.attribute import Attr, Path, attr
+from tickler.table.change import Change
+from tickler.table.condition import Condition
+from tickler.table.declaration import MISSING, Missing
+from tickler.table.entity import Entity, Part
+from tickler.table.key import Index, ItemId, Key
+from tickler.table.page import Page
+from tickler.table.table import Table
+
+__all__ = [
+    "MISSING",
+    "Attr",
+    "Change",
+    "Condition",
+    "Entity",
+    "Index",
+    "ItemId",
+    "Key",
+    "Missing",
+    "Page",
+    "Part",
+    "Path",
+    "Table",
+    "attr",
+    "progress_bar",
+]

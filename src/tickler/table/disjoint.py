@@ -1,0 +1,97 @@
+"""Proves that two conditions never hold for the same item. Sound, not complete: what it cannot prove is refused at definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+from tickler.table.condition import And, Compare, Condition, Exists, Leaf, Not, OneOf, Or, kind_of, plain
+
+MAX_CASES = 256  # of a condition in disjunctive form
+
+_UPPER = ("<", "<=")
+_LOWER = (">", ">=")
+
+
+class _Literal(NamedTuple):
+    condition: Leaf
+    negated: bool
+
+    @property
+    def path(self) -> tuple[object, ...]:
+        found = self.condition.path
+        return (found.attribute, *found.steps)
+
+    def may_hold_for(self, value: object) -> bool:
+        return self.condition.holds_for(value) is not self.negated
+
+    def needs_presence(self) -> bool:
+        """A comparison is false for a missing attribute, except `!=`."""
+        if isinstance(self.condition, Compare) and self.condition.operator == "<>":
+            return self.negated
+        return not self.negated
+
+    def values(self) -> list[object] | None:
+        """Return the only values for which this holds, if they can be listed."""
+        condition = self.condition
+        if isinstance(condition, OneOf) and not self.negated:
+            return list(condition.values)
+        if isinstance(condition, Compare) and condition.operator == ("<>" if self.negated else "="):
+            return [condition.value]
+        return None
+
+
+def never_both(one: Condition[Any], other: Condition[Any]) -> bool:
+    """Tell whether it is certain that no item satisfies both conditions."""
+    try:
+        cases = list(_cases(one & other, negated=False))
+    except OverflowError:
+        return False
+    return all(any(_contradict(a, b) for a, b in product(case, case)) for case in cases)
+
+
+def _cases(condition: Condition[Any], *, negated: bool) -> Iterator[tuple[_Literal, ...]]:
+    """Yield the alternatives of a condition, each a conjunction."""
+    if isinstance(condition, Not):
+        yield from _cases(condition.part, negated=not negated)
+    elif isinstance(condition, And | Or):
+        parts = [list(_cases(part, negated=negated)) for part in condition.parts]
+        if isinstance(condition, And) is negated:
+            for part in parts:
+                yield from part
+            return
+        for number, combination in enumerate(product(*parts)):
+            if number >= MAX_CASES:
+                raise OverflowError
+            yield tuple(literal for part in combination for literal in part)
+    else:
+        assert isinstance(condition, Leaf)
+        yield (_Literal(condition, negated),)
+
+
+def _contradict(one: _Literal, other: _Literal) -> bool:
+    if one.path != other.path:
+        return False
+    is_missing = isinstance(one.condition, Exists) and one.negated
+    if is_missing and other.needs_presence():
+        return True
+    values = one.values()
+    if values is not None:
+        return not any(other.may_hold_for(value) for value in values)
+    return _ranges_apart(one, other)
+
+
+def _ranges_apart(one: _Literal, other: _Literal) -> bool:
+    """Tell whether one is an upper bound that lies below the other, a lower bound."""
+    if not (isinstance(one.condition, Compare) and isinstance(other.condition, Compare)):
+        return False
+    if one.negated or other.negated:  # the negation of a comparison holds for missing attributes and other types, too
+        return False
+    upper, lower = one.condition, other.condition
+    if upper.operator not in _UPPER or lower.operator not in _LOWER:
+        return False
+    high, low = plain(upper.value), plain(lower.value)
+    if kind_of(high) != kind_of(low):
+        return True  # no value satisfies both
+    return bool(high < low) if upper.operator == "<=" and lower.operator == ">=" else bool(high <= low)

@@ -1,0 +1,73 @@
+"""Writes the keys of indexes anew, where items have others than their entity defines now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tickler.database.progress import OnProgress
+from tickler.dynamo import Item
+from tickler.dynamo.failures import ConditionFailed
+from tickler.table.definition import METADATA_PARTITION, EntityDefinition
+from tickler.table.engines.dynamodb.changes import Clauses
+from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.expressions import Expressions, both
+from tickler.table.engines.dynamodb.items import ENTITY
+from tickler.table.planner import decided, paths_of
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+async def reindex(connection: Connection, on_progress: OnProgress) -> int:
+    """Walk through the table. Returns how many items had other keys. Others may write meanwhile."""
+    request: dict[str, object] = {"ConsistentRead": True}
+    seen = changed = 0
+    while True:
+        page = await connection.call("Scan", request, _decode)
+        for raw in page["Items"]:
+            changed += await _rekeyed(connection, raw)
+        seen += len(page["Items"])
+        on_progress("indexing", seen, None)
+        if "LastEvaluatedKey" not in page:
+            return changed
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+
+async def _rekeyed(connection: Connection, raw: Item | None) -> bool:
+    while raw is not None and raw["pk"]["S"] != METADATA_PARTITION:
+        definition = connection.table.entities.get(raw.get(ENTITY, {}).get("S", ""))
+        request = None if definition is None else _request(connection, definition, raw)
+        if request is None:
+            return False
+        try:
+            await connection.call("UpdateItem", request, _decode)
+        except ConditionFailed as failure:
+            raw = failure.item  # somebody wrote it in between
+        else:
+            return True
+    return False
+
+
+def _request(connection: Connection, definition: EntityDefinition, raw: Item) -> dict[str, object] | None:
+    """Return the update of an item whose keys are not as defined, guarded on what they depend on; None if they are right."""
+    lookup = definition.lookup(connection.entity(raw))
+    keys = {gsi: definition.slot_key(gsi, lookup) for gsi in definition.gsis}
+    if all(_stored_key(gsi, raw) == key for gsi, key in keys.items()):
+        return None
+    expressions = Expressions()
+    clauses = Clauses(expressions)
+    clauses.keys({gsi: decided(key) for gsi, key in keys.items()})
+    guards = [expressions.unchanged(path, raw) for index in definition.indexes for path in paths_of(index)]
+    condition = both(["attribute_exists(pk)", *dict.fromkeys(guards)])
+    return {
+        "Key": {"pk": raw["pk"], "sk": raw["sk"]},
+        "UpdateExpression": clauses.text(),
+        "ConditionExpression": condition,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        **expressions.fields(condition, clauses.text()),
+    }
+
+
+def _stored_key(gsi: str, raw: Item) -> tuple[str, str] | None:
+    return (raw[f"{gsi}pk"]["S"], raw[f"{gsi}sk"]["S"]) if f"{gsi}pk" in raw and f"{gsi}sk" in raw else None

@@ -1,0 +1,175 @@
+"""The reference engine: rows in a dictionary. Every operation reads, decides and applies, as the SQL engines do."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from tickler.database.memory import MemoryDatabase, MemoryPart
+from tickler.database.progress import OnProgress, no_progress
+from tickler.database.store_url import StoreUrl
+from tickler.table.definition import EntityDefinition, TableDefinition
+from tickler.table.engines.engine import Ask, Position, Reader, Slice
+from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.index_texts import IndexTexts
+from tickler.table.key import ItemId
+from tickler.table.operation import Delete, Operation, decide, raised
+from tickler.table.selection import Span
+
+
+class Row(NamedTuple):
+    """An item. Its keys are by the names of their indexes, because programs that share a table may know different ones."""
+
+    pk: str
+    sk: str
+    entity: str
+    expires_at: int | None
+    body: bytes
+    keys: Mapping[str, tuple[str, str]]
+
+
+Rows = dict[tuple[str, str], Row]
+
+
+class MemoryReader:
+    def __init__(self, table: TableDefinition, rows: Mapping[tuple[str, str], Row]) -> None:
+        self._table = table
+        self._rows = rows
+
+    async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
+        rows = [self._alive(id, now_ms) for id in ids]
+        return [None if row is None else decode(self._table, row.entity, row.body) for row in rows]
+
+    async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
+        found = [each for each in self._in_span(ask.span, now_ms) if each[1].entity in ask.entities]
+        if ask.start is not None:
+            found = [each for each in found if (each[0] < ask.start if ask.backwards else each[0] > ask.start)]
+        found.sort(key=lambda each: each[0], reverse=ask.backwards)
+        positions = [position for position, _ in found[: ask.limit]]
+        items = [decode(self._table, row.entity, row.body) for _, row in found[: ask.limit]]
+        return Slice(items, positions, positions[-1] if len(found) > ask.limit else None)
+
+    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+        return sum(row.entity in entities for _, row in self._in_span(span, now_ms))
+
+    def _in_span(self, span: Span, now_ms: int) -> list[tuple[Position, Row]]:
+        found: list[tuple[Position, Row]] = []
+        for row in self._rows.values():
+            key = (row.pk, row.sk) if span.gsi is None else row.keys.get(span.gsi)
+            if key is not None and key[0] == span.partition and span.contains(key[1]) and is_alive(row.expires_at, now_ms):
+                found.append(((key[1], row.pk, row.sk), row))
+        return found
+
+    def _alive(self, id: ItemId[Any], now_ms: int) -> Row | None:
+        row = self._rows.get((id.pk, id.sk))
+        return row if row is not None and is_alive(row.expires_at, now_ms) else None
+
+
+class MemoryEngine(MemoryReader):
+    makes_tables = True
+
+    def __init__(self, table: TableDefinition, database: MemoryDatabase) -> None:
+        self.database = database
+        self.rows: Rows = database.tables.setdefault(table.name, {})
+        super().__init__(table, self.rows)
+
+    async def open(self, *, create: bool) -> list[str]:
+        """Do nothing: the rows are there."""
+        return []
+
+    async def close(self) -> None:
+        """Do nothing: the rows belong to whoever made them."""
+
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[MemoryPart] = ()) -> list[Any]:
+        for part in parts:
+            part.check()
+        changes: Rows = {}
+        removals: list[tuple[str, str]] = []
+        results = []
+        for operation in operations:
+            id = operation.id
+            row = self._alive(id, now_ms)
+            found = None if row is None else decode(self._table, row.entity, row.body)
+            stored = decide(operation, found)
+            results.append(found if isinstance(operation, Delete) else stored)
+            if stored is None:
+                removals.append((id.pk, id.sk))
+            elif stored is not found:
+                changes[id.pk, id.sk] = row_of(id.definition, stored)
+        self.rows.update(changes)
+        for key in removals:
+            self.rows.pop(key, None)
+        for part in parts:
+            part.apply()
+        return results
+
+    async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
+        for operation in operations:
+            await self.write([operation], now_ms=now_ms)
+
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+        rows: Rows = {}
+        for entity in entities:
+            row = row_of(self._table.definition_of(entity), entity)
+            key = row.pk, row.sk
+            if key in rows or key in self.rows:
+                raise duplicate(repr(key))
+            rows[key] = row
+        self.rows.update(rows)
+        on_progress("loading", len(rows), None)
+        return len(rows)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reader]:
+        yield MemoryReader(self._table, dict(self.rows))
+
+    async def secret(self) -> bytes:
+        return self.database.secrets.setdefault(self._table.name, secrets.token_bytes(32))
+
+    async def index_texts(self) -> IndexTexts:
+        texts: IndexTexts = self.database.index_texts.get(self._table.name, {})
+        return texts
+
+    async def set_index_texts(self, texts: IndexTexts) -> None:
+        self.database.index_texts[self._table.name] = texts
+
+    async def has_more_than(self, items: int) -> bool:
+        return len(self.rows) > items
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        changed = 0
+        for key, row in list(self.rows.items()):
+            definition = self._table.entities.get(row.entity)
+            new = row if definition is None else row_of(definition, definition.decode(row.body))
+            changed += new.keys != row.keys
+            self.rows[key] = new
+        on_progress("indexing", len(self.rows), None)
+        return changed
+
+    async def sweep(self, *, now_ms: int, limit: int) -> int:
+        expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]
+        for key in expired:
+            del self.rows[key]
+        return len(expired)
+
+
+def row_of(definition: EntityDefinition, entity: object) -> Row:
+    row = definition.row(entity)
+    halves = iter(row.keys)
+    pairs = zip(definition.gsis, halves, halves, strict=True)
+    return Row(*row[:5], {gsi: (partition, sort) for gsi, partition, sort in pairs if partition is not None and sort is not None})
+
+
+def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
+    url.refuse_unknown()
+    return MemoryEngine(table, MemoryDatabase())
+
+
+def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
+    return MemoryEngine(table, database)
+
+
+def _new_row(definition: EntityDefinition, entity: Any) -> Row:
+    return definition.row(raised(definition, entity))

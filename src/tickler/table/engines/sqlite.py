@@ -1,0 +1,297 @@
+"""A table in an SQLite file: writes in turns of its connection's thread, reads on the thread of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from operator import length_hint
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tickler.database.progress import OnProgress, no_progress
+from tickler.database.sqlite.connection import Connection, connection_for
+from tickler.database.sqlite.direct_reader import DirectReader
+from tickler.database.store_url import StoreUrl
+from tickler.errors import InvalidInput, SchemaMissing
+from tickler.table.definition import TableDefinition
+from tickler.table.engines.engine import Ask, Reader, Slice
+from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.sql import (
+    Cells,
+    Dialect,
+    Layout,
+    Source,
+    chunks,
+    decided,
+    is_blind,
+    last_of_each,
+    rekeyed,
+    slice_of,
+)
+from tickler.table.index_texts import IndexTexts
+from tickler.table.key import ItemId
+from tickler.table.operation import Operation, Put
+from tickler.table.selection import Span
+
+T = TypeVar("T")
+
+Part = Callable[[sqlite3.Connection], None]  # of a unit of work
+
+WRITTEN_AT_A_TIME = 1_000
+
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS tickler_tables (
+        name TEXT PRIMARY KEY,
+        secret BLOB NOT NULL,
+        indexes TEXT NOT NULL DEFAULT '{}',
+        created_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+    )
+"""
+_REGISTER = "INSERT INTO tickler_tables (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_INDEXES = "SELECT indexes FROM tickler_tables WHERE name = ?"
+_SET_INDEXES = "UPDATE tickler_tables SET indexes = ? WHERE name = ?"
+_REGISTERED = "SELECT secret FROM tickler_tables WHERE name = ?"
+
+
+def _finished(text: str) -> str:
+    return re.sub(r"\$\d+", "?", text)
+
+
+DIALECT = Dialect(
+    id="INTEGER PRIMARY KEY",
+    text="TEXT",
+    integer="INTEGER",
+    bytes="BLOB",
+    distinct="IS NOT",
+    place="",
+    tie="",  # an index of SQLite ends in the id anyway
+    finished=_finished,
+)
+
+
+class _Read(Protocol):
+    """`Connection.read`, or that of a `DirectReader`."""
+
+    def __call__(self, query: Callable[[sqlite3.Connection], T]) -> Awaitable[T]: ...
+
+
+class SqliteReader:
+    def __init__(self, table: TableDefinition, layout: Layout, read: _Read) -> None:
+        self._table = table
+        self._layout = layout
+        self._read = read
+
+    async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
+        get, table = self._layout.get, self._table
+        rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
+        return [
+            None if row is None or not is_alive(row[1], now_ms) else decode(table, row[0], row[2])  # as all other reads do
+            for row in rows
+        ]
+
+    async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
+        text, parameters = self._layout.slice(ask, now_ms)
+        rows = await self._read(lambda database: database.execute(text, parameters).fetchall())
+        return slice_of(self._table, rows, ask)
+
+    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+        text, parameters = self._layout.count(span, entities, now_ms)
+        found: int = await self._read(lambda database: database.execute(text, parameters).fetchone()[0])
+        return found
+
+
+class SqliteEngine(SqliteReader):
+    """`owned`: it opens and closes the connection, which otherwise belongs to someone else and is open already."""
+
+    makes_tables = True
+
+    def __init__(self, table: TableDefinition, connection: Connection, *, owned: bool = True) -> None:
+        self._connection = self.database = connection
+        self._owned = owned
+        self._direct = DirectReader(connection)
+        read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
+        super().__init__(table, Layout(table, DIALECT), read)
+
+    async def open(self, *, create: bool) -> list[str]:
+        self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
+        try:
+            if self._owned:
+                await self._connection.open(may_create=create)
+            lacking = self._layout.lacking(self._connection.name, *await self._connection.read(self._found))
+            if not create:
+                self._layout.check(self._connection.name, lacking)
+            elif lacking:
+                await self._connection.write(self._create)
+        except SchemaMissing as error:
+            await self.close()
+            raise self._layout.missing(self._connection.name) from error
+        except BaseException:
+            await self.close()
+            raise
+        return lacking
+
+    async def close(self) -> None:
+        self._direct.close()
+        if self._owned:
+            await self._connection.close()
+
+    async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Part] = ()) -> list[Any]:
+        if not parts and all(map(is_blind, operations)):
+            rows, _ = last_of_each(operations)
+            await self._connection.write(lambda database: self._put(database, rows))
+            return [operation.entity for operation in operations if isinstance(operation, Put)]
+        return await self._connection.write(lambda database: self._decided(database, operations, now_ms, parts))
+
+    async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
+        for start in range(0, len(operations), WRITTEN_AT_A_TIME):
+            rows, removed = last_of_each(operations[start : start + WRITTEN_AT_A_TIME])
+            await self._connection.write(lambda database: self._put(database, rows, removed))  # noqa: B023  # awaited here
+
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+        """Load in one transaction. Entities are read on the connection's thread, and progress is told on the event loop's."""
+        loop = asyncio.get_running_loop()
+        source = Source(self._table, entities)
+        expected = length_hint(entities)
+
+        def tell(activity: str, done: int, total: int | None) -> None:
+            loop.call_soon_threadsafe(on_progress, activity, done, total)
+
+        return await self._connection.write(lambda database: self._load(database, source.rows(), expected, tell))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reader]:
+        if self._connection.path == ":memory:":
+            raise InvalidInput("a database in memory has no snapshots: use a file, as in sqlite:///app.db")
+        direct = DirectReader(self._connection)
+        try:
+            await direct.begin()
+            yield SqliteReader(self._table, self._layout, direct.read)
+        finally:
+            direct.close()
+
+    async def secret(self) -> bytes:
+        name = self._table.name
+        found: tuple[bytes] | None = await self._connection.read(
+            lambda database: database.execute(_REGISTERED, (name,)).fetchone()
+        )
+        if found is None:
+            raise self._layout.missing(self._connection.name)
+        return found[0]
+
+    async def index_texts(self) -> IndexTexts:
+        (found,) = await self._connection.read(lambda database: database.execute(_INDEXES, (self._table.name,)).fetchone())
+        return msgspec.json.decode(found, type=IndexTexts)
+
+    async def set_index_texts(self, texts: IndexTexts) -> None:
+        row = (msgspec.json.encode(texts).decode(), self._table.name)
+        await self._connection.write(lambda database: database.execute(_SET_INDEXES, row).rowcount)
+
+    async def has_more_than(self, items: int) -> bool:
+        statement = self._layout.larger_than(items)
+        return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
+
+    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+        changed = last = seen = 0
+        while found := await self._connection.write(lambda database: self._reindex_some(database, last)):  # noqa: B023  # awaited here
+            last, rows, rekeyed_rows = found
+            seen, changed = seen + rows, changed + rekeyed_rows
+            on_progress("indexing", seen, None)
+        return changed
+
+    def _reindex_some(self, database: sqlite3.Connection, after: int) -> tuple[int, int, int] | None:
+        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (after,)).fetchall()
+        changes = rekeyed(self._table, rows)
+        if changes:
+            database.executemany(self._layout.set_keys(), changes)
+        return (rows[-1][0], len(rows), len(changes)) if rows else None
+
+    async def sweep(self, *, now_ms: int, limit: int) -> int:
+        statement = f"""
+            DELETE FROM {self._layout.table} WHERE id IN (
+                SELECT id FROM {self._layout.table} WHERE expires_at <= ? ORDER BY expires_at LIMIT ?
+            )
+        """
+        return await self._connection.write(lambda database: database.execute(statement, (now_ms, limit)).rowcount)
+
+    def _found(self, database: sqlite3.Connection) -> tuple[list[str], list[str]]:
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({self._layout.table})")]
+        indexes = [row[1] for row in database.execute(f"PRAGMA index_list({self._layout.table})")]
+        return columns, indexes
+
+    def _create(self, database: sqlite3.Connection) -> None:
+        layout = self._layout
+        database.execute(_TABLES)
+        database.execute(layout.create_table())
+        columns, _ = self._found(database)
+        for statement in layout.add_columns(columns):
+            database.execute(statement)
+        for index in (layout.unique_index(), *layout.secondary_indexes()):
+            database.execute(index.create)
+        database.execute(_REGISTER, (self._table.name, secrets.token_bytes(32)))
+
+    def _decided(
+        self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]
+    ) -> list[Any]:
+        for part in parts:
+            part(database)
+        keys = [(operation.id.pk, operation.id.sk) for operation in operations]
+        stored: dict[tuple[str, str], Cells] = {}
+        for key in keys:
+            cells = database.execute(self._layout.select_row, key).fetchone()
+            if cells is not None:
+                stored[key] = cells
+        writes = decided(self._table, operations, stored, now_ms)
+        self._put(database, [*writes.inserted, *writes.changed], writes.removed)
+        return writes.results
+
+    def _put(self, database: sqlite3.Connection, rows: Sequence[Cells], removed: Sequence[tuple[str, str]] = ()) -> None:
+        for row in rows:
+            database.execute(self._layout.upsert, row)
+        for key in removed:
+            database.execute(self._layout.delete, key)
+
+    def _load(self, database: sqlite3.Connection, rows: Iterator[Cells], expected: int, tell: OnProgress) -> int:
+        layout = self._layout
+        (present,) = database.execute(f"SELECT coalesce(max(id), 0) FROM {layout.table}").fetchone()
+        rebuilt = layout.secondary_indexes() if expected >= present else []
+        if not present:
+            rebuilt.insert(0, layout.unique_index())
+        for index in rebuilt:
+            database.execute(index.drop)
+        done = 0
+        row: Cells = ()
+
+        def counted() -> Iterator[Cells]:
+            nonlocal done, row
+            for chunk in chunks(rows):
+                for row in chunk:  # noqa: UP028  # the row is named if it is a duplicate
+                    yield row
+                done += len(chunk)
+                tell("loading", done, None)
+
+        try:
+            database.executemany(layout.insert, counted())
+        except sqlite3.IntegrityError:
+            raise duplicate(repr(row[:2])) from None
+        tell("loading", done, None)
+        for number, index in enumerate(rebuilt, 1):
+            try:
+                database.execute(index.create)
+            except sqlite3.IntegrityError:
+                twice = f"SELECT pk, sk FROM {layout.table} GROUP BY pk, sk HAVING count(*) > 1 LIMIT 1"
+                raise duplicate(repr(database.execute(twice).fetchone())) from None
+            tell("indexing", number, len(rebuilt))
+        return done
+
+
+def open_engine(table: TableDefinition, url: StoreUrl) -> SqliteEngine:
+    return SqliteEngine(table, connection_for(url))
+
+
+def shared_engine(table: TableDefinition, connection: Connection, name: str) -> SqliteEngine:
+    return SqliteEngine(table, connection, owned=False)

@@ -1,0 +1,49 @@
+"""The definitions of indexes as text, by which a table knows whether its items were written by the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import NODEFAULT
+
+from tickler.table.condition import text_of
+from tickler.table.declaration import MISSING
+from tickler.table.definition import TableDefinition
+from tickler.table.key import Index
+
+IndexTexts = dict[str, dict[str, str]]  # by entity and index of the table
+
+
+def index_texts(table: TableDefinition) -> IndexTexts:
+    """Return how each entity defines its keys in each index of the table."""
+    return {
+        definition.name: {
+            gsi: "; ".join(
+                f"{index.pk!r}, {index.sk!r}" + ("" if index.when is None else f", when {index.when!r}") + _defaults(index)
+                for index in definition.slots.get(gsi, ())
+            )
+            for gsi in table.gsis
+        }
+        for definition in table.entities.values()
+    }
+
+
+def _defaults(index: Index[Any, Any]) -> str:
+    """Return the defaults that decide where an item is that was stored without the attribute."""
+    paths = [part.path for template in (index.pk, index.sk) for part in template.parts]
+    paths += [leaf.path for leaf in index.when.leaves()] if index.when is not None else []
+    found = {path.attribute.name: path.attribute.default for path in paths}
+    texts = [f"{name}={text_of(value)}" for name, value in sorted(found.items()) if value not in (NODEFAULT, MISSING)]
+    return f", by default {', '.join(texts)}" if texts else ""
+
+
+def outdated(table: TableDefinition, stored: IndexTexts) -> list[str]:
+    """Return the names of indexes that are defined otherwise than when items of their entity were written."""
+    now = index_texts(table)
+    return [
+        f"{entity}/{gsi}"
+        for entity, texts in now.items()
+        if entity in stored
+        for gsi, text in texts.items()
+        if stored[entity].get(gsi, "") != text
+    ]

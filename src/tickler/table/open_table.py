@@ -1,0 +1,403 @@
+"""A table that is open: reads, writes and queries, on whichever engine keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Sized
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+
+from tickler.clock import Clock
+from tickler.database.extras import needing_extra
+from tickler.database.progress import OnProgress, no_progress
+from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
+from tickler.table.change import Change, Remove, Set
+from tickler.table.condition import Condition
+from tickler.table.cursor import Cursors
+from tickler.table.definition import EntityDefinition, TableDefinition
+from tickler.table.engines.engine import Engine, Reader
+from tickler.table.index_texts import index_texts, outdated
+from tickler.table.key import ItemId
+from tickler.table.operation import Check, Delete, Put, Update, initial_entity
+from tickler.table.page import Page, PageRequest, Query
+from tickler.table.selection import Selection
+from tickler.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from tickler.table.explain import Explanation
+
+E = TypeVar("E")
+E1 = TypeVar("E1")
+E2 = TypeVar("E2")
+E3 = TypeVar("E3")
+E4 = TypeVar("E4")
+R = TypeVar("R")
+
+ITERATED_AT_A_TIME = 256
+REINDEXED_AT_ONCE = 10_000  # items of a table that is reindexed when it is opened
+
+
+class Reads:
+    """Reads of a table, or of a snapshot of it. Expired items are absent."""
+
+    def __init__(self, table: TableDefinition, reader: Reader, clock: Clock, secret: Callable[[], Awaitable[bytes]]) -> None:
+        self._table = table
+        self._reader = reader
+        self._clock = clock
+        self._secret = secret
+
+    async def get(self, id: ItemId[E], *, consistent: bool = True) -> E | None:
+        """Return an item by its key, None if there is none."""
+        return (await self._reader.get([self._own(id)], consistent=consistent, now_ms=self._clock.now_ms()))[0]  # type: ignore[no-any-return]  # an entity
+
+    async def get_many(self, ids: Sequence[ItemId[E]], *, consistent: bool = True) -> list[E | None]:
+        """Return items by their keys, in order, None for each that there is not."""
+        return await self._reader.get([self._own(id) for id in ids], consistent=consistent, now_ms=self._clock.now_ms())
+
+    @overload
+    async def query(
+        self,
+        one: Selection[E1, Any],
+        /,
+        *,
+        where: Condition[E1] | None = None,
+        first: int | None = None,
+        after: str | None = None,
+        last: int | None = None,
+        before: str | None = None,
+        consistent: bool = False,
+    ) -> Page[E1]: ...
+    @overload
+    async def query(
+        self,
+        one: Selection[E1, Any],
+        two: Selection[E2, Any],
+        /,
+        *,
+        first: int | None = None,
+        after: str | None = None,
+        last: int | None = None,
+        before: str | None = None,
+        consistent: bool = False,
+    ) -> Page[E1 | E2]: ...
+    @overload
+    async def query(
+        self,
+        one: Selection[E1, Any],
+        two: Selection[E2, Any],
+        three: Selection[E3, Any],
+        /,
+        *,
+        first: int | None = None,
+        after: str | None = None,
+        last: int | None = None,
+        before: str | None = None,
+        consistent: bool = False,
+    ) -> Page[E1 | E2 | E3]: ...
+    @overload
+    async def query(
+        self,
+        one: Selection[E1, Any],
+        two: Selection[E2, Any],
+        three: Selection[E3, Any],
+        four: Selection[E4, Any],
+        /,
+        *,
+        first: int | None = None,
+        after: str | None = None,
+        last: int | None = None,
+        before: str | None = None,
+        consistent: bool = False,
+    ) -> Page[E1 | E2 | E3 | E4]: ...
+    async def query(
+        self,
+        *selections: Selection[Any, Any],
+        where: Condition[Any] | None = None,
+        first: int | None = None,
+        after: str | None = None,
+        last: int | None = None,
+        before: str | None = None,
+        consistent: bool = False,
+    ) -> Page[Any]:
+        """Return a page of a selection, or of several of one partition: the `first` after a cursor, or the `last` before one.
+
+        `where` filters what was read, so on DynamoDB what it leaves out is paid for. `consistent` reads are refused by the
+        indexes of DynamoDB.
+        """
+        request = PageRequest(first, after, last, before)
+        request.check()
+        query = self._query(selections, where)
+        cursors = Cursors(await self._secret(), query.identity)
+        return await query.page(self._reader, request, cursors, consistent=consistent, now_ms=self._clock.now_ms())
+
+    async def iterate(self, selection: Selection[E, Any], *, where: Condition[E] | None = None) -> AsyncIterator[E]:
+        """Yield all items of a selection, reading them page by page."""
+        page = await self.query(selection, where=where, first=ITERATED_AT_A_TIME)
+        while True:
+            for item in page.items:
+                yield item
+            if not page.has_next:
+                return
+            page = await self.query(selection, where=where, first=ITERATED_AT_A_TIME, after=page.end)
+
+    async def count(self, *selections: Selection[Any, Any]) -> int:
+        """Count the items of selections without reading them as a whole."""
+        query = self._query(selections, None)
+        now_ms = self._clock.now_ms()
+        names = {selection.definition.cls: frozenset([selection.definition.name]) for selection in selections}
+        return sum(
+            [await self._reader.count(span, names[cls], now_ms=now_ms) for cls, spans in query.spans_of.items() for span in spans]
+        )
+
+    def _query(self, selections: Sequence[Selection[Any, Any]], where: Condition[Any] | None) -> Query:
+        if not selections:
+            raise InvalidInput("query: pass at least one selection, such as Order.pending()")
+        for selection in selections:
+            self._owns(selection.definition)
+        return Query(selections, where)
+
+    def _own(self, id: ItemId[E]) -> ItemId[E]:
+        self._owns(id.definition)
+        return id
+
+    def _owns(self, definition: EntityDefinition) -> None:
+        if self._table.entities.get(definition.name) is not definition:
+            raise InvalidInput(f"{definition.name} is not an entity of the table {self._table.name!r}")
+
+
+class Operations:
+    """Makes checked operations, for single writes and for transactions."""
+
+    def __init__(self, table: TableDefinition) -> None:
+        self._table = table
+
+    def put(self, entity: Any, when: Condition[Any] | None = None, must: Literal["any", "create", "replace"] = "any") -> Put:
+        definition = self._table.definition_of(entity)
+        definition.check_condition(when)
+        return Put(definition.id_of(entity), entity, when, must)
+
+    def update(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> Update:
+        self._check(id, changes, when)
+        return Update(id, changes, when)
+
+    def upsert(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> Update:
+        self._check(id, changes, when)
+        return Update(id, changes, when, initial_entity(id, changes))
+
+    def delete(self, id: ItemId[Any], when: Condition[Any] | None) -> Delete:
+        self._owned(id).check_condition(when)
+        return Delete(id, when)
+
+    def check(self, id: ItemId[Any], when: Condition[Any]) -> Check:
+        self._owned(id).check_condition(when)
+        return Check(id, when)
+
+    def _check(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> None:
+        definition = self._owned(id)
+        definition.check_condition(when)
+        if not changes:
+            raise InvalidInput("update: pass at least one change, such as Order.status.set(…)")
+        for change in changes:
+            definition.check_change(change)
+        _refuse_overlap(changes)
+
+    def _owned(self, id: ItemId[Any]) -> EntityDefinition:
+        if self._table.entities.get(id.definition.name) is not id.definition:
+            raise InvalidInput(f"{id.definition.name} is not an entity of the table {self._table.name!r}")
+        return id.definition
+
+
+class OpenTable(Reads):
+    """A table with its engine. Made by `Table.connect`; use it with `async with`."""
+
+    def __init__(self, table: TableDefinition, engine: Engine, clock: Clock, *, create: bool) -> None:
+        super().__init__(table, engine, clock, self._own_secret)
+        self._engine = engine
+        self._create = create
+        self._cached_secret: bytes | None = None
+        self.operations = Operations(table)
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    async def open(self) -> Self:
+        """Connect. `SchemaMismatch` if an index is defined otherwise than when the items of a large table were written."""
+        await self._engine.open(create=self._create)
+        try:
+            await self._check_indexes()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def reindex(self, *, on_progress: OnProgress = no_progress) -> int:
+        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys."""
+        changed = await self._engine.reindex(on_progress)
+        await self._engine.set_index_texts({**await self._engine.index_texts(), **index_texts(self._table)})
+        return changed
+
+    async def _check_indexes(self) -> None:
+        """Never let an index be read that lacks items, because they were written before it was defined."""
+        stored = await self._engine.index_texts()
+        changed = outdated(self._table, stored)
+        if changed and (not self._create or await self._engine.has_more_than(REINDEXED_AT_ONCE)):
+            raise SchemaMismatch(
+                self._engine.database.name,
+                f"the table {self._table.name!r} has items that were written before {', '.join(changed)} was defined like this: "
+                "run `tickler table reindex`",
+                changed[0],
+            )
+        if changed:
+            await self.reindex()
+        elif any(stored.get(name) != texts for name, texts in index_texts(self._table).items()):
+            await self._engine.set_index_texts({**stored, **index_texts(self._table)})
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def put(self, entity: E, *, when: Condition[E] | None = None) -> E:
+        """Store an item, in place of one with the same key. Returns it as stored.
+
+        If the entity has a version attribute, `VersionConflict` unless it is that of the stored item; 0 for a new one.
+        """
+        written: E = await self._write(self.operations.put(entity, when))
+        return written
+
+    async def create(self, entity: E) -> E:
+        """Store an item whose key is not taken yet; otherwise `ConditionFailed`."""
+        written: E = await self._write(self.operations.put(entity, None, "create"))
+        return written
+
+    async def replace(self, entity: E, *, when: Condition[E] | None = None) -> E:
+        """Store an item in place of one that exists; otherwise `ConditionFailed`."""
+        written: E = await self._write(self.operations.put(entity, when, "replace"))
+        return written
+
+    async def update(self, id: ItemId[E], *changes: Change[E], when: Condition[E] | None = None) -> E:
+        """Change an item and return it as it is then. `ItemNotFound` if there is none, `ConditionFailed` unless `when` holds."""
+        written: E = await self._write(self.operations.update(id, changes, when))
+        return written
+
+    async def upsert(self, id: ItemId[E], *changes: Change[E], when: Condition[E] | None = None) -> E:
+        """Change an item, or create it from its key, defaults and these changes."""
+        written: E = await self._write(self.operations.upsert(id, changes, when))
+        return written
+
+    async def delete(self, id: ItemId[E], *, when: Condition[E] | None = None) -> E | None:
+        """Delete an item and return it, None if there was none. `ConditionFailed` unless `when` holds."""
+        written: E | None = await self._write(self.operations.delete(id, when))
+        return written
+
+    async def put_many(self, entities: Iterable[Any]) -> None:
+        """Store many items in few requests, each by itself. Entities with a version attribute are refused: they need `put`."""
+        operations = [self.operations.put(entity) for entity in entities]
+        for operation in operations:
+            if operation.id.definition.version is not None:
+                raise InvalidInput(f"put_many: {operation.id.definition.name} has versions, which it does not compare: use put")
+        await self._engine.write_each(operations, now_ms=self._clock.now_ms())
+
+    async def delete_many(self, ids: Iterable[ItemId[Any]]) -> None:
+        """Delete many items in few requests, each by itself. Missing ones are fine."""
+        await self._engine.write_each([self.operations.delete(id, None) for id in ids], now_ms=self._clock.now_ms())
+
+    async def soft_delete(self, id: ItemId[E], *, keep: timedelta | None = None) -> E:
+        """Set the attribute `attr(deleted=True)` to now; with `keep`, let the item expire after that time."""
+        definition = id.definition
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        changes: list[Change[Any]] = [Set(self._role(definition, "deleted"), now)]
+        if keep is not None:
+            changes.append(Set(self._role(definition, "expires"), now + keep))
+        return await self.update(id, *changes)
+
+    async def restore(self, id: ItemId[E]) -> E:
+        """Undo a soft delete: remove the instants of deletion and of expiry."""
+        definition = id.definition
+        changes: list[Change[Any]] = [Remove(self._role(definition, "deleted"))]
+        if definition.expires is not None:
+            changes.append(Remove(self._role(definition, "expires")))
+        return await self.update(id, *changes)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Collect writes, and do all of them or none when the block ends."""
+        transaction = Transaction(self)
+        try:
+            yield transaction
+        finally:
+            transaction.is_over = True
+        await transaction.commit(self._clock.now_ms())
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[R]], *, tries: int = 5) -> R:
+        """Call `work` with a transaction and commit it, again if others changed what it had read. Returns what `work` returns."""
+        for _ in range(tries - 1):
+            with suppress(TransactionConflict):
+                return await self._transacted(work)
+        return await self._transacted(work)
+
+    async def _transacted(self, work: Callable[[Transaction], Awaitable[R]]) -> R:
+        async with self.transaction() as transaction:
+            return await work(transaction)
+        raise AssertionError("a transaction does not suppress errors")
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reads]:
+        """Read several times from one state of the table."""
+        async with self._engine.snapshot() as reader:
+            yield Reads(self._table, reader, self._clock, self._secret)
+
+    async def explain(self, work: Callable[[Transaction], object]) -> list[Explanation]:
+        """Say what the operations of `work` would do on DynamoDB, and what they would cost, without doing them.
+
+        `await db.explain(lambda tx: tx.update(order.key, Order.status.set("shipped")))`. Several operations are one transaction.
+        `work` may be a coroutine function, as for `transact`; what it only reads is checked when it commits, which costs, too.
+        """
+        collected = Transaction(self)
+        if isawaitable(outcome := work(collected)):
+            await outcome
+        found = await self.get_many([operation.id for operation in collected.operations])
+        explained: list[Explanation] = needing_extra("tickler.table.explain", "explain").explain_all(collected.operations, found)
+        return explained
+
+    async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
+        """Put many new items, the fastest way that the engine has. Returns their number."""
+        total = len(entities) if isinstance(entities, Sized) else None
+
+        def tell(activity: str, done: int, known: int | None) -> None:
+            on_progress(activity, done, total if known is None else known)
+
+        return await self._engine.load(entities, tell)
+
+    async def sweep(self, *, limit: int = 1_000) -> int:
+        """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""
+        return await self._engine.sweep(now_ms=self._clock.now_ms(), limit=limit)
+
+    async def _write(self, operation: Put | Update | Delete) -> Any:
+        return (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
+
+    async def _own_secret(self) -> bytes:
+        if self._cached_secret is None:
+            self._cached_secret = await self._engine.secret()
+        return self._cached_secret
+
+    def _role(self, definition: EntityDefinition, role: str) -> Any:
+        attribute = getattr(definition, role)
+        if attribute is None:
+            raise InvalidInput(f"{definition.name} has no attribute for this: declare one with attr({role}=True)")
+        return definition.paths[attribute.name]
+
+
+def _refuse_overlap(changes: Sequence[Change[Any]]) -> None:
+    """Refuse two changes of which one lies within the other: the result would depend on their order."""
+    steps = [(change.path.attribute, *change.path.steps) for change in changes]
+    for n, one in enumerate(steps):
+        for m, other in enumerate(steps):
+            if n != m and one == other[: len(one)]:
+                raise InvalidInput(f"update: {changes[n]!r} and {changes[m]!r} change the same place: keep one of them")
