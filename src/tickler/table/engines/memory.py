@@ -112,7 +112,8 @@ class MemoryEngine(MemoryReader):
     async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
         rows: Rows = {}
         for entity in entities:
-            row = row_of(self._table.definition_of(entity), entity)
+            definition = self._table.definition_of(entity)
+            row = row_of(definition, raised(definition, entity))
             key = row.pk, row.sk
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))
@@ -169,7 +170,3 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
 
 def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
     return MemoryEngine(table, database)
-
-
-def _new_row(definition: EntityDefinition, entity: Any) -> Row:
-    return definition.row(raised(definition, entity))
