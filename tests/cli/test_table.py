@@ -50,7 +50,9 @@ with shop.connect_sync(sys.argv[1], create=False) as db:
 """
 
 
-@pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
+@pytest.fixture(
+    params=["sqlite", "postgres", pytest.param("dynamodb", marks=pytest.mark.xdist_group("indexes of DynamoDB Local"))]
+)
 def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url")).replace("&create=1&shards=4", "")
 

@@ -16,6 +16,7 @@ from tickler.dynamo import Client
 from tickler.errors import (
     ConditionFailed,
     InvalidInput,
+    InvalidItem,
     ItemNotFound,
     SchemaMismatch,
     SchemaMissing,
@@ -24,6 +25,7 @@ from tickler.errors import (
 )
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.dynamodb import DynamodbEngine, schema
+from tickler.table.engines.dynamodb.items import key_of
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.open_table import OpenTable
 
@@ -193,6 +195,7 @@ class TestReads:
         assert len({await db.engine.secret() for _ in range(2)}) == 1
 
 
+@pytest.mark.xdist_group("indexes of DynamoDB Local")
 class TestSchema:
     async def test_a_missing_table_is_not_made_unless_asked_for(self, dynamodb_client: Client, dynamodb_table: str) -> None:
         with pytest.raises(SchemaMissing, match=r"no table .*`tickler table create`"):
@@ -303,3 +306,25 @@ async def test_a_write_whose_response_was_lost_is_not_done_twice(db: OpenTable, 
     found = await db.get(item().key)
     assert found is not None
     assert found.count == 2
+
+
+async def test_an_attribute_that_the_class_does_not_have_is_an_error(db: OpenTable) -> None:
+    await db.put(item())
+    engine: Any = db.engine
+    request = {"Key": key_of(item().key), "UpdateExpression": "SET strange = :v", "ExpressionAttributeValues": {":v": {"S": "x"}}}
+    await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
+    with pytest.raises(InvalidItem, match="strange"):
+        await db.get(item().key)
+
+
+async def test_an_item_of_another_entity_under_the_same_key_is_not_returned(db: OpenTable) -> None:
+    await db.put(item())
+    engine: Any = db.engine
+    request = {
+        "Key": key_of(item().key),
+        "UpdateExpression": "SET entity = :v",
+        "ExpressionAttributeValues": {":v": {"S": "Nobody"}},
+    }
+    await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
+    with pytest.raises(SchemaMismatch, match="Nobody"):
+        await db.get(item().key)

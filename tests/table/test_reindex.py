@@ -19,7 +19,15 @@ from tickler.table.open_table import OpenTable
 
 NAME = "reindexed"
 CLOCK = ManualClock(4_000_000_000_000)
-ENGINES = ["memory", "sqlite", "postgres", "dynamodb"]
+# DynamoDB Local takes seconds to add an index, and minutes if it is asked for several at once.
+ONE_AT_A_TIME = pytest.mark.xdist_group("indexes of DynamoDB Local")
+ENGINES = ["memory", "sqlite", "postgres", pytest.param("dynamodb", marks=ONE_AT_A_TIME)]
+ON_DYNAMODB = {
+    "test_a_new_index_is_filled_when_a_small_table_is_opened",
+    "test_a_changed_condition_moves_items_when_a_small_table_is_opened",
+    "test_a_large_table_is_refused_until_it_is_reindexed",
+    "test_writers_during_a_reindex_end_with_the_right_keys",
+}
 
 Connect = Callable[..., OpenTable]
 
@@ -103,8 +111,10 @@ def of_another_program() -> tuple[Table, Any]:
 
 
 @pytest.fixture(params=ENGINES)
-def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
+def connect(request: pytest.FixtureRequest, tmp_path: Path, soak: bool) -> Connect:
     """A function that connects a table to the same place each time."""
+    if request.param == "dynamodb" and request.node.originalname not in ON_DYNAMODB and not soak:
+        pytest.skip("adds indexes on DynamoDB Local, which is slow: make soak")
     if request.param == "memory":
         database = MemoryDatabase()
         return lambda table, create=True: OpenTable(table, MemoryEngine(table, database), CLOCK, create=create)
@@ -320,6 +330,7 @@ async def test_writers_during_a_reindex_end_with_the_right_keys(connect: Connect
         assert await opened.reindex() == 0
 
 
+@ONE_AT_A_TIME
 async def test_a_reindex_on_dynamodb_passes_by_items_that_no_table_wrote(
     dynamodb_client: Client, dynamodb_table: str, on_dynamodb: Connect
 ) -> None:
@@ -331,6 +342,7 @@ async def test_a_reindex_on_dynamodb_passes_by_items_that_no_table_wrote(
         assert await ids(db, doc.sized()) == [1, 3, 5, 7, 9, 11]
 
 
+@ONE_AT_A_TIME
 async def test_on_dynamodb_few_large_items_are_reindexed_at_once(on_dynamodb: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     """One answer of DynamoDB has at most 1 MB, however few items that is."""
     table, doc = first_version()

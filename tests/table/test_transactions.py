@@ -148,3 +148,24 @@ def test_constraints_that_an_engine_cannot_keep_are_refused() -> None:
             id: Attr[str] = attr()
             n: Attr[Annotated[int, msgspec.Meta(ge=0)]] = attr()
             key = Key("BOUNDED" / id, "BOUNDED")
+
+
+async def test_an_entity_that_is_defined_after_the_table_was_opened_needs_it_to_be_opened_again() -> None:
+    table = Table("growing")
+
+    class First(Entity, table=table):
+        id: Attr[str] = attr()
+        key = Key("FIRST" / id, "FIRST")
+
+    async with table.connect("sqlite://") as db:
+        await db.put(First(id="1"))
+
+        class Second(Entity, table=table):
+            id: Attr[str] = attr()
+            key = Key("SECOND" / id, "SECOND")
+            listed = Index("gsi1", "SECOND", id)
+
+        with pytest.raises(InvalidInput, match="open it again"):
+            await db.put(First(id="2"))
+        with pytest.raises(InvalidInput, match="open it again"):
+            await db.count(Second.listed())

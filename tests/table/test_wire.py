@@ -71,7 +71,7 @@ def test_missing_null_and_falsy_are_three_different_things() -> None:
 
 
 def test_an_item_from_before_an_attribute_was_added_has_its_default() -> None:
-    raw = {name: value for name, value in item_of(DEFINITION, item()).items() if name in ("pk", "sk", "shop", "id")}
+    raw = {name: value for name, value in item_of(DEFINITION, item()).items() if name in ("pk", "sk", "entity", "shop", "id")}
     assert decoded(raw) == item()
 
 

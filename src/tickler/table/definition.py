@@ -316,6 +316,7 @@ class TableDefinition:
             raise InvalidInput(f"table {name!r}: use lower-case letters, digits and _, 48 at most")
         self.name = name
         self.entities: dict[str, EntityDefinition] = {}
+        self.generation = 0  # counts the classes that were added
         self._by_class: dict[type, EntityDefinition] = {}
         self.gsis: dict[str, int] = {}  # in order of their names
 
@@ -347,6 +348,7 @@ class TableDefinition:
                     "keys a constant that differs at the same place"
                 )
         self.entities[name] = self._by_class[cls] = definition
+        self.generation += 1
         return definition
 
     def definition_of(self, entity: object) -> EntityDefinition:

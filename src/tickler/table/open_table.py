@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tickler.clock import Clock
 from tickler.database.extras import needing_extra
 from tickler.database.progress import OnProgress, no_progress
 from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
+from tickler.table.checked_operations import CheckedOperations
 from tickler.table.condition import Condition
-from tickler.table.cursor import Cursors
 from tickler.table.definition import EntityDefinition, TableDefinition
-from tickler.table.engines.engine import Engine, Reader
+from tickler.table.engines.engine import Engine
 from tickler.table.index_texts import index_texts, outdated
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Delete, Put, Update, initial_entity
-from tickler.table.page import Page, PageRequest, Query
-from tickler.table.selection import Selection
+from tickler.table.operation import Delete, Put, Update
+from tickler.table.reads import Reads
 from tickler.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -38,185 +37,17 @@ ITERATED_AT_A_TIME = 256
 REINDEXED_AT_ONCE = 10_000  # items of a table that is reindexed when it is opened
 
 
-class Reads:
-    """Reads of a table, or of a snapshot of it. Expired items are absent."""
-
-    def __init__(self, table: TableDefinition, reader: Reader, clock: Clock, secret: Callable[[], Awaitable[bytes]]) -> None:
-        self._table = table
-        self._reader = reader
-        self._clock = clock
-        self._secret = secret
-
-    async def get(self, id: ItemId[E], *, consistent: bool = True) -> E | None:
-        """Return an item by its key, None if there is none."""
-        return (await self._reader.get([self._own(id)], consistent=consistent, now_ms=self._clock.now_ms()))[0]  # type: ignore[no-any-return]  # an entity
-
-    async def get_many(self, ids: Sequence[ItemId[E]], *, consistent: bool = True) -> list[E | None]:
-        """Return items by their keys, in order, None for each that there is not."""
-        return await self._reader.get([self._own(id) for id in ids], consistent=consistent, now_ms=self._clock.now_ms())
-
-    @overload
-    async def query(
-        self,
-        one: Selection[E1, Any],
-        /,
-        *,
-        where: Condition[E1] | None = None,
-        first: int | None = None,
-        after: str | None = None,
-        last: int | None = None,
-        before: str | None = None,
-        consistent: bool = False,
-    ) -> Page[E1]: ...
-    @overload
-    async def query(
-        self,
-        one: Selection[E1, Any],
-        two: Selection[E2, Any],
-        /,
-        *,
-        first: int | None = None,
-        after: str | None = None,
-        last: int | None = None,
-        before: str | None = None,
-        consistent: bool = False,
-    ) -> Page[E1 | E2]: ...
-    @overload
-    async def query(
-        self,
-        one: Selection[E1, Any],
-        two: Selection[E2, Any],
-        three: Selection[E3, Any],
-        /,
-        *,
-        first: int | None = None,
-        after: str | None = None,
-        last: int | None = None,
-        before: str | None = None,
-        consistent: bool = False,
-    ) -> Page[E1 | E2 | E3]: ...
-    @overload
-    async def query(
-        self,
-        one: Selection[E1, Any],
-        two: Selection[E2, Any],
-        three: Selection[E3, Any],
-        four: Selection[E4, Any],
-        /,
-        *,
-        first: int | None = None,
-        after: str | None = None,
-        last: int | None = None,
-        before: str | None = None,
-        consistent: bool = False,
-    ) -> Page[E1 | E2 | E3 | E4]: ...
-    async def query(
-        self,
-        *selections: Selection[Any, Any],
-        where: Condition[Any] | None = None,
-        first: int | None = None,
-        after: str | None = None,
-        last: int | None = None,
-        before: str | None = None,
-        consistent: bool = False,
-    ) -> Page[Any]:
-        """Return a page of a selection, or of several of one partition: the `first` after a cursor, or the `last` before one.
-
-        `where` filters what was read, so on DynamoDB what it leaves out is paid for. `consistent` reads are refused by the
-        indexes of DynamoDB.
-        """
-        request = PageRequest(first, after, last, before)
-        request.check()
-        query = self._query(selections, where)
-        cursors = Cursors(await self._secret(), query.identity)
-        return await query.page(self._reader, request, cursors, consistent=consistent, now_ms=self._clock.now_ms())
-
-    async def iterate(self, selection: Selection[E, Any], *, where: Condition[E] | None = None) -> AsyncIterator[E]:
-        """Yield all items of a selection, reading them page by page."""
-        page = await self.query(selection, where=where, first=ITERATED_AT_A_TIME)
-        while True:
-            for item in page.items:
-                yield item
-            if not page.has_next:
-                return
-            page = await self.query(selection, where=where, first=ITERATED_AT_A_TIME, after=page.end)
-
-    async def count(self, *selections: Selection[Any, Any]) -> int:
-        """Count the items of selections without reading them as a whole."""
-        query = self._query(selections, None)
-        now_ms = self._clock.now_ms()
-        names = {selection.definition.cls: frozenset([selection.definition.name]) for selection in selections}
-        return sum(
-            [await self._reader.count(span, names[cls], now_ms=now_ms) for cls, spans in query.spans_of.items() for span in spans]
-        )
-
-    def _query(self, selections: Sequence[Selection[Any, Any]], where: Condition[Any] | None) -> Query:
-        if not selections:
-            raise InvalidInput("query: pass at least one selection, such as Order.pending()")
-        for selection in selections:
-            self._owns(selection.definition)
-        return Query(selections, where)
-
-    def _own(self, id: ItemId[E]) -> ItemId[E]:
-        self._owns(id.definition)
-        return id
-
-    def _owns(self, definition: EntityDefinition) -> None:
-        if self._table.entities.get(definition.name) is not definition:
-            raise InvalidInput(f"{definition.name} is not an entity of the table {self._table.name!r}")
-
-
-class Operations:
-    """Makes checked operations, for single writes and for transactions."""
-
-    def __init__(self, table: TableDefinition) -> None:
-        self._table = table
-
-    def put(self, entity: Any, when: Condition[Any] | None = None, must: Literal["any", "create", "replace"] = "any") -> Put:
-        definition = self._table.definition_of(entity)
-        definition.check_condition(when)
-        return Put(definition.id_of(entity), entity, when, must)
-
-    def update(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> Update:
-        self._check(id, changes, when)
-        return Update(id, changes, when)
-
-    def upsert(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> Update:
-        self._check(id, changes, when)
-        return Update(id, changes, when, initial_entity(id, changes))
-
-    def delete(self, id: ItemId[Any], when: Condition[Any] | None) -> Delete:
-        self._owned(id).check_condition(when)
-        return Delete(id, when)
-
-    def check(self, id: ItemId[Any], when: Condition[Any]) -> Check:
-        self._owned(id).check_condition(when)
-        return Check(id, when)
-
-    def _check(self, id: ItemId[Any], changes: Sequence[Change[Any]], when: Condition[Any] | None) -> None:
-        definition = self._owned(id)
-        definition.check_condition(when)
-        if not changes:
-            raise InvalidInput("update: pass at least one change, such as Order.status.set(…)")
-        for change in changes:
-            definition.check_change(change)
-        _refuse_overlap(changes)
-
-    def _owned(self, id: ItemId[Any]) -> EntityDefinition:
-        if self._table.entities.get(id.definition.name) is not id.definition:
-            raise InvalidInput(f"{id.definition.name} is not an entity of the table {self._table.name!r}")
-        return id.definition
-
-
 class OpenTable(Reads):
     """A table with its engine. Made by `Table.connect`; use it with `async with`."""
 
     def __init__(self, table: TableDefinition, engine: Engine, clock: Clock, *, create: bool) -> None:
-        super().__init__(table, engine, clock, self._own_secret)
+        super().__init__(engine, clock, self._own_secret, self._check)
+        self._table = table
+        self._generation = table.generation
         self._engine = engine
         self._create = create
         self._cached_secret: bytes | None = None
-        self.operations = Operations(table)
+        self.operations = CheckedOperations(table, self._check)
 
     @property
     def engine(self) -> Engine:
@@ -224,6 +55,7 @@ class OpenTable(Reads):
 
     async def open(self) -> Self:
         """Connect. `SchemaMismatch` if an index is defined otherwise than when the items of a large table were written."""
+        self._generation = self._table.generation
         await self._engine.open(create=self._create)
         try:
             await self._check_indexes()
@@ -235,7 +67,7 @@ class OpenTable(Reads):
     async def reindex(self, *, on_progress: OnProgress = no_progress) -> int:
         """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys."""
         changed = await self._engine.reindex(on_progress)
-        await self._engine.set_index_texts({**await self._engine.index_texts(), **index_texts(self._table)})
+        await self._engine.merge_index_texts(index_texts(self._table))
         return changed
 
     async def _check_indexes(self) -> None:
@@ -252,7 +84,7 @@ class OpenTable(Reads):
         if changed:
             await self.reindex()
         elif any(stored.get(name) != texts for name, texts in index_texts(self._table).items()):
-            await self._engine.set_index_texts({**stored, **index_texts(self._table)})
+            await self._engine.merge_index_texts(index_texts(self._table))
 
     async def close(self) -> None:
         await self._engine.close()
@@ -351,7 +183,7 @@ class OpenTable(Reads):
     async def snapshot(self) -> AsyncIterator[Reads]:
         """Read several times from one state of the table."""
         async with self._engine.snapshot() as reader:
-            yield Reads(self._table, reader, self._clock, self._secret)
+            yield Reads(reader, self._clock, self._secret, self._check)
 
     async def explain(self, work: Callable[[Transaction], object]) -> list[Explanation]:
         """Say what the operations of `work` would do on DynamoDB, and what they would cost, without doing them.
@@ -382,6 +214,13 @@ class OpenTable(Reads):
     async def _write(self, operation: Put | Update | Delete) -> Any:
         return (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
 
+    def _check(self, definition: EntityDefinition) -> None:
+        """Raise `InvalidInput` unless an entity belongs to the table as it was opened."""
+        if self._table.entities.get(definition.name) is not definition:
+            raise InvalidInput(f"{definition.name} is not an entity of the table {self._table.name!r}")
+        if self._table.generation != self._generation:
+            raise InvalidInput(f"an entity of the table {self._table.name!r} was defined after it was opened: open it again")
+
     async def _own_secret(self) -> bytes:
         if self._cached_secret is None:
             self._cached_secret = await self._engine.secret()
@@ -392,12 +231,3 @@ class OpenTable(Reads):
         if attribute is None:
             raise InvalidInput(f"{definition.name} has no attribute for this: declare one with attr({role}=True)")
         return definition.paths[attribute.name]
-
-
-def _refuse_overlap(changes: Sequence[Change[Any]]) -> None:
-    """Refuse two changes of which one lies within the other: the result would depend on their order."""
-    steps = [(change.path.attribute, *change.path.steps) for change in changes]
-    for n, one in enumerate(steps):
-        for m, other in enumerate(steps):
-            if n != m and one == other[: len(one)]:
-                raise InvalidInput(f"update: {changes[n]!r} and {changes[m]!r} change the same place: keep one of them")

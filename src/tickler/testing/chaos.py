@@ -145,8 +145,8 @@ class ChaosEngine:
     async def index_texts(self) -> IndexTexts:
         return await self._engine.index_texts()
 
-    async def set_index_texts(self, texts: IndexTexts) -> None:
-        await self._engine.set_index_texts(texts)
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        await self._engine.merge_index_texts(texts)
 
     async def has_more_than(self, items: int) -> bool:
         return await self._engine.has_more_than(items)

@@ -101,7 +101,8 @@ class Engine(Reader, Protocol):
     async def index_texts(self) -> IndexTexts:
         """Return the definitions of indexes by which the keys of stored items were written; empty for a new table."""
 
-    async def set_index_texts(self, texts: IndexTexts) -> None: ...
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        """Record the definitions of some entities and keep those of the others, which another program may record just now."""
 
     async def has_more_than(self, items: int) -> bool: ...
 

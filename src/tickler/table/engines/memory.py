@@ -133,8 +133,8 @@ class MemoryEngine(MemoryReader):
         texts: IndexTexts = self.database.index_texts.get(self._table.name, {})
         return texts
 
-    async def set_index_texts(self, texts: IndexTexts) -> None:
-        self.database.index_texts[self._table.name] = texts
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        self.database.index_texts[self._table.name] = {**await self.index_texts(), **texts}
 
     async def has_more_than(self, items: int) -> bool:
         return len(self.rows) > items

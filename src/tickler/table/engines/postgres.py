@@ -177,10 +177,13 @@ class PostgresEngine(PostgresReader):
         ((found,),) = await self._pool.fetch(_INDEX_TEXTS, self._table.name)
         return msgspec.json.decode(found, type=IndexTexts)
 
-    async def set_index_texts(self, texts: IndexTexts) -> None:
-        text = msgspec.json.encode(texts).decode()
-        statement = self._pool.sql(_SET_INDEX_TEXTS)
-        await self._pool.once(lambda connection: connection.execute(statement, text, self._table.name))
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        async def merge(connection: Connection) -> None:
+            stored = await connection.fetchval(self._pool.sql(f"{_INDEX_TEXTS} FOR UPDATE"), self._table.name)
+            merged = {**msgspec.json.decode(stored, type=IndexTexts), **texts}
+            await connection.execute(self._pool.sql(_SET_INDEX_TEXTS), msgspec.json.encode(merged).decode(), self._table.name)
+
+        await self._pool.write(merge)
 
     async def has_more_than(self, items: int) -> bool:
         ((found,),) = await self._pool.fetch(self._layout.larger_than(items))

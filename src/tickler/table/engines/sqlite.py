@@ -187,9 +187,15 @@ class SqliteEngine(SqliteReader):
         (found,) = await self._connection.read(lambda database: database.execute(_INDEXES, (self._table.name,)).fetchone())
         return msgspec.json.decode(found, type=IndexTexts)
 
-    async def set_index_texts(self, texts: IndexTexts) -> None:
-        row = (msgspec.json.encode(texts).decode(), self._table.name)
-        await self._connection.write(lambda database: database.execute(_SET_INDEXES, row).rowcount)
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        name = self._table.name
+
+        def merge(database: sqlite3.Connection) -> None:
+            (stored,) = database.execute(_INDEXES, (name,)).fetchone()
+            merged = {**msgspec.json.decode(stored, type=IndexTexts), **texts}
+            database.execute(_SET_INDEXES, (msgspec.json.encode(merged).decode(), name))
+
+        await self._connection.write(merge)
 
     async def has_more_than(self, items: int) -> bool:
         statement = self._layout.larger_than(items)

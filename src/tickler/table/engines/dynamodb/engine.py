@@ -88,10 +88,19 @@ class DynamodbEngine(DynamodbReader):
         found = (await self._metadata()).get("index_texts", {"S": "{}"})
         return msgspec.json.decode(found["S"], type=IndexTexts)
 
-    async def set_index_texts(self, texts: IndexTexts) -> None:
-        update = {"Key": _METADATA_KEY, "UpdateExpression": "SET index_texts = :texts"}
-        values = {":texts": {"S": msgspec.json.encode(texts).decode()}}
-        await self._connection.call("UpdateItem", {**update, "ExpressionAttributeValues": values}, _decode)
+    async def merge_index_texts(self, texts: IndexTexts) -> None:
+        while True:
+            stored = (await self._metadata()).get("index_texts", {"S": "{}"})
+            merged = {**msgspec.json.decode(stored["S"], type=IndexTexts), **texts}
+            update: dict[str, object] = {
+                "Key": _METADATA_KEY,
+                "UpdateExpression": "SET index_texts = :merged",
+                "ConditionExpression": "attribute_not_exists(index_texts) OR index_texts IN (:stored, :merged)",
+                "ExpressionAttributeValues": {":merged": {"S": msgspec.json.encode(merged).decode()}, ":stored": stored},
+            }
+            with suppress(ConditionFailed):  # another program recorded its own in between
+                await self._connection.call("UpdateItem", update, _decode)
+                return
 
     async def has_more_than(self, items: int) -> bool:
         request: dict[str, object] = {"Select": "COUNT", "Limit": items + 2}

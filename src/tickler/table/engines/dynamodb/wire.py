@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 from tickler.dynamo.codec import Item, from_attribute
 from tickler.table.declaration import Attribute
 from tickler.table.definition import EntityDefinition
+from tickler.table.engines.dynamodb.items import ENTITY, TTL
 
 _TAGS: dict[Any, str] = {
     str: "S",
@@ -128,16 +129,17 @@ class _Generator:
         made = self.name(cls)
         source = f"lambda w: {made}({', '.join(arguments)})"
         build = eval(source, self.names)  # noqa: S307  # names of attributes are identifiers, everything else is in `names`
-        return _struct([*fields, *more], cls.__name__), build
+        return _struct([*fields, *more], cls.__name__, only=True), build
 
 
 class EntityWire:
     """Reads the items of one entity."""
 
     def __init__(self, definition: EntityDefinition) -> None:
-        text = _struct([("S", str)])
-        sort_keys = [(f"{gsi}sk", text | UnsetType, UNSET) for gsi in definition.slots]
-        self.struct, self.build = _Generator().fields(definition.cls, [("pk", text), ("sk", text), *sort_keys])
+        text, number, name = _struct([("S", str)]), _struct([("N", int)]), _struct([("S", Literal[definition.name])])
+        own = [("pk", text), ("sk", text), (ENTITY, name), (TTL, number | UnsetType, UNSET)]
+        own += [(f"{gsi}{half}", text | UnsetType, UNSET) for gsi in definition.gsis for half in ("pk", "sk")]
+        self.struct, self.build = _Generator().fields(definition.cls, own)
         self.decode_item: Callable[[bytes], Any] = msgspec.json.Decoder(self.struct, strict=False).decode
         self.decode_page = _decoder([("Items", _of(list, self.struct), msgspec.field(default_factory=list))])
         self.decode_get = _decoder([("Item", self.struct | UnsetType, UNSET)])
@@ -212,8 +214,9 @@ def _of(container: Any, *members: Any) -> Any:
     return container[members]
 
 
-def _struct(fields: Sequence[Any], name: str = "Wire") -> Any:
-    return msgspec.defstruct(name, fields, frozen=True, kw_only=True, gc=False)
+def _struct(fields: Sequence[Any], name: str = "Wire", *, only: bool = False) -> Any:
+    """Make a struct. `only`: any other field is an error."""
+    return msgspec.defstruct(name, fields, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=only)
 
 
 def _decoder(fields: Sequence[Any]) -> Callable[[bytes], Any]:
