@@ -784,9 +784,9 @@ async def test_a_fire_that_is_opened_while_its_schedule_is_deleted_goes_with_it(
     store = await tables.open()
     await put(store, schedule())
 
-    async def overtaken(*arguments: Any) -> Any:
+    async def overtaken(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr("tickler.stores.dynamodb.schedules.writes.cancellations", cancellations)
-        planned = await cancellations(*arguments)
+        planned = await cancellations(*arguments, **options)
         assert await store.fires.open(triggered("digest", NOW_MS))
         return planned
 

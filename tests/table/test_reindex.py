@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -356,3 +357,28 @@ async def test_on_dynamodb_few_large_items_are_reindexed_at_once(on_dynamodb: Co
     monkeypatch.setattr("tickler.table.open_table.REINDEXED_AT_ONCE", 5)
     async with on_dynamodb(table) as db:
         assert await db.count(doc.sized()) == 5
+
+
+@pytest.mark.parametrize("connect", ["memory", "sqlite", "postgres"], indirect=True)
+async def test_an_expiry_that_is_declared_later_counts_for_items_that_are_stored_already(connect: Connect) -> None:
+    before, after = Table("expiring"), Table("expiring")
+
+    class Note(Entity, table=before):
+        id: Attr[str] = attr()
+        until: Attr[datetime | Missing] = attr(default=MISSING)
+        key = Key("NOTE" / id, "NOTE")
+
+    past = Note(id="1", until=datetime(2020, 1, 1, tzinfo=UTC))
+    async with connect(before) as db:
+        await db.put(past)
+
+    class Expiring(Entity, table=after, stored_as="Note"):
+        id: Attr[str] = attr()
+        until: Attr[datetime | Missing] = attr(default=MISSING, expires=True)
+        key = Key("NOTE" / id, "NOTE")
+
+    with pytest.raises(SchemaMismatch, match="Note/expires_at"):
+        await connect(after, create=False).open()
+    async with connect(after) as db:
+        assert await db.get(Expiring.key.id("1")) is None
+        assert await db.sweep() == 1

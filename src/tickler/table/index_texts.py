@@ -12,20 +12,23 @@ from tickler.table.definition import TableDefinition
 from tickler.table.key import Index
 
 IndexTexts = dict[str, dict[str, str]]  # by entity and index of the table
+EXPIRY = "expires_at"  # stands beside the indexes, because rows say when they expire as they say where they are indexed
 
 
 def index_texts(table: TableDefinition) -> IndexTexts:
     """Return how each entity defines its keys in each index of the table."""
     return {
         definition.name: {
-            gsi: "; ".join(
-                f"{index.pk!r}, {index.sk!r}" + ("" if index.when is None else f", when {index.when!r}") + _defaults(index)
-                for index in definition.slots.get(gsi, ())
-            )
-            for gsi in table.gsis
+            **{gsi: "; ".join(map(_text, definition.slots.get(gsi, ()))) for gsi in table.gsis},
+            EXPIRY: "" if definition.expires is None else definition.expires.name,
         }
         for definition in table.entities.values()
     }
+
+
+def _text(index: Index[Any, Any]) -> str:
+    when = "" if index.when is None else f", when {index.when!r}"
+    return f"{index.pk!r}, {index.sk!r}{when}{_defaults(index)}"
 
 
 def _defaults(index: Index[Any, Any]) -> str:

@@ -144,7 +144,7 @@ class MemoryEngine(MemoryReader):
         for key, row in list(self.rows.items()):
             definition = self._table.entities.get(row.entity)
             new = row if definition is None else row_of(definition, definition.decode(row.body))
-            changed += new.keys != row.keys
+            changed += new != row
             self.rows[key] = new
         on_progress("indexing", len(self.rows), None)
         return changed

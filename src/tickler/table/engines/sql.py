@@ -151,12 +151,13 @@ class Layout:
 
     def some_rows(self, limit: int, ending: str = "") -> str:
         """Return the statement that reads rows behind an id, for `rekeyed`."""
-        columns = ", ".join(["id", "entity", "body", *self.keys])
+        columns = ", ".join(["id", "entity", "body", "expires_at", *self.keys])
         return self.finished(f"SELECT {columns} FROM {self.table} WHERE id > $1 ORDER BY id LIMIT {limit} {ending}")
 
     def set_keys(self) -> str:
-        sets = ", ".join(f"{column} = ${n}" for n, column in enumerate(self.keys, 1))
-        return self.finished(f"UPDATE {self.table} SET {sets} WHERE id = ${len(self.keys) + 1}")
+        derived = ("expires_at", *self.keys)
+        sets = ", ".join(f"{column} = ${n}" for n, column in enumerate(derived, 1))
+        return self.finished(f"UPDATE {self.table} SET {sets} WHERE id = ${len(derived) + 1}")
 
     def larger_than(self, rows: int) -> str:
         return self.finished(f"SELECT count(*) > {rows} FROM (SELECT 1 FROM {self.table} LIMIT {rows + 1}) AS counted")
@@ -280,12 +281,15 @@ def decided(table: TableDefinition, operations: Sequence[Operation], stored: Map
 
 
 def rekeyed(table: TableDefinition, rows: Iterable[Iterable[Any]]) -> list[Cells]:
-    """Return the keys and the id of each row, of (id, entity, body, *keys), whose keys are not as its entity defines them now."""
+    """Return what `set_keys` takes for each row of `some_rows` that its entity defines otherwise now."""
     changed = []
-    for id, entity, body, *keys in rows:
+    for id, entity, body, *derived in rows:
         definition = table.entities.get(entity)
-        if definition is not None and (wanted := definition.row(definition.decode(body)).keys) != tuple(keys):
-            changed.append((*wanted, id))
+        if definition is None:
+            continue
+        _, _, _, expires_at, _, *keys = definition.cells(definition.decode(body))
+        if [expires_at, *keys] != derived:
+            changed.append((expires_at, *keys, id))
     return changed
 
 

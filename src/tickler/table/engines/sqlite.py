@@ -43,6 +43,7 @@ T = TypeVar("T")
 Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 
 WRITTEN_AT_A_TIME = 1_000
+READ_AT_A_TIME = 500
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS tickler_tables (
@@ -87,6 +88,10 @@ class SqliteReader:
         self._read = read
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
+        if len(ids) > READ_AT_A_TIME:
+            some = await self.get(ids[:READ_AT_A_TIME], consistent=consistent, now_ms=now_ms)
+            await asyncio.sleep(0)  # a direct reader does not wait, and others have to run
+            return some + await self.get(ids[READ_AT_A_TIME:], consistent=consistent, now_ms=now_ms)
         get, table = self._layout.get, self._table
         rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
         return [
@@ -215,6 +220,12 @@ class SqliteEngine(SqliteReader):
         if changes:
             database.executemany(self._layout.set_keys(), changes)
         return (rows[-1][0], len(rows), len(changes)) if rows else None
+
+    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+        """Count on the connection's own thread: that may take long, and the event loop's has other work."""
+        text, parameters = self._layout.count(span, entities, now_ms)
+        found: int = await self._connection.read(lambda database: database.execute(text, parameters).fetchone()[0])
+        return found
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         statement = f"""

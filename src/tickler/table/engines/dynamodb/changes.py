@@ -57,12 +57,15 @@ class Clauses:
         for change in changes:
             if change.path.attribute is not definition.expires:
                 continue
-            place = self._expressions.name(TTL)
-            if isinstance(change, Set):
-                at = operand_instant_ms(change)
-                self._clauses["SET"].append(f"{place} = {self._expressions.value(ttl_of(at))}")
-            else:
-                self._clauses["REMOVE"].append(place)
+            self.expire_at(operand_instant_ms(change) if isinstance(change, Set) else None)
+
+    def expire_at(self, expires_at_ms: int | None) -> None:
+        """Write or remove the attribute by which DynamoDB deletes an item."""
+        place = self._expressions.name(TTL)
+        if expires_at_ms is None:
+            self._clauses["REMOVE"].append(place)
+        else:
+            self._clauses["SET"].append(f"{place} = {self._expressions.value(ttl_of(expires_at_ms))}")
 
     def change(self, change: Change[Any], knowledge: Knowledge) -> None:
         """Write a change that needs no read."""

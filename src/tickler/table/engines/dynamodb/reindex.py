@@ -13,7 +13,7 @@ from tickler.table.definition import METADATA_PARTITION, EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses
 from tickler.table.engines.dynamodb.connection import Connection
 from tickler.table.engines.dynamodb.expressions import Expressions, both
-from tickler.table.engines.dynamodb.items import ENTITY
+from tickler.table.engines.dynamodb.items import ENTITY, TTL, ttl_of
 from tickler.table.planner import decided, paths_of
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -51,14 +51,19 @@ async def _rekeyed(connection: Connection, raw: Item | None) -> bool:
 
 def _request(connection: Connection, definition: EntityDefinition, raw: Item) -> dict[str, object] | None:
     """Return the update of an item whose keys are not as defined, guarded on what they depend on; None if they are right."""
-    lookup = definition.lookup(connection.entity(raw))
+    entity = connection.entity(raw)
+    lookup, expires_at = definition.lookup(entity), definition.expires_at(entity)
     keys = {gsi: definition.slot_key(gsi, lookup) for gsi in definition.gsis}
-    if all(_stored_key(gsi, raw) == key for gsi, key in keys.items()):
+    ttl = None if expires_at is None else ttl_of(expires_at)
+    if raw.get(TTL) == ttl and all(_stored_key(gsi, raw) == key for gsi, key in keys.items()):
         return None
     expressions = Expressions()
     clauses = Clauses(expressions)
     clauses.keys({gsi: decided(key) for gsi, key in keys.items()})
-    guards = [expressions.unchanged(path, raw) for index in definition.indexes for path in paths_of(index)]
+    clauses.expire_at(expires_at)
+    paths = [path for index in definition.indexes for path in paths_of(index)]
+    paths += [] if definition.expires is None else [definition.paths[definition.expires.name]]
+    guards = [expressions.unchanged(path, raw) for path in paths]
     condition = both(["attribute_exists(pk)", *dict.fromkeys(guards)])
     return {
         "Key": {"pk": raw["pk"], "sk": raw["sk"]},
