@@ -77,6 +77,7 @@ async def test_the_pool_has_them_back_after_a_while(pool: asyncpg.Pool, monkeypa
     async with asyncio.timeout(TIMEOUT_S):
         while not pool.get_idle_size():
             await asyncio.sleep(0)
+    assert pool.get_idle_size() == pool.get_size() == 1
 
 
 async def test_closing_waits_for_what_is_in_use_and_closes_what_is_kept(pool: asyncpg.Pool) -> None:

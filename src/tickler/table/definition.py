@@ -47,7 +47,7 @@ Cells = tuple[Any, ...]  # of a row: pk, sk, entity, expires_at, body, and both 
 
 
 class Row(NamedTuple):
-    """An item as SQL engines store it. `keys` has both halves of the key of each index of the table, or None for both."""
+    """The cells of an item by name. `keys` has both halves of the key of each index of the table, or None for both."""
 
     pk: str
     sk: str
