@@ -15,7 +15,7 @@ from tickler.database.memory import MemoryDatabase
 from tickler.dynamo import Client
 from tickler.errors import SchemaMismatch
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
-from tickler.table.engines.memory import MemoryEngine
+from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 
 NAME = "reindexed"
