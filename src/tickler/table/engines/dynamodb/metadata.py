@@ -36,8 +36,8 @@ class _Found(NamedTuple):
 class DynamodbMetadata:
     """The item of an entry has its version, the first part of its value, and how many there are.
 
-    Each item has the token of the write that it is from. A further part with another token is not of this value: it was left behind
-    by an interrupted write, or has just been replaced.
+    Each item has the token of the write that it is from. A further part with another token is not of this value: an interrupted
+    write left it behind, or another one has just replaced it.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -155,7 +155,7 @@ class DynamodbMetadata:
     async def _drop_parts(self, key: str, old: Item | None, *, kept: int) -> None:
         """Delete the further parts that an entry had before and has no more, unless somebody has just written them anew."""
         for number in range(kept, 1 if old is None else int(old["parts"]["N"])):
-            request = {
+            request: dict[str, object] = {
                 "Key": _key(key, number),
                 "ConditionExpression": "written_by = :old",
                 "ExpressionAttributeValues": {":old": {"S": _token(old)}},
