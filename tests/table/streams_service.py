@@ -1,7 +1,7 @@
 """A loopback server that serves the streams of one table as DynamoDB Streams is documented to.
 
-It does what DynamoDB Local does not show: shards split, close, are trimmed and disappear; iterators expire; pages are empty; requests
-are throttled; and a stream that is turned off and on again has another ARN.
+It does what DynamoDB Local does not show: shards split, close, are trimmed and disappear, iterators expire, pages are empty,
+requests are throttled, and a stream that is turned off and on again has another ARN.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def record(number: int, old: dict[str, Any] | None, new: dict[str, Any] | None, 
 def test_its_records_are_changes(changes: DynamodbChangeLog) -> None:
     by_ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
     event = {"Records": [record(1, None, image(1)), record(2, image(1), image(2)), record(3, image(2), None, **by_ttl)]}
-    found = changes.lambda_records(event)
+    found = changes.records_of(event)
     assert [
         (each.position, *(image and changes.decode(each.entity, image).n for image in (each.old, each.new))) for each in found
     ] == [(f"{1:021}", None, 1), (f"{2:021}", 1, 2), (f"{3:021}", 2, None)]
@@ -74,7 +74,7 @@ def test_a_time_may_have_a_fraction_or_an_exponent(changes: DynamodbChangeLog) -
     timed = record(1, None, image(1))
     for text, at_ms in ((1795019132.5, 1_795_019_132_500), (1.795019132e9, 1_795_019_132_000)):
         timed["dynamodb"]["ApproximateCreationDateTime"] = text
-        assert [each.at_ms for each in changes.lambda_records({"Records": [timed]})] == [at_ms]
+        assert [each.at_ms for each in changes.records_of({"Records": [timed]})] == [at_ms]
 
 
 def test_fields_that_lambda_adds_are_passed_over(changes: DynamodbChangeLog) -> None:
@@ -86,7 +86,7 @@ def test_fields_that_lambda_adds_are_passed_over(changes: DynamodbChangeLog) -> 
         "eventSourceARN": ARN,
         "isFinalInvokeForWindow": False,
     }
-    assert len(changes.lambda_records(event)) == 1
+    assert len(changes.records_of(event)) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_fields_that_lambda_adds_are_passed_over(changes: DynamodbChangeLog) -> 
     ],
 )
 def test_a_record_of_nothing_but_this_is_no_change(changes: DynamodbChangeLog, old: Any, new: Any) -> None:
-    assert changes.lambda_records({"Records": [record(1, old, new)]}) == []
+    assert changes.records_of({"Records": [record(1, old, new)]}) == []
 
 
 @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ def test_a_record_of_nothing_but_this_is_no_change(changes: DynamodbChangeLog, o
     ],
 )
 def test_a_record_of_this_is_a_change(changes: DynamodbChangeLog, old: Any, new: Any) -> None:
-    assert len(changes.lambda_records({"Records": [record(1, old, new)]})) == 1
+    assert len(changes.records_of({"Records": [record(1, old, new)]})) == 1
 
 
 def test_metadata_and_items_of_others_are_no_changes(changes: DynamodbChangeLog) -> None:
     metadata = {"pk": {"S": METADATA_PARTITION}, "sk": {"S": "a"}, "version": {"N": "1"}}
     foreign = {"pk": {"S": "x"}, "sk": {"S": "y"}, "z": {"S": "1"}}
-    assert changes.lambda_records({"Records": [record(1, None, metadata), record(2, None, foreign)]}) == []
+    assert changes.records_of({"Records": [record(1, None, metadata), record(2, None, foreign)]}) == []
 
 
 def test_an_event_without_records_has_no_changes(changes: DynamodbChangeLog) -> None:
-    assert changes.lambda_records({"Records": []}) == []
+    assert changes.records_of({"Records": []}) == []
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_an_event_without_records_has_no_changes(changes: DynamodbChangeLog) -> 
 )
 def test_an_event_of_another_kind_is_refused_with_the_remedy(changes: DynamodbChangeLog, event: Any, reason: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        changes.lambda_records(event)
+        changes.records_of(event)
     assert str(refused.value).startswith(f"event: it is not one of a DynamoDB stream: {reason}")
     assert str(refused.value).endswith(
         ": pass the event that Lambda calls the function with, and make the table's stream its event source"
@@ -160,7 +160,7 @@ def test_an_event_of_another_kind_is_refused_with_the_remedy(changes: DynamodbCh
 def test_another_table_is_refused(changes: DynamodbChangeLog) -> None:
     other = record(1, None, image(1)) | {"eventSourceARN": ARN.replace("shop-live", "shop-test")}
     with pytest.raises(InvalidInput, match="a record is of the table 'shop-test', and this one is 'shop-live': give each table"):
-        changes.lambda_records({"Records": [record(1, None, image(1)), other]})
+        changes.records_of({"Records": [record(1, None, image(1)), other]})
 
 
 @pytest.mark.parametrize("kind", ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE"])
@@ -170,4 +170,4 @@ def test_other_images_are_refused(changes: DynamodbChangeLog, kind: str) -> None
     with pytest.raises(
         InvalidInput, match=f"the stream of 'shop-live' has {kind}, and must have NEW_AND_OLD_IMAGES: turn it off"
     ):
-        changes.lambda_records({"Records": [other]})
+        changes.records_of({"Records": [other]})

@@ -97,7 +97,7 @@ class DynamodbChangeLog:
         """Return 0: DynamoDB deletes records after 24 hours."""
         return 0
 
-    def lambda_records(self, event: Any) -> list[ChangeRecord]:
+    def records_of(self, event: Mapping[str, Any]) -> list[ChangeRecord]:
         """Return the changes of an event with which Lambda calls a function. `InvalidInput` if it is another kind of event."""
         return records_of_event(self._connection.table, self._connection.name, event)
 
