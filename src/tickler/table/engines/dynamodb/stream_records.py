@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -11,9 +10,8 @@ import msgspec
 from tickler.dynamo.codec import Attribute, Item
 from tickler.table.definition import METADATA_PARTITION, TableDefinition
 from tickler.table.engines.change_log import ChangeRecord
-from tickler.table.engines.dynamodb.items import TTL
+from tickler.table.engines.dynamodb.items import TTL, index_keys
 
-_KEY_HALF = re.compile(r"([a-z][a-z0-9_]{0,30})[ps]k")
 _SETS = ("SS", "NS", "BS")
 
 
@@ -64,19 +62,10 @@ def _change(table: TableDefinition, shard: str, images: Images, since_ms: int) -
 
 def _same_attributes(table: TableDefinition, entity: str, old: Item, new: Item) -> bool:
     """Tell whether two images show the same entity, whatever the keys of their indexes are."""
-    own = set(_stored_beside(table, entity, old.keys() | new.keys()))
-    return all(name in own or _same(old.get(name), new.get(name)) for name in old.keys() | new.keys())
-
-
-def _stored_beside(table: TableDefinition, entity: str, names: set[str]) -> Iterator[str]:
-    """Find what is stored beside the attributes of an entity: the expiry, and keys of indexes, also ones defined elsewhere."""
     definition = table.entities.get(entity)
-    for name in names:
-        if definition is not None and name in definition.attributes:
-            continue
-        half = _KEY_HALF.fullmatch(name)
-        if name == TTL or (half is not None and {f"{half[1]}pk", f"{half[1]}sk"} <= names):
-            yield name
+    names = old.keys() | new.keys()
+    beside = {TTL} | index_keys(names, () if definition is None else definition.attributes)
+    return all(name in beside or _same(old.get(name), new.get(name)) for name in names)
 
 
 def _same(one: Attribute | None, other: Attribute | None) -> bool:
