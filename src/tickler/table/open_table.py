@@ -19,6 +19,7 @@ from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine
 from tickler.table.index_texts import index_texts, outdated
 from tickler.table.key import ItemId
+from tickler.table.measurement import SAMPLED_ITEMS, Measurement
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
 from tickler.table.transaction import Transaction
@@ -206,6 +207,14 @@ class OpenTable(Reads):
             on_progress(activity, done, total if known is None else known)
 
         return await self._engine.load(entities, tell)
+
+    async def measure(self, *, sample: int | None = SAMPLED_ITEMS) -> Measurement:
+        """Count the items of each entity in the table and in each index, and find the largest partitions.
+
+        Exact on SQL. On DynamoDB up to `sample` items of the table and of each index are read, and the rest is estimated; None
+        reads all.
+        """
+        return await self._engine.measure(now_ms=self._clock.now_ms(), sample=sample)
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

@@ -13,6 +13,7 @@ from tickler.database.unit_of_work import Database
 from tickler.table.condition import Condition
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
 
@@ -105,6 +106,12 @@ class Engine(Reader, Protocol):
         """Record the definitions of some entities and keep those of the others, which another program may record just now."""
 
     async def has_more_than(self, items: int) -> bool: ...
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        """Count the items of each entity in the table and in each index, and find the largest partitions.
+
+        An engine that has to read items for it reads up to `sample` of the table and of each index, and estimates; None: all.
+        """
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         """Write the keys of items anew where they are not as defined now, and return of how many. Others may write meanwhile."""

@@ -31,8 +31,10 @@ from tickler.table.engines.sql import (
     rekeyed,
     slice_of,
 )
+from tickler.table.engines.sql_measure import measure_statement, measurement_of
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Delete, Operation, Put
 from tickler.table.selection import Span
 
@@ -188,6 +190,11 @@ class PostgresEngine(PostgresReader):
     async def has_more_than(self, items: int) -> bool:
         ((found,),) = await self._pool.fetch(self._layout.larger_than(items))
         return bool(found)
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        text, parameters = measure_statement(self._layout, now_ms)
+        rows = await self._pool.read(lambda connection: connection.fetch(text, *parameters, timeout=LOAD_TIMEOUT_S))
+        return measurement_of(self._layout, rows)
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         changed = last = seen = 0

@@ -33,8 +33,10 @@ from tickler.table.engines.sql import (
     rekeyed,
     slice_of,
 )
+from tickler.table.engines.sql_measure import measure_statement, measurement_of
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation, Put
 from tickler.table.selection import Span
 
@@ -205,6 +207,11 @@ class SqliteEngine(SqliteReader):
     async def has_more_than(self, items: int) -> bool:
         statement = self._layout.larger_than(items)
         return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        text, parameters = measure_statement(self._layout, now_ms)
+        rows = await self._connection.read(lambda database: database.execute(text, parameters).fetchall())
+        return measurement_of(self._layout, rows)
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         changed = last = seen = 0

@@ -21,11 +21,13 @@ from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import METADATA_PARTITION, TableDefinition
 from tickler.table.engines.dynamodb import schema
 from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.measure import measure
 from tickler.table.engines.dynamodb.reads import DynamodbReader
 from tickler.table.engines.dynamodb.reindex import reindex
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.engines.engine import Reader
 from tickler.table.index_texts import IndexTexts
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation
 
 _METADATA_KEY: Item = {"pk": {"S": METADATA_PARTITION}, "sk": {"S": METADATA_PARTITION}}
@@ -111,6 +113,9 @@ class DynamodbEngine(DynamodbReader):
             if found > items + 1 or "LastEvaluatedKey" not in answer:
                 return found > items + 1  # beside the metadata
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        return await measure(self._connection, now_ms, sample)
 
     async def reindex(self, on_progress: OnProgress = no_progress) -> int:
         return await reindex(self._connection, on_progress)
