@@ -17,6 +17,8 @@ from tickler.table.blocking_table import BlockingTable
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Engine
 from tickler.table.open_table import OpenTable
+from tickler.table.schema.describe import describe
+from tickler.table.schema.schema import Schema
 
 # The module of each engine has `open_engine(table, url)` and `shared_engine(table, database, name)`.
 _BY_SCHEME = {
@@ -83,6 +85,10 @@ class Table(TableDefinition):
                 "connect_sync: pass a URL, or what tickler.connect_sync returned: this has an event loop elsewhere"
             )
         return BlockingTable(self.connect(source, name=name, create=create, clock=clock))
+
+    def describe(self) -> Schema:
+        """Return what the table looks like: which entity writes which key where, while what, and which calls that answers."""
+        return describe(self)
 
 
 def _check_shareable(source: object) -> None:
