@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -14,10 +14,14 @@ from tickler.database.store_url import StoreUrl, parse_url
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput
 from tickler.table.blocking_table import BlockingTable
+from tickler.table.condition import Condition
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Engine
+from tickler.table.measurement import Measurement
 from tickler.table.open_table import OpenTable
+from tickler.table.schema.advisor import advise
 from tickler.table.schema.describe import describe
+from tickler.table.schema.finding import Advice
 from tickler.table.schema.schema import Schema
 
 # The module of each engine has `open_engine(table, url)` and `shared_engine(table, database, name)`.
@@ -89,6 +93,19 @@ class Table(TableDefinition):
     def describe(self) -> Schema:
         """Return what the table looks like: which entity writes which key where, while what, and which calls that answers."""
         return describe(self)
+
+    def advise(
+        self,
+        measured: Measurement | None = None,
+        *,
+        writes_per_second: float | None = None,
+        find: Condition[Any] | None = None,
+    ) -> Advice:
+        """Say what to change about the indexes, with what `measure` of an open table returned, or without.
+
+        `writes_per_second`: the highest rate that a single partition gets. `find`: a condition; which call finds its items?
+        """
+        return advise(self, measured, writes_per_second=writes_per_second, find=find)
 
 
 def _check_shareable(source: object) -> None:

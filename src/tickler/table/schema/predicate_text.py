@@ -8,12 +8,12 @@ from enum import Enum
 from typing import Any
 
 from tickler.table.attribute import Path
+from tickler.table.attribute_type import alternatives_of
 from tickler.table.condition import And, Compare, Condition, Contains, Exists, Leaf, Not, OneOf, Or, StartsWith, kind_of
 from tickler.table.declaration import Attribute
 from tickler.table.disjoint import implies
 from tickler.table.key import Index
 from tickler.table.path_type import can_be_missing, type_at
-from tickler.table.attribute_type import alternatives_of
 
 _COMPARED = {"=": "is", "<>": "is not", "<": "is less than", "<=": "is at most", ">": "is more than", ">=": "is at least"}
 _COMPARED_IN_TIME = {"<": "is before", "<=": "is at or before", ">": "is after", ">=": "is at or after"}

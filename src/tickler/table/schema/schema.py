@@ -10,7 +10,7 @@ Role = Literal["version", "expires", "deleted"]
 
 
 class AttributeSchema(msgspec.Struct, frozen=True):
-    """An attribute of an entity. `fields` are those of the part that it is. `default` is the text of its default, None if none."""
+    """An attribute of an entity. `fields` are those of the part that it is; `default` is the text of its default."""
 
     name: str
     type: str

@@ -20,7 +20,12 @@ def _index(schema: Schema, gsi: str | None, measured: Measurement | None) -> Mar
     fill = None if measured is None else measured.table if gsi is None else measured.indexes[gsi]
     rows = [_key(schema, key, fill, measured) for key in keys]
     shared = [
-        tag("p", tag("code", each.pattern), f" is shared by {list_text(each.keys)}: one query reads them together.", class_="shared")
+        tag(
+            "p",
+            tag("code", each.pattern),
+            f" is shared by {list_text(each.keys)}: one query reads them together.",
+            class_="shared",
+        )
         for each in schema.shared
         if each.gsi == gsi
     ]
@@ -46,7 +51,9 @@ def _key(schema: Schema, key: KeySchema, fill: Fill | None, measured: Measuremen
     filled = Markup()
     if fill is not None and measured is not None and key.gsi is not None:
         inside, whole = fill.items.get(stored_as, 0), measured.table.items.get(stored_as, 0)
-        said = f"{inside:,} of {count(whole, 'item', fill.exact and measured.table.exact)} of {key.entity}, {share(inside, whole)}"
+        said = (
+            f"{inside:,} of {count(whole, 'item', fill.exact and measured.table.exact)} of {key.entity}, {share(inside, whole)}"
+        )
         filled = tag("div", bar(inside, whole), tag("span", said, class_="hint"), class_="measured")
     return tag(
         "div",

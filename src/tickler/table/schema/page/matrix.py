@@ -11,9 +11,7 @@ from tickler.table.schema.schema import EntitySchema, Schema
 def matrix(schema: Schema, measured: Measurement | None) -> Markup:
     places = (None, *schema.gsis)
     heads = [tag("th", _head(schema, gsi, measured), scope="col", class_=colour(schema, gsi)) for gsi in places]
-    rows = [
-        tag("tr", _row_head(entity, measured), *(_cell(schema, entity, gsi) for gsi in places)) for entity in schema.entities
-    ]
+    rows = [tag("tr", _row_head(entity, measured), *(_cell(schema, entity, gsi) for gsi in places)) for entity in schema.entities]
     table = tag(
         "table",
         tag("thead", tag("tr", tag("th", "entity", scope="col", class_="corner"), *heads)),
