@@ -6,12 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from table.guide_tables import guide_classes
+
+from tickler.cli.advice_rendering import show_advice
+from tickler.cli.schema_rendering import show_schema
 
 from .preloaded import run_tickler
 
+SHOP = guide_classes()["shop"]
 MODEL = """
 from datetime import datetime
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
@@ -132,6 +139,47 @@ def test_a_table_that_is_not_there_is_not_made(folder: Path, command: str) -> No
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "there is no table 'shop': run `tickler table create`" in refused.stderr
     assert not list(folder.glob("*.db"))
+
+
+@pytest.mark.parametrize("command", ["show", "advise"])
+def test_a_table_without_entities_is_refused(folder: Path, command: str) -> None:
+    (folder / "empty.py").write_text("from tickler.table import Table\nshop = Table('shop')\n", encoding="utf-8")
+    refused = run_tickler("table", command, "empty:shop", folder=folder)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "tickler: empty:shop has no entities: name the module that defines them, or import it there\n"
+
+
+class TestOnATerminal:
+    def screen(self, width: int) -> Console:
+        return Console(file=StringIO(), force_terminal=True, width=width, color_system=None)
+
+    def shown(self, console: Console) -> str:
+        assert isinstance(console.file, StringIO)
+        return console.file.getvalue()
+
+    def test_a_wide_one_has_the_keys_in_the_matrix(self) -> None:
+        console = self.screen(140)
+        show_schema(SHOP.describe(), None, None, console)
+        shown = self.shown(console)
+        assert "│ sk ORDER#{placed_at}#{id} │ sk {placed_at}#{id}       │ sk {deleted_at}#{id}        │" in shown
+        assert "│ Customer │ key                       │ · · ·                     │ · · ·                       │" in shown
+        assert "partition key" in shown.partition("for example")[2]
+        assert "Order.pending  gsi1" not in shown
+
+    def test_a_narrow_one_fits(self) -> None:
+        console = self.screen(60)
+        show_schema(SHOP.describe(), None, None, console)
+        shown = self.shown(console)
+        assert "│" not in shown
+        assert "Order.pending" in shown
+        assert max(map(len, shown.splitlines())) <= 60
+
+    def test_findings_are_in_a_table_that_fits(self) -> None:
+        console = self.screen(80)
+        show_advice(SHOP.advise(writes_per_second=3_500), console)
+        shown = self.shown(console)
+        assert "→ split it into 4 shards" in shown
+        assert max(map(len, shown.splitlines())) <= 80
 
 
 class TestHtml:

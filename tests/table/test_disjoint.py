@@ -42,6 +42,8 @@ APART: list[tuple[Make, Make]] = [
     (lambda status, size, gone: gone > 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: gone == 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: size < 3, lambda status, size, gone: size >= 3),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.starts_with("n")),
+    (lambda status, size, gone: status.contains("e"), lambda status, size, gone: ~status.contains("e")),
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size > 3),
     (lambda status, size, gone: size.between(1, 3), lambda status, size, gone: size == 4),
     (lambda status, size, gone: (status == "new") & (size > 3), lambda status, size, gone: (status == "done") | (size < 2)),
@@ -55,6 +57,8 @@ TOGETHER: list[tuple[Make, Make]] = [
     (lambda status, size, gone: gone != 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: ~(gone > 3), lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size >= 3),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.starts_with("d")),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.contains("n")),
     (lambda status, size, gone: (status == "new") | (size > 3), lambda status, size, gone: status == "done"),
 ]
 

@@ -125,7 +125,8 @@ def test_an_example_of_an_index_satisfies_its_condition() -> None:
     for index in schema.indexes:
         values = example_values(index)
         chosen = {key: value for key, value in values.items() if key != "id"}
-        item = Thing(**{"id": "t1", "price": Decimal(9), **chosen})
+        attributes: dict[str, Any] = {"id": "t1", "price": Decimal(9), **chosen}
+        item = Thing(**attributes)
         assert isinstance(index.position(schema.lookup(item)), tuple), index.name
 
 

@@ -38,10 +38,22 @@ ANSWERED: list[tuple[Table, Any, str, str]] = [
         'Order.key("c1"), where=(Order.customer == "c1") & Order.deleted_at.missing()',
     ),
     (
+        SHOP,
+        (Order.status == "pending") & (Order.placed_at >= NOON) & (Order.placed_at < NOON + timedelta(hours=9)),
+        "Order.pending lists exactly these",
+        "Order.pending().since(datetime(2026, 3, 2, 12, tzinfo=UTC)).before(datetime(2026, 3, 2, 21, tzinfo=UTC))",
+    ),
+    (
+        SHOP,
+        (Order.customer == "c2") & (Order.placed_at == NOON + timedelta(hours=20)) & Order.id.starts_with("o"),
+        "Order.key lists exactly these",
+        'Order.key("c2").under(datetime(2026, 3, 3, 8, tzinfo=UTC)).starting_with("o")',
+    ),
+    (
         SITE,
         (Comment.reports > 5) & (Comment.resolved == False),  # noqa: E712
-        "Comment.flagged has all of these and others, which `where=` leaves out",
-        "Comment.flagged(), where=(Comment.reports > 5) & (Comment.resolved == False)",
+        "Comment.flagged lists exactly these",
+        "Comment.flagged().after(5)",
     ),
     (SITE, Article.featured == True, "Article.front_page lists exactly these", "Article.front_page()"),  # noqa: E712
 ]

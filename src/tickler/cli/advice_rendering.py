@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tickler.cli.output import print_line, show_table, visible
+from tickler.cli.output import show_table, visible
 from tickler.table.schema.finding import Advice, Answer, Finding
 
 COLOURS = {"warning": "yellow", "info": "cyan"}
@@ -16,13 +16,14 @@ COLOURS = {"warning": "yellow", "info": "cyan"}
 def show_advice(advice: Advice, console: Console | None = None) -> None:
     console = console or Console()
     if advice.answer is not None:
-        print_line(*_answer_lines(advice.answer), "")
+        for line in (*_answer_lines(advice.answer), ""):
+            console.out(visible(line), highlight=False)
     if not advice.findings:
-        print_line("no remarks")
+        console.out("no remarks", highlight=False)
         return
     if not console.is_terminal:
         columns = ["severity", "check", "about", "figure", "says", "remedy"]
-        show_table(columns, [_cells(finding) for finding in advice.findings])
+        show_table(columns, [_cells(finding) for finding in advice.findings], console=console)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("severity", "check", "about", "remark and remedy"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tickler.cli.output import print_line, show_table
+from tickler.cli.output import show_table, visible
 from tickler.observe.human_format import count
 from tickler.table.measurement import Fill, Measurement
 from tickler.table.schema.schema import EntitySchema, KeySchema, Schema
@@ -18,31 +20,29 @@ MATRIX_WIDTH = 34  # characters of a column with keys in it; a narrower terminal
 
 def show_schema(schema: Schema, measured: Measurement | None, source: str | None, console: Console | None = None) -> None:
     console = console or Console()
-    print_line(_summary(schema, measured, source), "")
+    console.out(visible(_summary(schema, measured, source)), highlight=False)
     places = (None, *schema.gsis)
     if console.is_terminal and console.width >= MATRIX_WIDTH * len(places):
+        console.out()
         console.print(_matrix(schema))
     else:
-        rows = [[entity.name, *(_names(entity, gsi) for gsi in places)] for entity in schema.entities]
-        show_table(["entity", *map(_place, places)], rows, console=console)
-        print_line("")
-        show_table(["key", "in", "partition key", "sort key", "while"], [_key_row(key) for key in _keys(schema)], console=console)
-    print_line("")
-    rows = [row for entity in schema.entities for row in _attribute_rows(entity)]
-    show_table(["attribute", "type", "makes", "decides", "role"], rows, console=console)
-    print_line("")
-    examples = [[key.full_name, *key.example] for key in _keys(schema)]
-    show_table(["for example", "partition key", "sort key"], examples, console=console)
-    if schema.shared:
-        print_line("")
-        shared = [[each.pattern, _place(each.gsi), ", ".join(each.keys)] for each in schema.shared]
-        show_table(["shared partition", "in", "by"], shared, console=console)
+        _list(console, ["entity", *map(_place, places)], [_matrix_row(entity, places) for entity in schema.entities])
+        _list(console, ["key", "in", "partition key", "sort key", "while"], [_key_row(key) for key in _keys(schema)])
+    attributes = [row for entity in schema.entities for row in _attribute_rows(entity)]
+    _list(console, ["attribute", "type", "makes", "decides", "role"], attributes)
+    _list(console, ["for example", "partition key", "sort key"], [[key.full_name, *key.example] for key in _keys(schema)])
+    shared = [[each.pattern, _place(each.gsi), ", ".join(each.keys)] for each in schema.shared]
+    _list(console, ["shared partition", "in", "by"], shared)
     if measured is not None:
-        print_line("")
-        _show_fills(schema, measured, console)
-    print_line("")
+        _list(console, ["in", "items", "of the table", "by entity", "largest partition"], _fill_rows(schema, measured))
     calls = [[each.call, _place(each.gsi), each.answer] for each in schema.access_patterns]
-    show_table(["call", "in", "answers"], calls, console=console)
+    _list(console, ["call", "in", "answers"], calls)
+
+
+def _list(console: Console, columns: list[str], rows: list[list[str]]) -> None:
+    if rows:
+        console.out()
+        show_table(columns, rows, console=console)
 
 
 def _summary(schema: Schema, measured: Measurement | None, source: str | None) -> str:
@@ -62,8 +62,8 @@ def _matrix(schema: Schema) -> Table:
     return table
 
 
-def _names(entity: EntitySchema, gsi: str | None) -> str:
-    return ", ".join(key.name for key in entity.keys_in(gsi)) or NOWHERE
+def _matrix_row(entity: EntitySchema, places: Sequence[str | None]) -> list[str]:
+    return [entity.name, *(", ".join(key.name for key in entity.keys_in(gsi)) or NOWHERE for gsi in places)]
 
 
 def _cell(entity: EntitySchema, gsi: str | None) -> Text:
@@ -97,13 +97,13 @@ def _halves(key: KeySchema, attribute: str) -> list[str]:
     return [name for name, half in (("pk", key.partition), ("sk", key.sort)) if attribute in {part.attribute for part in half}]
 
 
-def _show_fills(schema: Schema, measured: Measurement, console: Console) -> None:
+def _fill_rows(schema: Schema, measured: Measurement) -> list[list[str]]:
     rows = [["table", _items(measured.table), "", _by_entity(measured.table, None), _largest(measured.table)]]
     for gsi in schema.gsis:
         fill = measured.indexes[gsi]
         share = _share(fill.total, measured.table.total)
         rows.append([gsi, _items(fill), share, _by_entity(fill, measured.table), _largest(fill)])
-    show_table(["in", "items", "of the table", "by entity", "largest partition"], rows, console=console)
+    return rows
 
 
 def _by_entity(fill: Fill, whole: Fill | None) -> str:

@@ -9,7 +9,21 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
-from tickler.table.condition import And, Compare, Condition, Exists, Leaf, Not, OneOf, Or, kind_of, plain
+from tickler.table.condition import (
+    And,
+    Compare,
+    Condition,
+    Contains,
+    Exists,
+    Leaf,
+    Not,
+    OneOf,
+    Or,
+    StartsWith,
+    kind_of,
+    plain,
+    same,
+)
 
 MAX_CASES = 256  # of a condition in disjunctive form
 
@@ -92,10 +106,19 @@ def _contradict(one: Atom, other: Atom) -> bool:
     is_missing = isinstance(one.condition, Exists) and one.negated
     if is_missing and other.needs_presence():
         return True
+    if one.negated is not other.negated and _alike(one.condition, other.condition):
+        return True
     values = one.values()
     if values is not None:
         return not any(other.may_hold_for(value) for value in values)
     return _ranges_apart(one, other)
+
+
+def _alike(one: Leaf, other: Leaf) -> bool:
+    """Tell whether two conditions on the same path are the same one."""
+    if isinstance(one, StartsWith | Contains):
+        return type(one) is type(other) and isinstance(other, StartsWith | Contains) and same(one.value, other.value)
+    return isinstance(one, Exists) and isinstance(other, Exists)  # comparisons are decided by their values
 
 
 def _ranges_apart(one: Atom, other: Atom) -> bool:

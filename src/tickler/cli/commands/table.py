@@ -99,7 +99,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show which items write which key, while what, and which calls that answers. With --store, how full each index is."""
-    defined = _load(table)
+    defined = _load_with_entities(table)
     schema = defined.describe()
     source = None if store is None else parse_url(store).text
     measured = _measured(defined, store, sample)
@@ -122,7 +122,7 @@ def advise(
     as_json: JsonOption = False,
 ) -> None:
     """Say what to change about the indexes. Exit code 1 means warnings, or a --find that no index answers."""
-    defined = _load(table)
+    defined = _load_with_entities(table)
     wish = None if find is None else _condition(find, table.partition(":")[0])
     advice = defined.advise(_measured(defined, store, sample), writes_per_second=writes_per_second, find=wish)
     if as_json:
@@ -167,6 +167,13 @@ def _load(name: str) -> Table:
         kind = "class" if isinstance(found, type) else type(found).__name__
         raise InvalidInput(f"{name} is not a Table but a {kind}: name a table as in shop.model:table")
     return found
+
+
+def _load_with_entities(name: str) -> Table:
+    table = _load(name)
+    if not table.entities:
+        raise InvalidInput(f"{name} has no entities: name the module that defines them, or import it there")
+    return table
 
 
 def _print_cloudformation(table: Table, store: str | None, as_json: bool) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput
-from tickler.table.attribute import Path
-from tickler.table.condition import And, Condition
+from tickler.table.condition import And, Compare, Condition, Leaf, StartsWith
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.disjoint import cases, implies, never_both
 from tickler.table.key import Index, Key
@@ -19,6 +18,8 @@ from tickler.table.schema.predicate_text import condition_text, list_text, path_
 from tickler.table.schema.source_text import condition_source, path_source, value_source
 
 Pair = Key[Any, Any, Any] | Index[Any, Any]
+
+_RANGES = {">=": "since", ">": "after", "<=": "until", "<": "before"}
 
 
 class _Candidate(NamedTuple):
@@ -66,30 +67,52 @@ def _definition(table: TableDefinition, wish: Condition[Any]) -> EntityDefinitio
 
 def _candidates(definition: EntityDefinition, wish: Condition[Any]) -> Iterator[_Candidate]:
     """Yield the keys that every wanted item certainly has."""
-    fixed = _fixed(wish)
+    demands = _Demands(wish)
     pairs: list[Pair] = [definition.key, *definition.indexes]
     for pair in pairs:
         inside = ALWAYS if isinstance(pair, Key) else needed(pair)
         if not implies(wish, inside):
             continue
-        values = [(part, fixed.get(path_text(part.path))) for part in pair.pk.parts]
-        chosen: list[Condition[Any]] = [value[0] == value[1] for _, value in values if value is not None]
-        is_exact = implies(And([inside, *chosen]), wish)
-        arguments = ", ".join(variable(part) if value is None else value_source(value[1]) for part, value in values)
+        values = [(part, demands.values.get(path_text(part.path))) for part in pair.pk.parts]
+        chosen = [demand for _, demand in values if demand is not None]
+        arguments = ", ".join(variable(part) if demand is None else value_source(demand.value) for part, demand in values)
+        range_text, ranged = demands.narrowed(pair)
+        is_exact = implies(And([inside, *chosen, *ranged]), wish)
         where = "" if is_exact else f", where={condition_source(wish, _entity(definition))}"
-        call = f"await db.query({_name(pair)}({arguments}){where}, first=100)"
-        open_values = [path_text(part.path) for part, value in values if value is None]
+        call = f"await db.query({_name(pair)}({arguments}){range_text}{where}, first=100)"
+        open_values = [path_text(part.path) for part, demand in values if demand is None]
         yield _Candidate(_name(pair), isinstance(pair, Key), call, open_values, is_exact)
 
 
-def _fixed(wish: Condition[Any]) -> dict[str, tuple[Path[Any, Any], object]]:
-    """Return the paths for which a wish allows a single value, with that value."""
-    alternatives = cases(wish) or []
-    if len(alternatives) != 1:
-        return {}
-    (atoms,) = alternatives
-    listed = [(atom.condition.path, atom.values()) for atom in atoms]
-    return {path_text(path): (path, values[0]) for path, values in listed if values is not None and len(values) == 1}
+class _Demands:
+    """What a wish demands of single attributes, if it has no alternatives."""
+
+    def __init__(self, wish: Condition[Any]) -> None:
+        alternatives = cases(wish) or []
+        atoms = alternatives[0] if len(alternatives) == 1 else ()
+        self._leaves = [atom.condition for atom in atoms if not atom.negated]
+        equal = [leaf for leaf in self._leaves if isinstance(leaf, Compare) and leaf.operator == "="]
+        self.values = {path_text(leaf.path): leaf for leaf in equal}
+
+    def narrowed(self, pair: Pair) -> tuple[str, list[Leaf]]:
+        """Return the calls that narrow a selection from the left of its sort key, and the demands that they meet."""
+        text = ""
+        met: list[Leaf] = []
+        for part in pair.sk.parts:
+            name = path_text(part.path)
+            if name not in self.values:
+                ranges = [leaf for leaf in self._leaves if path_text(leaf.path) == name and _range(leaf)]
+                return text + "".join(map(_range, ranges)), [*met, *ranges]
+            text += f".under({value_source(self.values[name].value)})"
+            met.append(self.values[name])
+        return text, met
+
+
+def _range(leaf: Leaf) -> str:
+    """Return the call of a selection that keeps what satisfies a condition on the next attribute; empty if there is none."""
+    if isinstance(leaf, Compare) and leaf.operator in _RANGES:
+        return f".{_RANGES[leaf.operator]}({value_source(leaf.value)})"
+    return f".starting_with({value_source(leaf.value)})" if isinstance(leaf, StartsWith) and leaf.value else ""
 
 
 def _praise(best: _Candidate) -> str:
