@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 
 from tickler.table.measurement import Measurement
@@ -76,10 +77,16 @@ def _calls(schema: Schema) -> Markup:
 
 def _group(schema: Schema, entities: tuple[str, ...], patterns: list[AccessPattern]) -> Markup:
     rows = [
-        tag("li", tag("pre", tag("code", each.call)), tag("span", place(schema, each.gsi), tag("span", each.answer)))
+        tag("li", tag("pre", tag("code", *_breakable(each.call))), tag("span", place(schema, each.gsi), tag("span", each.answer)))
         for each in patterns
     ]
     return tag("article", tag("h3", ", ".join(entities)), tag("ul", *rows, class_="calls"), class_="card")
+
+
+def _breakable(call: str) -> list[str]:
+    """Let a narrow screen break a call behind brackets and before dots."""
+    pieces = re.split(r"(?<=\()|(?=\.)", call)
+    return [part for piece in pieces for part in (tag("wbr"), piece)][1:]
 
 
 def _text(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-_VOID = frozenset({"meta", "br"})
+_VOID = frozenset({"meta", "wbr"})
 
 
 class Markup(str):
