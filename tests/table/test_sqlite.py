@@ -16,7 +16,7 @@ from tickler.database.sqlite.connection import Connection
 from tickler.errors import SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.engines.engine import Engine
-from tickler.table.engines.sqlite import SqliteEngine
+from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.table.open_table import OpenTable
 from tickler.testing.table_contract import TableContract
 from tickler.testing.table_engine_contract import OTHER
@@ -147,15 +147,16 @@ async def test_a_shared_connection_stays_open(tmp_path: Path) -> None:
 
 _OPEN = """
 import asyncio, sys
+from tickler.table.cursor import read_secret
 from tickler.database.sqlite.connection import Connection
-from tickler.table.engines.sqlite import SqliteEngine
+from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.testing.table_fixtures import TABLE
 
 async def main():
     engine = SqliteEngine(TABLE, Connection(sys.argv[1], "it", 30))
     sys.stdin.readline()
     await engine.open(create=True)
-    print((await engine.secret()).hex())
+    print((await read_secret(engine.metadata)).hex())
     await engine.close()
 
 asyncio.run(main())

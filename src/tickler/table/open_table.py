@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from tickler.clock import Clock
 from tickler.database.extras import needing_extra
@@ -15,13 +15,18 @@ from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
 from tickler.table.checked_operations import CheckedOperations
 from tickler.table.condition import Condition
+from tickler.table.cursor import read_secret
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine
-from tickler.table.index_texts import index_texts, outdated
+from tickler.table.index_texts import index_texts, outdated, read_index_texts, save_index_texts
 from tickler.table.key import ItemId
 from tickler.table.measurement import SAMPLED_ITEMS, Measurement
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
+from tickler.table.reindex import reindex
+from tickler.table.streams.consumer import Consumer
+from tickler.table.streams.context import StreamContext
+from tickler.table.streams.options import ConsumerOptions, Options
 from tickler.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ class OpenTable(Reads):
         self._create = create
         self._cached_secret: bytes | None = None
         self.operations = CheckedOperations(table, self._check)
+        self._wakers: set[Callable[[], None]] = set()
 
     @property
     def engine(self) -> Engine:
@@ -66,14 +72,15 @@ class OpenTable(Reads):
         return self
 
     async def reindex(self, *, on_progress: OnProgress = no_progress) -> int:
-        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys."""
-        changed = await self._engine.reindex(on_progress)
-        await self._engine.merge_index_texts(index_texts(self._table))
-        return changed
+        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys.
+
+        It goes on where a run for the same definitions was interrupted. Others may write meanwhile.
+        """
+        return await reindex(self._table, self._engine, on_progress)
 
     async def _check_indexes(self) -> None:
         """Never let an index be read that lacks items, because they were written before it was defined."""
-        stored = await self._engine.index_texts()
+        stored = await read_index_texts(self._engine.metadata)
         changed = outdated(self._table, stored)
         if changed and (not self._create or await self._engine.has_more_than(REINDEXED_AT_ONCE)):
             raise SchemaMismatch(
@@ -85,7 +92,7 @@ class OpenTable(Reads):
         if changed:
             await self.reindex()
         elif any(stored.get(name) != texts for name, texts in index_texts(self._table).items()):
-            await self._engine.merge_index_texts(index_texts(self._table))
+            await save_index_texts(self._engine.metadata, index_texts(self._table))
 
     async def close(self) -> None:
         await self._engine.close()
@@ -136,10 +143,12 @@ class OpenTable(Reads):
             if operation.id.definition.version is not None:
                 raise InvalidInput(f"put_many: {operation.id.definition.name} has versions, which it does not compare: use put")
         await self._engine.write_each(operations, now_ms=self._clock.now_ms())
+        self._written()
 
     async def delete_many(self, ids: Iterable[ItemId[Any]]) -> None:
         """Delete many items in few requests, each by itself. Missing ones are fine."""
         await self._engine.write_each([self.operations.delete(id, None) for id in ids], now_ms=self._clock.now_ms())
+        self._written()
 
     async def soft_delete(self, id: ItemId[E], *, keep: timedelta | None = None) -> E:
         """Set the attribute `attr(deleted=True)` to now; with `keep`, let the item expire after that time."""
@@ -167,6 +176,7 @@ class OpenTable(Reads):
         finally:
             transaction.is_over = True
         await transaction.commit(self._clock.now_ms())
+        self._written()
 
     async def transact(self, work: Callable[[Transaction], Awaitable[R]], *, tries: int = 5) -> R:
         """Call `work` with a transaction and commit it, again if others changed what it had read. Returns what `work` returns."""
@@ -206,7 +216,24 @@ class OpenTable(Reads):
         def tell(activity: str, done: int, known: int | None) -> None:
             on_progress(activity, done, total if known is None else known)
 
-        return await self._engine.load(entities, tell)
+        loaded = await self._engine.load(entities, tell)
+        self._written()
+        return loaded
+
+    def consumer(self, name: str, **options: Unpack[Options]) -> Consumer:
+        """Return a consumer of the changes of this table. All that have the same name, in any process, share their work.
+
+        `ConsumerOptions` explains the options. `InvalidInput` unless the table is defined with `stream=True`.
+        """
+        if not self._table.stream:
+            raise InvalidInput(
+                f"the table {self._table.name!r} keeps no changes: define it with stream=True, and run `tickler table create`, "
+                "or open it with create=True"
+            )
+        chosen = ConsumerOptions(name=name, **options)
+        return Consumer(
+            StreamContext(self._table, self._engine.changes, self._engine.metadata, self._clock, chosen), self._wakers
+        )
 
     async def measure(self, *, sample: int | None = SAMPLED_ITEMS) -> Measurement:
         """Count the items of each entity in the table and in each index, and find the largest partitions.
@@ -221,7 +248,14 @@ class OpenTable(Reads):
         return await self._engine.sweep(now_ms=self._clock.now_ms(), limit=limit)
 
     async def _write(self, operation: Put | Update | Delete) -> Any:
-        return (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
+        written = (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
+        self._written()
+        return written
+
+    def _written(self) -> None:
+        """Wake the consumers that run on this open table, which otherwise look for changes from time to time."""
+        for wake in self._wakers:
+            wake()
 
     def _check(self, definition: EntityDefinition) -> None:
         """Raise `InvalidInput` unless an entity belongs to the table as it was opened."""
@@ -232,7 +266,7 @@ class OpenTable(Reads):
 
     async def _own_secret(self) -> bytes:
         if self._cached_secret is None:
-            self._cached_secret = await self._engine.secret()
+            self._cached_secret = await read_secret(self._engine.metadata)
         return self._cached_secret
 
     def _role(self, definition: EntityDefinition, role: str) -> Any:

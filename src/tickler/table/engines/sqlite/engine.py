@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import length_hint
-from typing import Any, Protocol, TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite.connection import Connection, connection_for
@@ -19,22 +16,15 @@ from tickler.database.sqlite.direct_reader import DirectReader
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
-from tickler.table.engines.engine import Ask, Reader, Slice
+from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.rows import decode, duplicate, is_alive
-from tickler.table.engines.sql import (
-    Cells,
-    Dialect,
-    Layout,
-    Source,
-    chunks,
-    decided,
-    is_blind,
-    last_of_each,
-    rekeyed,
-    slice_of,
-)
-from tickler.table.engines.sql_measure import measure_statement, measurement_of
-from tickler.table.index_texts import IndexTexts
+from tickler.table.engines.sql.layout import Dialect, Found, Layout
+from tickler.table.engines.sql.measure import measure_statement, measurement_of
+from tickler.table.engines.sql.metadata import MetadataStatements
+from tickler.table.engines.sql.writes import Cells, Source, chunks, decided, is_blind, last_of_each, rekeyed, slice_of
+from tickler.table.engines.sqlite.change_log import SqliteChangeLog
+from tickler.table.engines.sqlite.metadata import SqliteMetadata
+from tickler.table.engines.sqlite.reading import Read
 from tickler.table.key import ItemId
 from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation, Put
@@ -47,19 +37,6 @@ Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 WRITTEN_AT_A_TIME = 1_000
 READ_AT_A_TIME = 500
 
-_TABLES = """
-    CREATE TABLE IF NOT EXISTS tickler_tables (
-        name TEXT PRIMARY KEY,
-        secret BLOB NOT NULL,
-        indexes TEXT NOT NULL DEFAULT '{}',
-        created_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-    )
-"""
-_REGISTER = "INSERT INTO tickler_tables (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
-_INDEXES = "SELECT indexes FROM tickler_tables WHERE name = ?"
-_SET_INDEXES = "UPDATE tickler_tables SET indexes = ? WHERE name = ?"
-_REGISTERED = "SELECT secret FROM tickler_tables WHERE name = ?"
-
 
 def _finished(text: str) -> str:
     return re.sub(r"\$\d+", "?", text)
@@ -70,21 +47,17 @@ DIALECT = Dialect(
     text="TEXT",
     integer="INTEGER",
     bytes="BLOB",
+    no_bytes="x''",
     distinct="IS NOT",
     place="",
     tie="",  # an index of SQLite ends in the id anyway
     finished=_finished,
 )
-
-
-class _Read(Protocol):
-    """`Connection.read`, or that of a `DirectReader`."""
-
-    def __call__(self, query: Callable[[sqlite3.Connection], T]) -> Awaitable[T]: ...
+METADATA = MetadataStatements(DIALECT)
 
 
 class SqliteReader:
-    def __init__(self, table: TableDefinition, layout: Layout, read: _Read) -> None:
+    def __init__(self, table: TableDefinition, layout: Layout, read: Read) -> None:
         self._table = table
         self._layout = layout
         self._read = read
@@ -121,15 +94,17 @@ class SqliteEngine(SqliteReader):
         self._connection = self.database = connection
         self._owned = owned
         self._direct = DirectReader(connection)
-        read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
+        self.metadata = SqliteMetadata(connection, METADATA, table.name)
+        read: Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
+        self.changes = SqliteChangeLog(table, DIALECT, connection, read)
 
     async def open(self, *, create: bool) -> list[str]:
         self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._connection.open(may_create=create)
-            lacking = self._layout.lacking(self._connection.name, *await self._connection.read(self._found))
+            lacking = self._layout.lacking(self._connection.name, await self._connection.read(self._found))
             if not create:
                 self._layout.check(self._connection.name, lacking)
             elif lacking:
@@ -181,29 +156,6 @@ class SqliteEngine(SqliteReader):
         finally:
             direct.close()
 
-    async def secret(self) -> bytes:
-        name = self._table.name
-        found: tuple[bytes] | None = await self._connection.read(
-            lambda database: database.execute(_REGISTERED, (name,)).fetchone()
-        )
-        if found is None:
-            raise self._layout.missing(self._connection.name)
-        return found[0]
-
-    async def index_texts(self) -> IndexTexts:
-        (found,) = await self._connection.read(lambda database: database.execute(_INDEXES, (self._table.name,)).fetchone())
-        return msgspec.json.decode(found, type=IndexTexts)
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        name = self._table.name
-
-        def merge(database: sqlite3.Connection) -> None:
-            (stored,) = database.execute(_INDEXES, (name,)).fetchone()
-            merged = {**msgspec.json.decode(stored, type=IndexTexts), **texts}
-            database.execute(_SET_INDEXES, (msgspec.json.encode(merged).decode(), name))
-
-        await self._connection.write(merge)
-
     async def has_more_than(self, items: int) -> bool:
         statement = self._layout.larger_than(items)
         return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
@@ -213,20 +165,15 @@ class SqliteEngine(SqliteReader):
         rows = await self._connection.read(lambda database: database.execute(text, parameters).fetchall())
         return measurement_of(self._layout, rows)
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        changed = last = seen = 0
-        while found := await self._connection.write(lambda database: self._reindex_some(database, last)):  # noqa: B023  # awaited here
-            last, rows, rekeyed_rows = found
-            seen, changed = seen + rows, changed + rekeyed_rows
-            on_progress("indexing", seen, None)
-        return changed
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        return await self._connection.write(lambda database: self._reindex_some(database, after))
 
-    def _reindex_some(self, database: sqlite3.Connection, after: int) -> tuple[int, int, int] | None:
-        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (after,)).fetchall()
+    def _reindex_some(self, database: sqlite3.Connection, after: str | None) -> Reindexed:
+        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (int(after or 0),)).fetchall()
         changes = rekeyed(self._table, rows)
         if changes:
             database.executemany(self._layout.set_keys(), changes)
-        return (rows[-1][0], len(rows), len(changes)) if rows else None
+        return Reindexed(str(rows[-1][0]) if rows else None, len(rows), len(changes))
 
     async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
         """Count on the connection's own thread: that may take long, and the event loop's has other work."""
@@ -242,21 +189,21 @@ class SqliteEngine(SqliteReader):
         """
         return await self._connection.write(lambda database: database.execute(statement, (now_ms, limit)).rowcount)
 
-    def _found(self, database: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    def _found(self, database: sqlite3.Connection) -> Found:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({self._layout.table})")]
         indexes = [row[1] for row in database.execute(f"PRAGMA index_list({self._layout.table})")]
-        return columns, indexes
+        return Found(columns, indexes, self.changes.exists(database))
 
     def _create(self, database: sqlite3.Connection) -> None:
         layout = self._layout
-        database.execute(_TABLES)
+        database.execute(METADATA.create)
         database.execute(layout.create_table())
-        columns, _ = self._found(database)
-        for statement in layout.add_columns(columns):
+        for statement in layout.add_columns(self._found(database).columns):
             database.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             database.execute(index.create)
-        database.execute(_REGISTER, (self._table.name, secrets.token_bytes(32)))
+        if self._table.stream:
+            self.changes.create(database)
 
     def _decided(
         self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]

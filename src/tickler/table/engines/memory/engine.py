@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,9 +11,10 @@ from tickler.database.memory import MemoryDatabase, MemoryPart
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import EntityDefinition, TableDefinition
-from tickler.table.engines.engine import Ask, Position, Reader, Slice
+from tickler.table.engines.engine import Ask, Position, Reader, Reindexed, Slice
+from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
+from tickler.table.engines.memory.metadata import MemoryMetadata
 from tickler.table.engines.rows import decode, duplicate, is_alive
-from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.measurement import Fill, Measurement, largest_of
 from tickler.table.operation import Delete, Operation, decide, raised
@@ -75,10 +75,14 @@ class MemoryEngine(MemoryReader):
     def __init__(self, table: TableDefinition, database: MemoryDatabase) -> None:
         self.database = database
         self.rows: Rows = database.tables.setdefault(table.name, {})
+        self.changes = MemoryChangeLog(table, database.logs.setdefault(table.name, MemoryLog()))
+        self._log = database.logs[table.name]
+        self.metadata = MemoryMetadata(database.metadata.setdefault(table.name, {}))
         super().__init__(table, self.rows)
 
     async def open(self, *, create: bool) -> list[str]:
-        """Do nothing: the rows are there."""
+        """Keep changes from now on, if the table has a stream. The rows are there."""
+        self._log.is_on = self._log.is_on or self._table.stream
         return []
 
     async def close(self) -> None:
@@ -100,9 +104,10 @@ class MemoryEngine(MemoryReader):
                 removals.append((id.pk, id.sk))
             elif stored is not found:
                 changes[id.pk, id.sk] = row_of(id.definition, stored)
-        self.rows.update(changes)
+        for key, changed in changes.items():
+            self._store(key, changed, now_ms)
         for key in removals:
-            self.rows.pop(key, None)
+            self._store(key, None, now_ms)
         for part in parts:
             part.apply()
         return results
@@ -120,23 +125,14 @@ class MemoryEngine(MemoryReader):
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))
             rows[key] = row
-        self.rows.update(rows)
+        for key, row in rows.items():
+            self._store(key, row, self._log.last_ms)
         on_progress("loading", len(rows), None)
         return len(rows)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reader]:
         yield MemoryReader(self._table, dict(self.rows))
-
-    async def secret(self) -> bytes:
-        return self.database.secrets.setdefault(self._table.name, secrets.token_bytes(32))
-
-    async def index_texts(self) -> IndexTexts:
-        texts: IndexTexts = self.database.index_texts.get(self._table.name, {})
-        return texts
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        self.database.index_texts[self._table.name] = {**await self.index_texts(), **texts}
 
     async def has_more_than(self, items: int) -> bool:
         return len(self.rows) > items
@@ -148,21 +144,30 @@ class MemoryEngine(MemoryReader):
         indexes = {gsi: _fill([(row.keys[gsi][0], row.entity) for row in alive if gsi in row.keys]) for gsi in self._table.gsis}
         return Measurement(_fill([(row.pk, row.entity) for row in alive]), indexes, dict(sorted(sizes.items())))
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        """Reindex all rows at once."""
         changed = 0
         for key, row in list(self.rows.items()):
             definition = self._table.entities.get(row.entity)
             new = row if definition is None else row_of(definition, definition.decode(row.body))
             changed += new != row
             self.rows[key] = new
-        on_progress("indexing", len(self.rows), None)
-        return changed
+        return Reindexed(None, len(self.rows), changed)
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]
         for key in expired:
-            del self.rows[key]
+            self._store(key, None, now_ms)
         return len(expired)
+
+    def _store(self, key: tuple[str, str], row: Row | None, now_ms: int) -> None:
+        """Put a row in place of the one with the same key, or remove that; and log the change, if it is one."""
+        old = self.rows.pop(key, None)
+        if row is not None:
+            self.rows[key] = row
+        images = None if old is None else old.body, None if row is None else row.body
+        if self._log.is_on and images[0] != images[1]:
+            self._log.append((row or old).entity, key, images, now_ms)  # type: ignore[union-attr]  # one of them is there
 
 
 def row_of(definition: EntityDefinition, entity: object) -> Row:

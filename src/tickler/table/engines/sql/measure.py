@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tickler.table.engines.sql import Layout
+from tickler.table.engines.sql.layout import Layout
 from tickler.table.measurement import Fill, Measurement, Partition
 
 _TABLE = ""  # stands for the table itself among the names of indexes
