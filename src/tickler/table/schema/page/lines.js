@@ -54,7 +54,7 @@
   }
 
   draw();
-  addEventListener("resize", draw);
+  const observer = new ResizeObserver(draw); // the window, its zoom, or the fonts may change
+  for (const { wiring } of wirings) observer.observe(wiring);
   addEventListener("beforeprint", draw);
-  document.fonts?.ready.then(draw);
 })();
