@@ -315,6 +315,8 @@ async def test_an_attribute_that_the_class_does_not_have_is_an_error(db: OpenTab
     await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
     with pytest.raises(InvalidItem, match="strange"):
         await db.get(item().key)
+    with pytest.raises(InvalidItem, match="strange"):
+        await db.update(item().key, Item.count.add(1))
 
 
 async def test_an_item_of_another_entity_under_the_same_key_is_not_returned(db: OpenTable) -> None:

@@ -113,6 +113,16 @@ def key_values(id: ItemId[Any]) -> dict[str, object]:
     return values
 
 
+def is_blind(operation: Operation) -> bool:
+    """Tell whether an operation is a put that depends on nothing that is stored."""
+    return (
+        isinstance(operation, Put)
+        and operation.when is None
+        and operation.must == "any"
+        and operation.id.definition.version is None
+    )
+
+
 def version_conflict(operation: Put, found: Any) -> VersionConflict | None:
     """Return the error if a put is of another version than the stored one."""
     version = operation.id.definition.version

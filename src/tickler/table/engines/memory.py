@@ -12,10 +12,10 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Slice
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
-from tickler.table.operation import Delete, Operation, decide, raised
+from tickler.table.operation import Delete, Operation, decide, is_blind, raised
 from tickler.table.selection import Span
 
 
@@ -39,8 +39,8 @@ class MemoryReader:
         self._rows = rows
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
-        rows = [self._alive(id, now_ms) for id in ids]
-        return [None if row is None else decode(self._table, row.entity, row.body) for row in rows]
+        rows = [(id, self._alive(id, now_ms)) for id in ids]
+        return [None if row is None else decode_at(self._table, id, row.entity, row.body) for id, row in rows]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         found = [each for each in self._in_span(ask.span, now_ms) if each[1].entity in ask.entities]
@@ -91,7 +91,7 @@ class MemoryEngine(MemoryReader):
         for operation in operations:
             id = operation.id
             row = self._alive(id, now_ms)
-            found = None if row is None else decode(self._table, row.entity, row.body)
+            found = None if row is None or is_blind(operation) else decode_at(self._table, id, row.entity, row.body)
             stored = decide(operation, found)
             results.append(found if isinstance(operation, Delete) else stored)
             if stored is None:
@@ -107,7 +107,10 @@ class MemoryEngine(MemoryReader):
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         for operation in operations:
-            await self.write([operation], now_ms=now_ms)
+            if isinstance(operation, Delete):  # whatever is there
+                self.rows.pop((operation.id.pk, operation.id.sk), None)
+            else:
+                await self.write([operation], now_ms=now_ms)
 
     async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
         rows: Rows = {}

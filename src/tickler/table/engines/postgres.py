@@ -16,7 +16,7 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql import (
     Cells,
     Dialect,
@@ -71,12 +71,13 @@ class PostgresReader:
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
         if len(ids) == 1:
             row = await self._read(lambda connection: connection.fetchrow(self._layout.get, ids[0].pk, ids[0].sk))
-            return [None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])]
+            return [None if row is None or not is_alive(row[1], now_ms) else decode_at(self._table, ids[0], row[0], row[2])]
         keys = [(id.pk, id.sk) for id in ids]
         stored = await self._read(lambda connection: _stored(connection, self._layout, keys))
         rows = [stored.get(key) for key in keys]
         return [
-            None if cells is None or not is_alive(cells[3], now_ms) else decode(self._table, cells[2], cells[4]) for cells in rows
+            None if cells is None or not is_alive(cells[3], now_ms) else decode_at(self._table, id, cells[2], cells[4])
+            for id, cells in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
@@ -217,7 +218,7 @@ class PostgresEngine(PostgresReader):
         self._upsert_many = sql(f"{insert}{layout.conflict}")
         self._insert_many = sql(f"{insert} ON CONFLICT (pk, sk) DO NOTHING RETURNING 1")
         self._delete_many = sql(f"DELETE FROM {layout.table} WHERE (pk, sk) IN (SELECT * FROM unnest($1::text[], $2::text[]))")
-        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 RETURNING entity, expires_at, body")
+        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 AND entity = $3 RETURNING expires_at, body")
         self._sweep = sql(
             f"""
             DELETE FROM {layout.table} WHERE id IN (
@@ -276,8 +277,13 @@ class PostgresEngine(PostgresReader):
             await connection.execute(self._delete_many, *_columns(keys))
 
     async def _deleted(self, connection: Connection, id: ItemId[Any], now_ms: int) -> Any:
-        row = await connection.fetchrow(self._delete_one, id.pk, id.sk)
-        return None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])
+        row = await connection.fetchrow(self._delete_one, id.pk, id.sk, id.definition.name)
+        if row is not None:
+            return id.definition.decode(row[1]) if is_alive(row[0], now_ms) else None
+        left = await connection.fetchrow(self._layout.get, id.pk, id.sk)
+        if left is not None and left[0] != id.definition.name and is_alive(left[1], now_ms):
+            raise other_entity(self._table, id, left[0])
+        return None
 
     async def _load(self, connection: Connection, rows: Iterator[Cells], expected: int, on_progress: OnProgress) -> int:
         layout = self._layout

@@ -20,7 +20,7 @@ from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive
 from tickler.table.engines.sql import (
     Cells,
     Dialect,
@@ -95,8 +95,8 @@ class SqliteReader:
         get, table = self._layout.get, self._table
         rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
         return [
-            None if row is None or not is_alive(row[1], now_ms) else decode(table, row[0], row[2])  # as all other reads do
-            for row in rows
+            None if row is None or not is_alive(row[1], now_ms) else decode_at(table, id, row[0], row[2])
+            for id, row in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:

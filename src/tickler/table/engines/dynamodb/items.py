@@ -24,6 +24,11 @@ def key_of(id: ItemId[Any]) -> Item:
     return {"pk": {"S": id.pk}, "sk": {"S": id.sk}}
 
 
+def entity_name(raw: Item) -> str:
+    """Return of which entity an item is, "" if it does not say so."""
+    return str(raw.get(ENTITY, {}).get("S", ""))
+
+
 def item_of(definition: EntityDefinition, entity: Any) -> Item:
     """Return an entity as an item, with the keys of its indexes. Raises `InvalidItem`."""
     row = definition.row(entity)

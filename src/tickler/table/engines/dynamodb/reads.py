@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from tickler.dynamo import get_many
-from tickler.errors import InvalidInput, InvalidItem
-from tickler.table.engines.dynamodb.connection import Connection
+from tickler.errors import InvalidInput
+from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.expressions import Expressions, grouped
 from tickler.table.engines.dynamodb.items import ENTITY, key_of
 from tickler.table.engines.engine import Ask, Position, Slice
@@ -54,8 +54,8 @@ class DynamodbReader:
         keys = {(id.pk, id.sk): key_of(id) for id in ids}
         with connection.translated():
             found = await get_many(connection.client, connection.name, list(keys.values()), consistent=consistent)
-        entities = {(raw["pk"]["S"], raw["sk"]["S"]): connection.seen(raw, now_ms).entity for raw in found}
-        return [entities.get((id.pk, id.sk)) for id in ids]
+        by_key = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in found}
+        return [connection.seen(id, by_key.get((id.pk, id.sk)), now_ms).entity for id in ids]
 
     async def _get_one(self, id: ItemId[Any], consistent: bool, now_ms: int) -> Any:
         wire = self._connection.wires[id.definition.name]
@@ -63,7 +63,7 @@ class DynamodbReader:
             answer = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, wire.decode_get)
         except msgspec.ValidationError:
             raw = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, _decode)
-            return self._connection.seen(raw.get("Item"), now_ms).entity  # raises, and says of which entity it is
+            return self._connection.seen(id, raw.get("Item"), now_ms).entity  # raises, and says of which entity it is
         if answer.Item is msgspec.UNSET:
             return None
         entity = wire.build(answer.Item)
@@ -126,7 +126,7 @@ class DynamodbReader:
                 page = await self._connection.call("Query", request, _decode_raw_page)
                 found, entities = self._mixed(page.Items)
         except msgspec.ValidationError as error:
-            raise _misfit(only or "an item", error) from None
+            raise misfit(only or "an item", error) from None
         places: list[Position] = [(getattr(each, sort).S, each.pk.S, each.sk.S) for each in found]
         last = page.LastEvaluatedKey
         return entities, places, None if last is None else (last[sort]["S"], last["pk"]["S"], last["sk"]["S"])
@@ -184,7 +184,3 @@ def _start_key(span: Span, start: Position) -> dict[str, object]:
 
 def _is_empty(span: Span) -> bool:
     return span.low is not None and span.high is not None and span.low > span.high
-
-
-def _misfit(entity: str, error: Exception) -> InvalidItem:
-    return InvalidItem(entity, f"is stored with other attributes than the class has: {error}")

@@ -13,7 +13,8 @@ from tickler.table.definition import METADATA_PARTITION, EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses
 from tickler.table.engines.dynamodb.connection import Connection
 from tickler.table.engines.dynamodb.expressions import Expressions, both
-from tickler.table.engines.dynamodb.items import ENTITY, TTL, ttl_of
+from tickler.table.engines.dynamodb.items import TTL, entity_name, ttl_of
+from tickler.table.engines.dynamodb.requests import is_of
 from tickler.table.planner import decided, paths_of
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -36,7 +37,7 @@ async def reindex(connection: Connection, on_progress: OnProgress) -> int:
 
 async def _rekeyed(connection: Connection, raw: Item | None) -> bool:
     while raw is not None and raw["pk"]["S"] != METADATA_PARTITION:
-        definition = connection.table.entities.get(raw.get(ENTITY, {}).get("S", ""))
+        definition = connection.table.entities.get(entity_name(raw))
         request = None if definition is None else _request(connection, definition, raw)
         if request is None:
             return False
@@ -64,7 +65,7 @@ def _request(connection: Connection, definition: EntityDefinition, raw: Item) ->
     paths = [path for index in definition.indexes for path in paths_of(index)]
     paths += [] if definition.expires is None else [definition.paths[definition.expires.name]]
     guards = [expressions.unchanged(path, raw) for path in paths]
-    condition = both(["attribute_exists(pk)", *dict.fromkeys(guards)])
+    condition = both([is_of(expressions, definition), *dict.fromkeys(guards)])
     return {
         "Key": {"pk": raw["pk"], "sk": raw["sk"]},
         "UpdateExpression": clauses.text(),

@@ -16,7 +16,7 @@ from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled, is_retryable
 from tickler.dynamo.transactions import MAX_TRANSACTION_ITEMS, TransactionPart
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
-from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.items import item_of, key_of
 from tickler.table.engines.dynamodb.requests import Request, Seen, Writing
 from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, raised
@@ -81,7 +81,7 @@ class Writer:
             try:
                 return await self._send(operation, request, now_ms)
             except ConditionFailed as failure:
-                writing.overtaken(self._connection.seen(failure.item, now_ms))
+                writing.overtaken(self._connection.seen(writing.id, failure.item, now_ms))
             except InvalidInput as error:
                 if not isinstance(operation, Update) or writing.seen is not None or "document path" not in str(error):
                     raise
@@ -92,7 +92,10 @@ class Writer:
         wire = self._connection.wires[operation.id.definition.name]
         body = {**request.body, "ReturnValues": _RETURNED[request.kind]}
         once = request.kind != "Put" or "ConditionExpression" in body
-        answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write, once=once)
+        try:
+            answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write, once=once)
+        except msgspec.ValidationError as error:
+            raise misfit(operation.id.definition.name, error) from None
         if request.kind == "Put":
             return request.entity
         if answer.Attributes is msgspec.UNSET:
@@ -117,7 +120,7 @@ class Writer:
             if not lost:
                 return [_left_behind(writing, request) for writing, request in zip(writings, requests, strict=True)]
             for number in sorted(lost):
-                writings[number].overtaken(self._connection.seen(lost[number], now_ms))
+                writings[number].overtaken(self._connection.seen(writings[number].id, lost[number], now_ms))
         raise self._too_busy(f"a transaction on {self._connection.label}")
 
     async def _transact(self, requests: Sequence[Request], parts: Sequence[TransactionPart]) -> dict[int, Any]:
@@ -152,11 +155,12 @@ class Writer:
         keys = [key_of(writing.id) for writing in writings]
         if len(keys) == 1:
             answer = await self._connection.call("GetItem", {"Key": keys[0], "ConsistentRead": True}, _decode)
-            return [self._connection.seen(answer.get("Item"), now_ms)]
+            return [self._connection.seen(writings[0].id, answer.get("Item"), now_ms)]
         with self._connection.translated():
             found = await get_many(self._connection.client, self._connection.name, keys)
         by_key = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in found}
-        return [self._connection.seen(by_key.get((writing.id.pk, writing.id.sk)), now_ms) for writing in writings]
+        ids = [writing.id for writing in writings]
+        return [self._connection.seen(id, by_key.get((id.pk, id.sk)), now_ms) for id in ids]
 
     def _too_busy(self, what: str) -> StoreUnavailable:
         return StoreUnavailable(f"{what}: others wrote the same items {TRIES} times in a row: try again")
