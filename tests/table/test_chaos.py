@@ -16,8 +16,8 @@ from tickler.database.memory import MemoryDatabase
 from tickler.database.sqlite.connection import Connection
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
 from tickler.table.engines.engine import Engine
-from tickler.table.engines.memory import MemoryEngine
-from tickler.table.engines.sqlite import SqliteEngine
+from tickler.table.engines.memory.engine import MemoryEngine
+from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.table.key import ItemId
 from tickler.table.open_table import OpenTable
 from tickler.table.transaction import Transaction

@@ -17,7 +17,7 @@ from tickler.errors import TicklerError
 from tickler.table.change import Change
 from tickler.table.condition import Condition
 from tickler.table.engines.dynamodb import DynamodbEngine
-from tickler.table.engines.memory import MemoryEngine
+from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 
 STEPS = 400

@@ -7,7 +7,7 @@ import pytest
 from tickler.clock import ManualClock
 from tickler.database.memory import MemoryDatabase
 from tickler.table.engines.engine import Engine
-from tickler.table.engines.memory import MemoryEngine
+from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 from tickler.testing.table_contract import TableContract
 from tickler.testing.table_engine_contract import OTHER

@@ -16,7 +16,7 @@ from tickler.database.postgres.pool import Pool
 from tickler.errors import ConditionFailed, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.engines.engine import Engine
-from tickler.table.engines.postgres import PostgresEngine
+from tickler.table.engines.postgres.engine import PostgresEngine
 from tickler.table.open_table import OpenTable
 from tickler.testing.table_contract import TableContract
 from tickler.testing.table_engine_contract import OTHER

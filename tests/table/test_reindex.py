@@ -15,7 +15,7 @@ from tickler.database.memory import MemoryDatabase
 from tickler.dynamo import Client
 from tickler.errors import SchemaMismatch
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
-from tickler.table.engines.memory import MemoryEngine
+from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 
 NAME = "reindexed"
@@ -301,7 +301,7 @@ async def test_entities_of_other_programs_are_left_alone(connect: Connect) -> No
 
 async def test_writers_during_a_reindex_end_with_the_right_keys(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"tickler.table.engines.{engine}.WRITTEN_AT_A_TIME", 7)
+        monkeypatch.setattr(f"tickler.table.engines.{engine}.engine.WRITTEN_AT_A_TIME", 7)
     await fill(connect, 60)
     table, doc = with_a_new_index()
     db = connect(table)

@@ -16,7 +16,7 @@ from tickler.database.sqlite.connection import Connection
 from tickler.errors import SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.engines.engine import Engine
-from tickler.table.engines.sqlite import SqliteEngine
+from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.table.open_table import OpenTable
 from tickler.testing.table_contract import TableContract
 from tickler.testing.table_engine_contract import OTHER
@@ -148,7 +148,7 @@ async def test_a_shared_connection_stays_open(tmp_path: Path) -> None:
 _OPEN = """
 import asyncio, sys
 from tickler.database.sqlite.connection import Connection
-from tickler.table.engines.sqlite import SqliteEngine
+from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.testing.table_fixtures import TABLE
 
 async def main():

@@ -24,7 +24,7 @@ from postgres_server import PostgresServer
 from tickler.clock import ManualClock
 from tickler.errors import ConditionFailed, ItemNotFound, TicklerError
 from tickler.table import Table
-from tickler.table.engines.memory import MemoryEngine
+from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 
 SOAK = "TICKLER_SOAK" in os.environ

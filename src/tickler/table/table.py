@@ -20,10 +20,10 @@ from tickler.table.open_table import OpenTable
 
 # The module of each engine has `open_engine(table, url)` and `shared_engine(table, database, name)`.
 _BY_SCHEME = {
-    "memory": "tickler.table.engines.memory",
-    "sqlite": "tickler.table.engines.sqlite",
-    "postgresql": "tickler.table.engines.postgres",
-    "postgres": "tickler.table.engines.postgres",
+    "memory": "tickler.table.engines.memory.engine",
+    "sqlite": "tickler.table.engines.sqlite.engine",
+    "postgresql": "tickler.table.engines.postgres.engine",
+    "postgres": "tickler.table.engines.postgres.engine",
     "dynamodb": "tickler.table.engines.dynamodb.engine",
 }
 _BY_DATABASE = {

@@ -11,7 +11,7 @@ import pytest
 
 from tickler.clock import ManualClock
 from tickler.errors import ConditionFailed, InvalidInput, InvalidItem, ItemNotFound, SchemaMismatch
-from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table import Attr, Entity, Index, ItemId, Key, Table, attr
 from tickler.table.engines.engine import Engine
 from tickler.table.open_table import OpenTable
 from tickler.table.transaction import Transaction
@@ -159,15 +159,18 @@ class TableEngineContract(TableFixtures):
                 tx.put(order(1))
                 collect(tx)
 
+        def both(entity: Customer | Account) -> list[ItemId[Any]]:
+            return [entity.key, order(1).key]
+
         refused: list[tuple[str, Callable[[], Awaitable[object]]]] = [
             ("Customer", lambda: db.get(account.key)),
-            ("Customer", lambda: db.get_many([account.key, order(1).key])),
+            ("Customer", lambda: db.get_many(both(account))),
             ("Customer", lambda: db.put(account)),
             ("Customer", lambda: db.update(account.key, Account.balance.add(1))),
             ("Customer", lambda: db.upsert(account.key, Account.balance.add(1))),
             ("Customer", lambda: db.delete(account.key)),
             ("Customer", lambda: transact(lambda tx: tx.delete(account.key))),
-            ("Coupon", lambda: db.get_many([customer.key, order(1).key])),
+            ("Coupon", lambda: db.get_many(both(customer))),
             ("Coupon", lambda: db.create(customer)),
             ("Coupon", lambda: db.replace(customer)),
             ("Coupon", lambda: db.put(customer, when=Customer.name.missing())),

@@ -17,11 +17,10 @@ from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
-from tickler.table.engines.sql import (
+from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.writes import (
     Cells,
-    Dialect,
     KeyOfRow,
-    Layout,
     Source,
     Writes,
     chunks,

@@ -21,18 +21,8 @@ from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Slice
 from tickler.table.engines.rows import decode_at, duplicate, is_alive
-from tickler.table.engines.sql import (
-    Cells,
-    Dialect,
-    Layout,
-    Source,
-    chunks,
-    decided,
-    is_blind,
-    last_of_each,
-    rekeyed,
-    slice_of,
-)
+from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.writes import Cells, Source, chunks, decided, is_blind, last_of_each, rekeyed, slice_of
 from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation, Put
