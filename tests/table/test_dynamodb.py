@@ -181,6 +181,16 @@ class TestReads:
         with pytest.raises(InvalidInput, match="consistent"):
             await db.query(Item.by_status("new"), first=1, consistent=True)
 
+    async def test_a_consistent_count_costs_twice_as_much_because_it_is_one(self, db: OpenTable) -> None:
+        await db.put(item())
+        usage = db.engine.database.usage  # type: ignore[attr-defined]  # a client of DynamoDB
+        units = []
+        for consistent in (False, True):
+            before = usage.read_units
+            assert await db.count(Item.key("s"), consistent=consistent) == 1
+            units.append(usage.read_units - before)
+        assert units == [0.5, 1]
+
     async def test_get_many_keeps_the_order_and_repeats(self, db: OpenTable) -> None:
         await db.put_many([item(1), item(2)])
         found = await db.get_many([item(n).key for n in (2, 3, 1, 2)], consistent=False)

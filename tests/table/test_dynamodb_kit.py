@@ -17,6 +17,7 @@ from tickler.testing.table_fixtures import NOW, TABLE
 
 
 class TestDynamodb(TableContract):
+    has_consistent_indexes = False
     has_snapshots = False
     sweeps = False
     checks_loads = False

@@ -199,6 +199,23 @@ class TableQueryContract(TableFixtures):
         assert await db.count(Order.key("c3")) == 0
         assert await db.count(Order.pending()) == 6
 
+    async def test_consistent_reads_of_the_table_see_each_write_and_those_of_indexes_may_be_refused(self, db: OpenTable) -> None:
+        orders, pending = Order.key("c1"), Order.pending()
+        for n in range(3):
+            await db.put(order(n))
+            assert await db.count(orders, consistent=True) == await db.count(orders.since(at(0)), consistent=True) == n + 1
+            assert numbers((await db.query(orders, last=1, consistent=True)).items) == [n]
+        if self.has_consistent_indexes:
+            assert await db.count(pending, consistent=True) == 3
+            assert numbers((await db.query(pending, last=1, consistent=True)).items) == [2]
+            return
+        with pytest.raises(InvalidInput) as refused:
+            await db.query(pending, last=1, consistent=True)
+        for selection in (pending, pending.between(at(2), at(1))):
+            with pytest.raises(InvalidInput, match="leave it out") as also_refused:
+                await db.count(selection, consistent=True)
+            assert str(also_refused.value) == str(refused.value)
+
     async def test_values_with_separators_stay_in_their_partition(self, db: OpenTable) -> None:
         for customer in ("a", "a#b", "a%", "a$", "ä", "\U0001f600"):
             await db.put(order(1, customer=customer))

@@ -53,7 +53,7 @@ class Reader(Protocol):
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice: ...
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count the items of a span without decoding them."""
 
 

@@ -71,8 +71,7 @@ class DynamodbReader:
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         """Read a slice. With a filter, one request's worth: the caller goes on at `resume` if that is too little."""
-        if ask.consistent and ask.span.gsi is not None:
-            raise InvalidInput("consistent=True: an index of DynamoDB cannot be read consistently: leave it out")
+        _check_consistency(ask)
         items: list[Any] = []
         positions: list[Position] = []
         resume, limit = ask.start, ask.limit
@@ -91,16 +90,19 @@ class DynamodbReader:
             limit *= 2  # other entities share the partition
         return Slice(items, positions, None)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
+        ask = Ask(span, 0, entities, consistent=consistent)
+        _check_consistency(ask)
         if _is_empty(span):
             return 0
-        total = await self._count(span, entities, now_ms)
+        total = await self._count(ask, now_ms)
         if span.low is not None and span.high is not None and not span.high_included:
-            total -= await self._count(span._replace(low=span.high, high_included=True), entities, now_ms)
+            beyond = span._replace(low=span.high, high_included=True)
+            total -= await self._count(msgspec.structs.replace(ask, span=beyond), now_ms)
         return total
 
-    async def _count(self, span: Span, entities: frozenset[str], now_ms: int) -> int:
-        request = self._query(Ask(span, 0, entities), now_ms) | {"Select": "COUNT"}
+    async def _count(self, ask: Ask, now_ms: int) -> int:
+        request = self._query(ask, now_ms) | {"Select": "COUNT"}
         total = 0
         while True:
             answer = await self._connection.call("Query", request, _decode_count)
@@ -161,6 +163,11 @@ class DynamodbReader:
                 parts.append(expressions.condition(ask.where))
             alternatives.append(" AND ".join(parts))
         return " OR ".join(grouped(each) for each in alternatives)
+
+
+def _check_consistency(ask: Ask) -> None:
+    if ask.consistent and ask.span.gsi is not None:
+        raise InvalidInput("consistent=True: an index of DynamoDB cannot be read consistently: leave it out")
 
 
 def _key_condition(expressions: Expressions, span: Span) -> str:

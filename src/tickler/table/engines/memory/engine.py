@@ -51,7 +51,7 @@ class MemoryReader:
         items = [decode(self._table, row.entity, row.body) for _, row in found[: ask.limit]]
         return Slice(items, positions, positions[-1] if len(found) > ask.limit else None)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         return sum(row.entity in entities for _, row in self._in_span(span, now_ms))
 
     def _in_span(self, span: Span, now_ms: int) -> list[tuple[Position, Row]]:

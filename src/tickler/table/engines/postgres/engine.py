@@ -84,7 +84,7 @@ class PostgresReader:
         rows = await self._read(lambda connection: connection.fetch(text, *parameters))
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda connection: connection.fetchval(text, *parameters))
         return found

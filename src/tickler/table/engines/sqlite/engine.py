@@ -94,7 +94,7 @@ class SqliteReader:
         rows = await self._read(lambda database: database.execute(text, parameters).fetchall())
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda database: database.execute(text, parameters).fetchone()[0])
         return found
@@ -211,7 +211,7 @@ class SqliteEngine(SqliteReader):
             database.executemany(self._layout.set_keys(), changes)
         return (rows[-1][0], len(rows), len(changes)) if rows else None
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count on the connection's own thread: that may take long, and the event loop's has other work."""
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._connection.read(lambda database: database.execute(text, parameters).fetchone()[0])
