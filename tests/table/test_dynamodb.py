@@ -24,6 +24,7 @@ from tickler.errors import (
     VersionConflict,
 )
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
+from tickler.table.cursor import read_secret
 from tickler.table.engines.dynamodb import DynamodbEngine, schema
 from tickler.table.engines.dynamodb.items import key_of
 from tickler.table.engines.dynamodb.writes import Writer
@@ -202,7 +203,7 @@ class TestReads:
                 pass
 
     async def test_the_secret_is_made_once(self, db: OpenTable) -> None:
-        assert len({await db.engine.secret() for _ in range(2)}) == 1
+        assert len({await read_secret(db.engine.metadata) for _ in range(2)}) == 1
 
 
 @pytest.mark.xdist_group("indexes of DynamoDB Local")

@@ -15,6 +15,7 @@ from tickler.clock import ManualClock
 from tickler.database.postgres.pool import Pool
 from tickler.errors import ConditionFailed, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table.cursor import read_secret
 from tickler.table.engines.engine import Engine
 from tickler.table.engines.postgres.engine import PostgresEngine
 from tickler.table.open_table import OpenTable
@@ -136,7 +137,7 @@ async def test_a_check_for_absence_holds_until_the_transaction_is_committed(post
 async def test_engines_that_create_a_table_at_once_agree(postgres_url: str) -> None:
     engines = [engine_at(postgres_url) for _ in range(4)]
     await asyncio.gather(*(engine.open(create=True) for engine in engines))
-    assert len({await engine.secret() for engine in engines}) == 1
+    assert len({await read_secret(engine.metadata) for engine in engines}) == 1
     for engine in engines:
         await engine.close()
 

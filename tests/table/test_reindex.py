@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tickler.clock import ManualClock
@@ -16,6 +17,7 @@ from tickler.dynamo import Client
 from tickler.errors import SchemaMismatch
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.memory.engine import MemoryEngine
+from tickler.table.engines.metadata import EntryWrite
 from tickler.table.open_table import OpenTable
 
 NAME = "reindexed"
@@ -382,3 +384,39 @@ async def test_an_expiry_that_is_declared_later_counts_for_items_that_are_stored
     async with connect(after) as db:
         assert await db.get(Expiring.key.id("1")) is None
         assert await db.sweep() == 1
+
+
+@pytest.mark.parametrize("connect", ["sqlite", "postgres"], indirect=True)
+async def test_an_interrupted_reindex_goes_on_where_it_was(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tickler.table.engines.{engine}.engine.WRITTEN_AT_A_TIME", 10)
+    await fill(connect, 60)
+    table, doc = with_a_new_index()
+    db = connect(table)
+    await db.engine.open(create=True)
+
+    def interrupt(activity: str, done: int, total: int | None) -> None:
+        if done >= 40:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        await db.reindex(on_progress=interrupt)
+    seen: list[int] = []
+    changed = await db.reindex(on_progress=lambda activity, done, total: seen.append(done))
+    assert seen == [50, 60, 60]
+    assert changed == len(await ids(db, doc.sized()))
+    assert await db.reindex() == 0
+    await db.close()
+
+
+async def test_a_reindex_for_other_definitions_begins_anew(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tickler.table.engines.{engine}.engine.WRITTEN_AT_A_TIME", 10)
+    await fill(connect, 60)
+    table, _ = with_a_new_index()
+    db = connect(table)
+    await db.engine.open(create=True)
+    await db.engine.metadata.write([EntryWrite("reindex", msgspec.json.encode({"definitions": "others", "position": "59"}))])
+    assert await db.reindex() > 0
+    assert await db.reindex() == 0
+    await db.close()

@@ -147,6 +147,7 @@ async def test_a_shared_connection_stays_open(tmp_path: Path) -> None:
 
 _OPEN = """
 import asyncio, sys
+from tickler.table.cursor import read_secret
 from tickler.database.sqlite.connection import Connection
 from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.testing.table_fixtures import TABLE
@@ -155,7 +156,7 @@ async def main():
     engine = SqliteEngine(TABLE, Connection(sys.argv[1], "it", 30))
     sys.stdin.readline()
     await engine.open(create=True)
-    print((await engine.secret()).hex())
+    print((await read_secret(engine.metadata)).hex())
     await engine.close()
 
 asyncio.run(main())

@@ -12,8 +12,7 @@ class MemoryDatabase:
     def __init__(self) -> None:
         self.name = "memory://"
         self.tables: dict[str, dict[Any, Any]] = {}
-        self.secrets: dict[str, bytes] = {}
-        self.index_texts: dict[str, Any] = {}
+        self.metadata: dict[str, dict[str, Any]] = {}  # about tables, by their names
 
     async def is_same(self, other: object) -> bool:
         return other is self

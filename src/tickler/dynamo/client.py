@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from io import BytesIO
 from typing import Any, TypeVar
 
 import aiohttp
@@ -21,6 +22,7 @@ from tickler.errors import StoreUnavailable
 
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 5.0
+LARGE_BODY_BYTES = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -128,7 +130,9 @@ class Client:
             "accept-encoding": "identity",
         }
         signed = await self._signer.headers(headers, body)
-        async with self._opened().post(f"{self.endpoint}/", data=body, headers=signed, allow_redirects=False) as response:
+        async with self._opened().post(
+            f"{self.endpoint}/", data=_payload(body), headers=signed, allow_redirects=False
+        ) as response:
             answer = await response.read()
             self._date = response.headers.get("Date", self._date)
             if response.status != 200:
@@ -172,6 +176,11 @@ def _decode_object(body: bytes) -> dict[str, Any]:
         return _decode(body)
     except msgspec.ValidationError as error:
         raise msgspec.DecodeError(str(error)) from error
+
+
+def _payload(body: bytes) -> bytes | BytesIO:
+    """Return a body as aiohttp wants it: a large one as a file, which it sends in pieces."""
+    return body if len(body) < LARGE_BODY_BYTES else BytesIO(body)
 
 
 def _consumed(answer: object) -> Any:

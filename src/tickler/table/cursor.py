@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import secrets
 from collections.abc import Callable
 from functools import cached_property
 
@@ -13,8 +14,10 @@ import msgspec
 
 from tickler.errors import InvalidCursor
 from tickler.table.engines.engine import Position
+from tickler.table.engines.metadata import EntryWrite, Metadata
 
 _SIGNATURE_BYTES = 16
+_ENTRY = "cursors"  # of the metadata
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
@@ -52,3 +55,12 @@ class Cursors:
 
 def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+async def read_secret(metadata: Metadata) -> bytes:
+    """Return the key that signs the cursors of a table: 32 random bytes, made once and kept with it."""
+    found = await metadata.read(_ENTRY)
+    if not found:
+        await metadata.write([EntryWrite(_ENTRY, secrets.token_bytes(32), expected=0)])  # unless another process was first
+        found = await metadata.read(_ENTRY)
+    return found[0].value

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import NODEFAULT
 
 from tickler.table.condition import text_of
 from tickler.table.declaration import MISSING
 from tickler.table.definition import TableDefinition
+from tickler.table.engines.metadata import EntryWrite, Metadata
 from tickler.table.key import Index
 
 IndexTexts = dict[str, dict[str, str]]  # by entity and index of the table
+PREFIX = "indexes/"  # of an entity's entry in the metadata
 EXPIRY = "expires_at"  # stands beside the indexes, because rows say when they expire as they say where they are indexed
 
 
@@ -50,3 +53,14 @@ def outdated(table: TableDefinition, stored: IndexTexts) -> list[str]:
         for gsi, text in texts.items()
         if stored[entity].get(gsi, "") != text
     ]
+
+
+async def read_index_texts(metadata: Metadata) -> IndexTexts:
+    """Return the definitions of indexes by which the keys of stored items were written; empty for a new table."""
+    entries = await metadata.read(PREFIX)
+    return {entry.key.removeprefix(PREFIX): msgspec.json.decode(entry.value, type=dict[str, str]) for entry in entries}
+
+
+async def save_index_texts(metadata: Metadata, texts: IndexTexts) -> None:
+    """Record the definitions of some entities. Those of the others stay: another program may record them just now."""
+    await metadata.write([EntryWrite(f"{PREFIX}{entity}", msgspec.json.encode(each)) for entity, each in texts.items()])

@@ -15,12 +15,14 @@ from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
 from tickler.table.checked_operations import CheckedOperations
 from tickler.table.condition import Condition
+from tickler.table.cursor import read_secret
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine
-from tickler.table.index_texts import index_texts, outdated
+from tickler.table.index_texts import index_texts, outdated, read_index_texts, save_index_texts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
+from tickler.table.reindex import reindex
 from tickler.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -65,14 +67,15 @@ class OpenTable(Reads):
         return self
 
     async def reindex(self, *, on_progress: OnProgress = no_progress) -> int:
-        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys."""
-        changed = await self._engine.reindex(on_progress)
-        await self._engine.merge_index_texts(index_texts(self._table))
-        return changed
+        """Write the keys of all items anew, after the definition of an index has changed. Returns how many had other keys.
+
+        It goes on where a run for the same definitions was interrupted. Others may write meanwhile.
+        """
+        return await reindex(self._table, self._engine, on_progress)
 
     async def _check_indexes(self) -> None:
         """Never let an index be read that lacks items, because they were written before it was defined."""
-        stored = await self._engine.index_texts()
+        stored = await read_index_texts(self._engine.metadata)
         changed = outdated(self._table, stored)
         if changed and (not self._create or await self._engine.has_more_than(REINDEXED_AT_ONCE)):
             raise SchemaMismatch(
@@ -84,7 +87,7 @@ class OpenTable(Reads):
         if changed:
             await self.reindex()
         elif any(stored.get(name) != texts for name, texts in index_texts(self._table).items()):
-            await self._engine.merge_index_texts(index_texts(self._table))
+            await save_index_texts(self._engine.metadata, index_texts(self._table))
 
     async def close(self) -> None:
         await self._engine.close()
@@ -223,7 +226,7 @@ class OpenTable(Reads):
 
     async def _own_secret(self) -> bytes:
         if self._cached_secret is None:
-            self._cached_secret = await self._engine.secret()
+            self._cached_secret = await read_secret(self._engine.metadata)
         return self._cached_secret
 
     def _role(self, definition: EntityDefinition, role: str) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
-from tickler.table.engines.engine import Ask, Engine, Position, Reader, Slice
+from tickler.table.engines.engine import Ask, Engine, Position, Reader, Reindexed, Slice
+from tickler.table.engines.metadata import Metadata
 from tickler.table.engines.rows import is_alive
-from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Delete, Operation, Put
 from tickler.table.selection import Span
@@ -57,6 +57,10 @@ class ChaosEngine:
     @property
     def database(self) -> Database:
         return self._engine.database
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._engine.metadata
 
     @property
     def makes_tables(self) -> bool:
@@ -139,20 +143,11 @@ class ChaosEngine:
         self._maybe_throttle()
         return self._engine.snapshot()
 
-    async def secret(self) -> bytes:
-        return await self._engine.secret()
-
-    async def index_texts(self) -> IndexTexts:
-        return await self._engine.index_texts()
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        await self._engine.merge_index_texts(texts)
-
     async def has_more_than(self, items: int) -> bool:
         return await self._engine.has_more_than(items)
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        return await self._engine.reindex(on_progress)
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        return await self._engine.reindex_some(after)
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         self._maybe_throttle()

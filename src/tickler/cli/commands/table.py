@@ -17,7 +17,7 @@ from tickler.database.progress import OnProgress, progress_bar
 from tickler.database.store_url import parse_url
 from tickler.errors import InvalidInput
 from tickler.table import Table
-from tickler.table.index_texts import outdated
+from tickler.table.index_texts import outdated, read_index_texts
 
 app = typer.Typer(help="Create and reindex the tables of an application.", no_args_is_help=True)
 
@@ -92,7 +92,7 @@ async def _create(table: Table, url: str) -> tuple[list[str], list[str]]:
     created = await engine.open(create=True)
     try:
         has_items = await engine.has_more_than(0)
-        return created, outdated(table, await engine.index_texts()) if has_items else []
+        return created, outdated(table, await read_index_texts(engine.metadata)) if has_items else []
     finally:
         await engine.close()
 

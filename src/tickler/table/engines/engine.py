@@ -11,7 +11,7 @@ import msgspec
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.unit_of_work import Database
 from tickler.table.condition import Condition
-from tickler.table.index_texts import IndexTexts
+from tickler.table.engines.metadata import Metadata
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
@@ -45,6 +45,14 @@ class Slice(NamedTuple):
     resume: Position | None
 
 
+class Reindexed(NamedTuple):
+    """How many items a step of a reindex has seen, and how many had other keys. `position` is where to go on, None at the end."""
+
+    position: str | None
+    seen: int
+    changed: int
+
+
 class Reader(Protocol):
     """Reads items. Expired ones are absent from every read: `now_ms` says which."""
 
@@ -63,6 +71,10 @@ class Engine(Reader, Protocol):
     @property
     def database(self) -> Database:
         """Where the table is, for units of work."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is kept about the table beside its items."""
 
     @property
     def makes_tables(self) -> bool:
@@ -95,19 +107,13 @@ class Engine(Reader, Protocol):
     def snapshot(self) -> AbstractAsyncContextManager[Reader]:
         """Open a reader whose reads all see one state. `InvalidInput` where the engine has no such thing."""
 
-    async def secret(self) -> bytes:
-        """Return the key that signs cursors: 32 random bytes, made once and kept with the table."""
-
-    async def index_texts(self) -> IndexTexts:
-        """Return the definitions of indexes by which the keys of stored items were written; empty for a new table."""
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        """Record the definitions of some entities and keep those of the others, which another program may record just now."""
-
     async def has_more_than(self, items: int) -> bool: ...
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        """Write the keys of items anew where they are not as defined now, and return of how many. Others may write meanwhile."""
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        """Write the keys of some items anew where they are not as defined now, behind the position `after`; None: from the first.
+
+        Others may write meanwhile.
+        """
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         """Delete up to `limit` expired items, and return how many. Engines that expire items by themselves return 0."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from tickler.database.progress import OnProgress
 from tickler.dynamo import Item
 from tickler.dynamo.failures import ConditionFailed
 from tickler.table.definition import METADATA_PARTITION, EntityDefinition
@@ -15,24 +14,24 @@ from tickler.table.engines.dynamodb.connection import Connection
 from tickler.table.engines.dynamodb.expressions import Expressions, both
 from tickler.table.engines.dynamodb.items import TTL, entity_name, ttl_of
 from tickler.table.engines.dynamodb.requests import is_of
+from tickler.table.engines.engine import Reindexed
 from tickler.table.planner import decided, paths_of
+
+SCANNED_AT_A_TIME = 1_000
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-async def reindex(connection: Connection, on_progress: OnProgress) -> int:
-    """Walk through the table. Returns how many items had other keys. Others may write meanwhile."""
-    request: dict[str, object] = {"ConsistentRead": True}
-    seen = changed = 0
-    while True:
-        page = await connection.call("Scan", request, _decode)
-        for raw in page["Items"]:
-            changed += await _rekeyed(connection, raw)
-        seen += len(page["Items"])
-        on_progress("indexing", seen, None)
-        if "LastEvaluatedKey" not in page:
-            return changed
-        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+async def reindex_some(connection: Connection, after: str | None) -> Reindexed:
+    """Reindex one page of a scan. Its position is the key of the last item, as JSON."""
+    request: dict[str, object] = {"ConsistentRead": True, "Limit": SCANNED_AT_A_TIME}
+    if after is not None:
+        request["ExclusiveStartKey"] = _decode(after.encode())
+    page = await connection.call("Scan", request, _decode)
+    changed = sum([await _rekeyed(connection, raw) for raw in page["Items"]])
+    last = page.get("LastEvaluatedKey")
+    items = sum(raw["pk"]["S"] != METADATA_PARTITION for raw in page["Items"])
+    return Reindexed(None if last is None else msgspec.json.encode(last).decode(), items, changed)
 
 
 async def _rekeyed(connection: Connection, raw: Item | None) -> bool:

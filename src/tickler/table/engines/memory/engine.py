@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -11,9 +10,9 @@ from tickler.database.memory import MemoryDatabase, MemoryPart
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import EntityDefinition, TableDefinition
-from tickler.table.engines.engine import Ask, Position, Reader, Slice
+from tickler.table.engines.engine import Ask, Position, Reader, Reindexed, Slice
+from tickler.table.engines.memory.metadata import MemoryMetadata
 from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
-from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, decide, is_blind, raised
 from tickler.table.selection import Span
@@ -73,6 +72,7 @@ class MemoryEngine(MemoryReader):
     def __init__(self, table: TableDefinition, database: MemoryDatabase) -> None:
         self.database = database
         self.rows: Rows = database.tables.setdefault(table.name, {})
+        self.metadata = MemoryMetadata(database.metadata.setdefault(table.name, {}))
         super().__init__(table, self.rows)
 
     async def open(self, *, create: bool) -> list[str]:
@@ -129,28 +129,18 @@ class MemoryEngine(MemoryReader):
     async def snapshot(self) -> AsyncIterator[Reader]:
         yield MemoryReader(self._table, dict(self.rows))
 
-    async def secret(self) -> bytes:
-        return self.database.secrets.setdefault(self._table.name, secrets.token_bytes(32))
-
-    async def index_texts(self) -> IndexTexts:
-        texts: IndexTexts = self.database.index_texts.get(self._table.name, {})
-        return texts
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        self.database.index_texts[self._table.name] = {**await self.index_texts(), **texts}
-
     async def has_more_than(self, items: int) -> bool:
         return len(self.rows) > items
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        """Reindex all rows at once."""
         changed = 0
         for key, row in list(self.rows.items()):
             definition = self._table.entities.get(row.entity)
             new = row if definition is None else row_of(definition, definition.decode(row.body))
             changed += new != row
             self.rows[key] = new
-        on_progress("indexing", len(self.rows), None)
-        return changed
+        return Reindexed(None, len(self.rows), changed)
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]

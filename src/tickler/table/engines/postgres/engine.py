@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import length_hint
 from typing import Any
 
 import asyncpg
-import msgspec
 
 from tickler.database.postgres.pool import Connection, LostRace, Pool, Read, pool_for
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
-from tickler.table.engines.engine import Ask, Reader, Slice
+from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
+from tickler.table.engines.postgres.metadata import PostgresMetadata
 from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import (
     Cells,
     KeyOfRow,
@@ -30,7 +30,6 @@ from tickler.table.engines.sql.writes import (
     rekeyed,
     slice_of,
 )
-from tickler.table.index_texts import IndexTexts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Operation, Put
 from tickler.table.selection import Span
@@ -41,18 +40,6 @@ WRITTEN_AT_A_TIME = 500
 LOAD_TIMEOUT_S = 24 * 3600.0
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('tickler migrate'))"
-_TABLES = """
-    CREATE TABLE IF NOT EXISTS {schema}.tickler_tables (
-        name text PRIMARY KEY,
-        secret bytea NOT NULL,
-        indexes text NOT NULL DEFAULT '{}',
-        created_at timestamptz NOT NULL DEFAULT now()
-    )
-"""
-_REGISTER = "INSERT INTO {schema}.tickler_tables (name, secret) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
-_INDEX_TEXTS = "SELECT indexes FROM {schema}.tickler_tables WHERE name = $1"
-_SET_INDEX_TEXTS = "UPDATE {schema}.tickler_tables SET indexes = $1 WHERE name = $2"
-_REGISTERED = "SELECT secret FROM {schema}.tickler_tables WHERE name = $1"
 _COLUMNS = """
     SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped
 """
@@ -103,12 +90,15 @@ class PostgresEngine(PostgresReader):
             text='text COLLATE "C"',
             integer="bigint",
             bytes="bytea",
+            no_bytes="''::bytea",
             distinct="IS DISTINCT FROM",
             place="{schema}.",
             tie=", id",
             finished=pool.sql,
         )
         super().__init__(table, Layout(table, self._dialect), pool.read)
+        self._metadata_statements = MetadataStatements(self._dialect)
+        self.metadata = PostgresMetadata(pool, self._metadata_statements, table.name)
         self._use(self._layout)
 
     async def open(self, *, create: bool) -> list[str]:
@@ -166,43 +156,19 @@ class PostgresEngine(PostgresReader):
         async with self._pool.snapshot() as read:
             yield PostgresReader(self._table, self._layout, read)
 
-    async def secret(self) -> bytes:
-        text = self._pool.sql(_REGISTERED)
-        found: bytes | None = await self._pool.read(lambda connection: connection.fetchval(text, self._table.name))
-        if found is None:
-            raise self._layout.missing(self._pool.name)
-        return found
-
-    async def index_texts(self) -> IndexTexts:
-        ((found,),) = await self._pool.fetch(_INDEX_TEXTS, self._table.name)
-        return msgspec.json.decode(found, type=IndexTexts)
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        async def merge(connection: Connection) -> None:
-            stored = await connection.fetchval(self._pool.sql(f"{_INDEX_TEXTS} FOR UPDATE"), self._table.name)
-            merged = {**msgspec.json.decode(stored, type=IndexTexts), **texts}
-            await connection.execute(self._pool.sql(_SET_INDEX_TEXTS), msgspec.json.encode(merged).decode(), self._table.name)
-
-        await self._pool.write(merge)
-
     async def has_more_than(self, items: int) -> bool:
         ((found,),) = await self._pool.fetch(self._layout.larger_than(items))
         return bool(found)
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        changed = last = seen = 0
-        while found := await self._pool.write(lambda connection: self._reindex_some(connection, last)):  # noqa: B023  # awaited here
-            last, rows, rekeyed_rows = found
-            seen, changed = seen + rows, changed + rekeyed_rows
-            on_progress("indexing", seen, None)
-        return changed
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        return await self._pool.write(lambda connection: self._reindex_some(connection, after))
 
-    async def _reindex_some(self, connection: Connection, after: int) -> tuple[int, int, int] | None:
-        rows = await connection.fetch(self._layout.some_rows(WRITTEN_AT_A_TIME, "FOR UPDATE"), after)
+    async def _reindex_some(self, connection: Connection, after: str | None) -> Reindexed:
+        rows = await connection.fetch(self._layout.some_rows(WRITTEN_AT_A_TIME, "FOR UPDATE"), int(after or 0))
         changes = rekeyed(self._table, rows)
         if changes:
             await connection.executemany(self._layout.set_keys(), changes)
-        return (rows[-1][0], len(rows), len(changes)) if rows else None
+        return Reindexed(str(rows[-1][0]) if rows else None, len(rows), len(changes))
 
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         return len(await self._pool.once(lambda connection: connection.fetch(self._sweep, now_ms, limit)))
@@ -238,14 +204,13 @@ class PostgresEngine(PostgresReader):
         await connection.execute(_LOCK)
         if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", self._pool.schema):
             await connection.execute(f"CREATE SCHEMA {self._pool.schema}")
-        await connection.execute(self._pool.sql(_TABLES))
+        await connection.execute(self._metadata_statements.create)
         await connection.execute(layout.create_table())
         columns, _ = await self._found(connection)
         for statement in layout.add_columns(columns):
             await connection.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             await connection.execute(index.create, timeout=LOAD_TIMEOUT_S)
-        await connection.execute(self._pool.sql(_REGISTER), self._table.name, secrets.token_bytes(32))
 
     async def _decided(self, connection: Connection, operations: Sequence[Operation], now_ms: int) -> list[Any]:
         keys = [(operation.id.pk, operation.id.sk) for operation in operations]

@@ -27,6 +27,7 @@ class Dialect(NamedTuple):
     text: str
     integer: str
     bytes: str
+    no_bytes: str  # a value of that type, and empty
     distinct: str
     place: str  # the schema with its dot
     tie: str  # what an index needs behind its sort key, so that it has the order of (sort key, id)

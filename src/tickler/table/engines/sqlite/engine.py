@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import length_hint
 from typing import Any, Protocol, TypeVar
-
-import msgspec
 
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite.connection import Connection, connection_for
@@ -19,11 +16,12 @@ from tickler.database.sqlite.direct_reader import DirectReader
 from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
-from tickler.table.engines.engine import Ask, Reader, Slice
+from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.rows import decode_at, duplicate, is_alive
 from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import Cells, Source, chunks, decided, is_blind, last_of_each, rekeyed, slice_of
-from tickler.table.index_texts import IndexTexts
+from tickler.table.engines.sqlite.metadata import SqliteMetadata
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation, Put
 from tickler.table.selection import Span
@@ -35,19 +33,6 @@ Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 WRITTEN_AT_A_TIME = 1_000
 READ_AT_A_TIME = 500
 
-_TABLES = """
-    CREATE TABLE IF NOT EXISTS tickler_tables (
-        name TEXT PRIMARY KEY,
-        secret BLOB NOT NULL,
-        indexes TEXT NOT NULL DEFAULT '{}',
-        created_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-    )
-"""
-_REGISTER = "INSERT INTO tickler_tables (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
-_INDEXES = "SELECT indexes FROM tickler_tables WHERE name = ?"
-_SET_INDEXES = "UPDATE tickler_tables SET indexes = ? WHERE name = ?"
-_REGISTERED = "SELECT secret FROM tickler_tables WHERE name = ?"
-
 
 def _finished(text: str) -> str:
     return re.sub(r"\$\d+", "?", text)
@@ -58,11 +43,13 @@ DIALECT = Dialect(
     text="TEXT",
     integer="INTEGER",
     bytes="BLOB",
+    no_bytes="x''",
     distinct="IS NOT",
     place="",
     tie="",  # an index of SQLite ends in the id anyway
     finished=_finished,
 )
+METADATA = MetadataStatements(DIALECT)
 
 
 class _Read(Protocol):
@@ -109,6 +96,7 @@ class SqliteEngine(SqliteReader):
         self._connection = self.database = connection
         self._owned = owned
         self._direct = DirectReader(connection)
+        self.metadata = SqliteMetadata(connection, METADATA, table.name)
         read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
 
@@ -169,47 +157,19 @@ class SqliteEngine(SqliteReader):
         finally:
             direct.close()
 
-    async def secret(self) -> bytes:
-        name = self._table.name
-        found: tuple[bytes] | None = await self._connection.read(
-            lambda database: database.execute(_REGISTERED, (name,)).fetchone()
-        )
-        if found is None:
-            raise self._layout.missing(self._connection.name)
-        return found[0]
-
-    async def index_texts(self) -> IndexTexts:
-        (found,) = await self._connection.read(lambda database: database.execute(_INDEXES, (self._table.name,)).fetchone())
-        return msgspec.json.decode(found, type=IndexTexts)
-
-    async def merge_index_texts(self, texts: IndexTexts) -> None:
-        name = self._table.name
-
-        def merge(database: sqlite3.Connection) -> None:
-            (stored,) = database.execute(_INDEXES, (name,)).fetchone()
-            merged = {**msgspec.json.decode(stored, type=IndexTexts), **texts}
-            database.execute(_SET_INDEXES, (msgspec.json.encode(merged).decode(), name))
-
-        await self._connection.write(merge)
-
     async def has_more_than(self, items: int) -> bool:
         statement = self._layout.larger_than(items)
         return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
 
-    async def reindex(self, on_progress: OnProgress = no_progress) -> int:
-        changed = last = seen = 0
-        while found := await self._connection.write(lambda database: self._reindex_some(database, last)):  # noqa: B023  # awaited here
-            last, rows, rekeyed_rows = found
-            seen, changed = seen + rows, changed + rekeyed_rows
-            on_progress("indexing", seen, None)
-        return changed
+    async def reindex_some(self, after: str | None) -> Reindexed:
+        return await self._connection.write(lambda database: self._reindex_some(database, after))
 
-    def _reindex_some(self, database: sqlite3.Connection, after: int) -> tuple[int, int, int] | None:
-        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (after,)).fetchall()
+    def _reindex_some(self, database: sqlite3.Connection, after: str | None) -> Reindexed:
+        rows = database.execute(self._layout.some_rows(WRITTEN_AT_A_TIME), (int(after or 0),)).fetchall()
         changes = rekeyed(self._table, rows)
         if changes:
             database.executemany(self._layout.set_keys(), changes)
-        return (rows[-1][0], len(rows), len(changes)) if rows else None
+        return Reindexed(str(rows[-1][0]) if rows else None, len(rows), len(changes))
 
     async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count on the connection's own thread: that may take long, and the event loop's has other work."""
@@ -232,14 +192,13 @@ class SqliteEngine(SqliteReader):
 
     def _create(self, database: sqlite3.Connection) -> None:
         layout = self._layout
-        database.execute(_TABLES)
+        database.execute(METADATA.create)
         database.execute(layout.create_table())
         columns, _ = self._found(database)
         for statement in layout.add_columns(columns):
             database.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             database.execute(index.create)
-        database.execute(_REGISTER, (self._table.name, secrets.token_bytes(32)))
 
     def _decided(
         self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]
