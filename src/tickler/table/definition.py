@@ -309,12 +309,13 @@ class EntityDefinition:
 
 
 class TableDefinition:
-    """The entities of a table, and the indexes that they share."""
+    """The entities of a table, and the indexes that they share. `stream`: its changes are kept for consumers."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, stream: bool = False) -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,47}", name):
             raise InvalidInput(f"table {name!r}: use lower-case letters, digits and _, 48 at most")
         self.name = name
+        self.stream = stream
         self.entities: dict[str, EntityDefinition] = {}
         self.generation = 0  # counts the classes that were added
         self._by_class: dict[type, EntityDefinition] = {}

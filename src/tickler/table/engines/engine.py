@@ -11,6 +11,7 @@ import msgspec
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.unit_of_work import Database
 from tickler.table.condition import Condition
+from tickler.table.engines.change_log import ChangeLog
 from tickler.table.engines.metadata import Metadata
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation
@@ -75,6 +76,10 @@ class Engine(Reader, Protocol):
     @property
     def metadata(self) -> Metadata:
         """What is kept about the table beside its items."""
+
+    @property
+    def changes(self) -> ChangeLog:
+        """The log of changes. It is kept only if the table is defined with `stream=True`."""
 
     @property
     def makes_tables(self) -> bool:
