@@ -103,8 +103,6 @@ def map_key(key: Any) -> str:
 
 
 def _set_of(value: Set[Any]) -> Attribute:
-    if not value:
-        return {"L": []}  # within a list or a map, where it cannot be absent
     plain = [attribute_of(each) for each in value]
     (tag, *others) = {tag for each in plain for tag in each}
     if others or tag not in ("S", "N", "B"):
