@@ -97,6 +97,8 @@ class Engine(Reader, Protocol):
         """Do all operations or none, and return the entity that each leaves behind; for a delete, the one that it deleted.
 
         No two operations name the same item. Raises what `decide` raises. An operation sees the items as they are at commit.
+        DynamoDB returns no items from a transaction. What it leaves behind is computed there from a read just before, and may be
+        outdated in attributes that an operation neither changes nor depends on.
         `parts` are what others have added to a unit of work; they are done in the same transaction.
         """
 

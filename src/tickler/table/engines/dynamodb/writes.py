@@ -104,7 +104,7 @@ class Writer:
         return entity if request.kind == "Update" or self._connection.is_alive(entity, now_ms) else None
 
     async def _write_all(self, operations: Sequence[Operation], now_ms: int, parts: Sequence[TransactionPart]) -> list[Any]:
-        """Write in one transaction. What it leaves behind is computed from what was read just before it."""
+        """Write in one transaction. The results are computed from what was read just before it."""
         if (size := len(operations) + len(parts)) > MAX_TRANSACTION_ITEMS:
             raise InvalidInput(f"a transaction has {size} operations, and DynamoDB takes {MAX_TRANSACTION_ITEMS}: use several")
         writings = [Writing(operation, now_ms) for operation in operations]
