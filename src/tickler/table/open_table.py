@@ -29,13 +29,8 @@ if TYPE_CHECKING:
     from tickler.table.explain import Explanation
 
 E = TypeVar("E")
-E1 = TypeVar("E1")
-E2 = TypeVar("E2")
-E3 = TypeVar("E3")
-E4 = TypeVar("E4")
 R = TypeVar("R")
 
-ITERATED_AT_A_TIME = 256
 REINDEXED_AT_ONCE = 10_000  # items of a table that is reindexed when it is opened
 
 

@@ -54,7 +54,7 @@ class Plan:
         """Return the slots, with those that needed a read decided by the whole item as the update leaves it."""
         lookup = definition.lookup(changed)
         return {
-            gsi: slot if slot.action == "untouched" else decided(definition.slot_key(gsi, lookup))
+            gsi: slot if slot.action == "untouched" else slot_with(definition.slot_key(gsi, lookup))
             for gsi, slot in self.slots.items()
         }
 
@@ -133,7 +133,7 @@ def all_changes(update: Update) -> list[Change[Any]]:
     return [*update.changes, *own]
 
 
-def decided(key: object) -> SlotPlan:
+def slot_with(key: object) -> SlotPlan:
     """Return the plan for a key that is known: both halves, or None."""
     if key is None:
         return SlotPlan("remove")
@@ -153,7 +153,7 @@ def _plan_slot(
         return SlotPlan("untouched")
     key = definition.slot_key(gsi, knowledge.after)
     if key is not UNKNOWN:
-        return decided(key)
+        return slot_with(key)
     unknown = [path for path in paths.values() if knowledge.after(path) is UNKNOWN]
     guards = {steps_of(guard): guard for path in unknown for guard in knowledge.guards(path)}
     return SlotPlan("read", None, tuple(guards.values()))

@@ -153,7 +153,7 @@ def negated(text: str) -> str:
     return f"(NOT {grouped(text)})"
 
 
-def both(parts: Sequence[str | None]) -> str:
+def all_of(parts: Sequence[str | None]) -> str:
     """Return the conjunction of the conditions that there are."""
     return " AND ".join(part for part in parts if part is not None)
 

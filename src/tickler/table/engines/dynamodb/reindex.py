@@ -11,11 +11,11 @@ from tickler.dynamo.failures import ConditionFailed
 from tickler.table.definition import METADATA_PARTITION, EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses
 from tickler.table.engines.dynamodb.connection import Connection
-from tickler.table.engines.dynamodb.expressions import Expressions, both
+from tickler.table.engines.dynamodb.expressions import Expressions, all_of
 from tickler.table.engines.dynamodb.items import TTL, entity_name, ttl_of
 from tickler.table.engines.dynamodb.requests import is_of
 from tickler.table.engines.engine import Reindexed
-from tickler.table.planner import decided, paths_of
+from tickler.table.planner import paths_of, slot_with
 
 SCANNED_AT_A_TIME = 1_000
 
@@ -59,12 +59,12 @@ def _request(connection: Connection, definition: EntityDefinition, raw: Item) ->
         return None
     expressions = Expressions()
     clauses = Clauses(expressions)
-    clauses.keys({gsi: decided(key) for gsi, key in keys.items()})
+    clauses.keys({gsi: slot_with(key) for gsi, key in keys.items()})
     clauses.expire_at(expires_at)
     paths = [path for index in definition.indexes for path in paths_of(index)]
     paths += [] if definition.expires is None else [definition.paths[definition.expires.name]]
     guards = [expressions.unchanged(path, raw) for path in paths]
-    condition = both([is_of(expressions, definition), *dict.fromkeys(guards)])
+    condition = all_of([is_of(expressions, definition), *dict.fromkeys(guards)])
     return {
         "Key": {"pk": raw["pk"], "sk": raw["sk"]},
         "UpdateExpression": clauses.text(),

@@ -10,8 +10,8 @@ from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, VersionC
 from tickler.table.attribute import Path
 from tickler.table.condition import Compare
 from tickler.table.definition import EntityDefinition
-from tickler.table.engines.dynamodb.changes import Clauses, outright, settled
-from tickler.table.engines.dynamodb.expressions import Expressions, both, grouped, negated
+from tickler.table.engines.dynamodb.changes import Clauses, has_expression, set_as_whole
+from tickler.table.engines.dynamodb.expressions import Expressions, all_of, grouped, negated
 from tickler.table.engines.dynamodb.items import ENTITY, attribute_of, is_stored, item_of, key_of
 from tickler.table.key import ItemId
 from tickler.table.operation import Check, Operation, Put, Update, decide, is_blind, key_values, raised
@@ -56,7 +56,7 @@ class Writing:
         """Whether the request depends on the item, which was not read yet."""
         if self._plan is None or self.seen is not None:
             return False
-        return self._plan.reads or not all(map(outright, self._plan_changes()))
+        return self._plan.reads or not all(map(has_expression, self._plan_changes()))
 
     def overtaken(self, seen: Seen) -> None:
         """Take notice of the item as it is. Raises what `decide` raises; otherwise the next request is for this item."""
@@ -114,7 +114,7 @@ class Writing:
         guards: dict[Any, Path[Any, Any]] = {steps_of(path): path for path in self._plan.depends}
         whole: dict[Any, tuple[Path[Any, Any], object]] = {}
         for change in all_changes(operation):
-            found = settled(change, seen.raw, changed)
+            found = set_as_whole(change, seen.raw, changed)
             if found is None:
                 clauses.change(change, knowledge)
             else:
@@ -125,7 +125,7 @@ class Writing:
         self._keys(clauses, self._plan.after_reading(definition, changed))
         clauses.expiry(definition, operation.changes)
         own = self._condition(expressions)
-        condition = both([grouped(own), *(expressions.unchanged(path, seen.raw) for path in guards.values())])
+        condition = all_of([grouped(own), *(expressions.unchanged(path, seen.raw) for path in guards.values())])
         body = _body({"Key": key_of(self.id), "UpdateExpression": clauses.text()}, condition, expressions)
         return Request("Update", body, changed)
 
@@ -150,7 +150,7 @@ class Writing:
         ]
         if isinstance(operation, Put) and operation.must == "create":
             return _either(_ABSENT, None if alive is None else negated(alive)) if may_create else _never()
-        present = both([is_of(expressions, definition), alive, *parts])
+        present = all_of([is_of(expressions, definition), alive, *parts])
         if not may_create:
             return present
         if isinstance(operation, Update):  # what has expired must not be updated, but replaced
@@ -174,7 +174,7 @@ class Writing:
         for role in (definition.expires, definition.version if isinstance(self.operation, Put) else None):
             paths += [] if role is None else [definition.paths[role.name]]
         found = {steps_of(path): path for path in paths}
-        return both([is_of(expressions, definition), *(expressions.unchanged(path, self.seen.raw) for path in found.values())])
+        return all_of([is_of(expressions, definition), *(expressions.unchanged(path, self.seen.raw) for path in found.values())])
 
 
 def is_of(expressions: Expressions, definition: EntityDefinition) -> str:
