@@ -13,6 +13,7 @@ class MemoryDatabase:
         self.name = "memory://"
         self.tables: dict[str, dict[Any, Any]] = {}
         self.metadata: dict[str, dict[str, Any]] = {}  # about tables, by their names
+        self.logs: dict[str, Any] = {}  # of the changes of tables
 
     async def is_same(self, other: object) -> bool:
         return other is self

@@ -81,10 +81,11 @@ class ChangeLog(Protocol):
     async def waiting(self, positions: Mapping[str, str | None], *, limit: int) -> int | None:
         """Count the changes behind positions, up to `limit`. None where the engine cannot count them."""
 
-    async def prune(self, positions: Sequence[Mapping[str, str | None]], *, before_ms: int, limit: int) -> int:
-        """Delete changes that all of several consumers have behind them, and those older than `before_ms`; `limit` at most.
+    async def prune(self, positions: Sequence[Mapping[str, str | None]], *, keep_ms: int, limit: int) -> int:
+        """Delete changes that all consumers have behind them, and those that are older than `keep_ms`; about `limit` at most.
 
-        Returns how many were deleted. An engine whose log expires by itself returns 0.
+        `positions` are those of each consumer. A consumer that has not read what was deleted is told by `ShardRead.lost`. Returns
+        how many were deleted. An engine whose log expires by itself returns 0.
         """
 
 

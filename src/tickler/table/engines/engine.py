@@ -17,7 +17,9 @@ from tickler.table.key import ItemId
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
 
-THE_TABLE = "the table"  # among the names of what `open` has created
+# Among the names of what `open` has created:
+THE_TABLE = "the table"
+THE_STREAM = "the stream"
 
 Position = tuple[str | int, ...]  # of an item in a span: its sort key first, then what tells equal ones apart
 

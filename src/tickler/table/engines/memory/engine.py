@@ -11,6 +11,7 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Reindexed, Slice
+from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
 from tickler.table.engines.memory.metadata import MemoryMetadata
 from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
 from tickler.table.key import ItemId
@@ -72,11 +73,14 @@ class MemoryEngine(MemoryReader):
     def __init__(self, table: TableDefinition, database: MemoryDatabase) -> None:
         self.database = database
         self.rows: Rows = database.tables.setdefault(table.name, {})
+        self.changes = MemoryChangeLog(table, database.logs.setdefault(table.name, MemoryLog()))
+        self._log = database.logs[table.name]
         self.metadata = MemoryMetadata(database.metadata.setdefault(table.name, {}))
         super().__init__(table, self.rows)
 
     async def open(self, *, create: bool) -> list[str]:
-        """Do nothing: the rows are there."""
+        """Keep changes from now on, if the table has a stream. The rows are there."""
+        self._log.is_on = self._log.is_on or self._table.stream
         return []
 
     async def close(self) -> None:
@@ -98,9 +102,10 @@ class MemoryEngine(MemoryReader):
                 removals.append((id.pk, id.sk))
             elif stored is not found:
                 changes[id.pk, id.sk] = row_of(id.definition, stored)
-        self.rows.update(changes)
+        for key, changed in changes.items():
+            self._store(key, changed, now_ms)
         for key in removals:
-            self.rows.pop(key, None)
+            self._store(key, None, now_ms)
         for part in parts:
             part.apply()
         return results
@@ -108,7 +113,7 @@ class MemoryEngine(MemoryReader):
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         for operation in operations:
             if isinstance(operation, Delete):  # whatever is there
-                self.rows.pop((operation.id.pk, operation.id.sk), None)
+                self._store((operation.id.pk, operation.id.sk), None, now_ms)
             else:
                 await self.write([operation], now_ms=now_ms)
 
@@ -121,7 +126,8 @@ class MemoryEngine(MemoryReader):
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))
             rows[key] = row
-        self.rows.update(rows)
+        for key, row in rows.items():
+            self._store(key, row, self._log.last_ms)
         on_progress("loading", len(rows), None)
         return len(rows)
 
@@ -145,8 +151,17 @@ class MemoryEngine(MemoryReader):
     async def sweep(self, *, now_ms: int, limit: int) -> int:
         expired = [key for key, row in self.rows.items() if not is_alive(row.expires_at, now_ms)][:limit]
         for key in expired:
-            del self.rows[key]
+            self._store(key, None, now_ms)
         return len(expired)
+
+    def _store(self, key: tuple[str, str], row: Row | None, now_ms: int) -> None:
+        """Put a row in place of the one with the same key, or remove that; and log the change, if it is one."""
+        old = self.rows.pop(key, None)
+        if row is not None:
+            self.rows[key] = row
+        images = None if old is None else old.body, None if row is None else row.body
+        if self._log.is_on and images[0] != images[1]:
+            self._log.append((row or old).entity, key, images, now_ms)  # type: ignore[union-attr]  # one of them is there
 
 
 def row_of(definition: EntityDefinition, entity: object) -> Row:

@@ -16,7 +16,7 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.postgres.metadata import PostgresMetadata
 from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
-from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import (
     Cells,
@@ -106,7 +106,7 @@ class PostgresEngine(PostgresReader):
         try:
             if self._owned:
                 await self._pool.open()
-            lacking = self._layout.lacking(self._pool.name, *await self._pool.read(self._found))
+            lacking = self._layout.lacking(self._pool.name, await self._pool.read(self._found))
             if not create:
                 self._layout.check(self._pool.name, lacking)
             elif lacking:
@@ -193,10 +193,10 @@ class PostgresEngine(PostgresReader):
             """
         )
 
-    async def _found(self, connection: Connection) -> tuple[list[str], list[str]]:
+    async def _found(self, connection: Connection) -> Found:
         table = self._pool.sql(self._layout.table)
         columns = [row[0] for row in await connection.fetch(_COLUMNS, table)]
-        return columns, [row[0] for row in await connection.fetch(_INDEXES, table)]
+        return Found(columns, [row[0] for row in await connection.fetch(_INDEXES, table)], False)
 
     async def _create(self, connection: Connection) -> None:
         """Make what is missing. Processes that do so together wait for each other."""
@@ -206,8 +206,7 @@ class PostgresEngine(PostgresReader):
             await connection.execute(f"CREATE SCHEMA {self._pool.schema}")
         await connection.execute(self._metadata_statements.create)
         await connection.execute(layout.create_table())
-        columns, _ = await self._found(connection)
-        for statement in layout.add_columns(columns):
+        for statement in layout.add_columns((await self._found(connection)).columns):
             await connection.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             await connection.execute(index.create, timeout=LOAD_TIMEOUT_S)

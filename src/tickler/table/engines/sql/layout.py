@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tickler.errors import InvalidInput, SchemaMismatch, SchemaMissing
 from tickler.table.definition import TableDefinition
-from tickler.table.engines.engine import THE_TABLE, Ask
+from tickler.table.engines.engine import THE_STREAM, THE_TABLE, Ask
 from tickler.table.selection import Span
 
 MAX_NAME = 63  # characters of a name on PostgreSQL
@@ -40,6 +40,14 @@ class Index(NamedTuple):
     create: str
 
 
+class Found(NamedTuple):
+    """What there is of a table in a database: names of columns and indexes, and whether its changes are kept."""
+
+    columns: Sequence[str]
+    indexes: Sequence[str]
+    stream: bool
+
+
 class _Shape(NamedTuple):
     """What the text of a read depends on. Values are not part of it, so that prepared statements are used again."""
 
@@ -59,6 +67,7 @@ class Layout:
             raise InvalidInput(f"table {table.name!r}: names with this beginning are taken in SQL databases: choose another")
         self._dialect = dialect
         self._name = table.name
+        self._stream = table.stream
         self._texts: dict[tuple[str, _Shape], str] = {}
         self.table = f'{dialect.place}"{table.name}"'
         self.gsis = tuple(table.gsis)
@@ -116,22 +125,23 @@ class Layout:
             self._index("expires_at", "(expires_at) WHERE expires_at IS NOT NULL"),
         ]
 
-    def lacking(self, store: str, columns: Sequence[str], indexes: Iterable[str]) -> list[str]:
+    def lacking(self, store: str, found: Found) -> list[str]:
         """Return the names of what a table lacks. No columns: there is no table. `SchemaMismatch` if it is somebody else's."""
+        columns, stream = found.columns, [THE_STREAM] if self._stream and not found.stream else []
         if not columns:
-            return [THE_TABLE, *self.gsis]
+            return [THE_TABLE, *self.gsis, *stream]
         if foreign := {"id", *self.columns} - set(self.keys) - set(columns):
             raise SchemaMismatch(
                 store,
                 f"the table {self._name!r} is not of this toolkit: it has no column {min(foreign)!r}: name yours otherwise",
                 self._name,
             )
-        present, without_columns = set(indexes), self.missing_gsis(columns)
+        present, without_columns = set(found.indexes), self.missing_gsis(columns)
         names = ["the unique index of its key", *self.gsis, "the index on expires_at"]
         all_indexes = [self.unique_index(), *self.secondary_indexes()]
         return [
             name for name, index in zip(names, all_indexes, strict=True) if index.name not in present or name in without_columns
-        ]
+        ] + stream
 
     def check(self, store: str, lacking: Sequence[str]) -> None:
         """Raise `SchemaMissing` or `SchemaMismatch` if a table lacks something."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import length_hint
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.sqlite.connection import Connection, connection_for
@@ -18,10 +18,12 @@ from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.rows import decode_at, duplicate, is_alive
-from tickler.table.engines.sql.layout import Dialect, Layout
+from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import Cells, Source, chunks, decided, is_blind, last_of_each, rekeyed, slice_of
+from tickler.table.engines.sqlite.change_log import SqliteChangeLog
 from tickler.table.engines.sqlite.metadata import SqliteMetadata
+from tickler.table.engines.sqlite.reading import Read
 from tickler.table.key import ItemId
 from tickler.table.operation import Operation, Put
 from tickler.table.selection import Span
@@ -52,14 +54,8 @@ DIALECT = Dialect(
 METADATA = MetadataStatements(DIALECT)
 
 
-class _Read(Protocol):
-    """`Connection.read`, or that of a `DirectReader`."""
-
-    def __call__(self, query: Callable[[sqlite3.Connection], T]) -> Awaitable[T]: ...
-
-
 class SqliteReader:
-    def __init__(self, table: TableDefinition, layout: Layout, read: _Read) -> None:
+    def __init__(self, table: TableDefinition, layout: Layout, read: Read) -> None:
         self._table = table
         self._layout = layout
         self._read = read
@@ -97,15 +93,16 @@ class SqliteEngine(SqliteReader):
         self._owned = owned
         self._direct = DirectReader(connection)
         self.metadata = SqliteMetadata(connection, METADATA, table.name)
-        read: _Read = connection.read if connection.path == ":memory:" else self._direct.read
+        read: Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
+        self.changes = SqliteChangeLog(table, DIALECT, connection, read)
 
     async def open(self, *, create: bool) -> list[str]:
         self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._connection.open(may_create=create)
-            lacking = self._layout.lacking(self._connection.name, *await self._connection.read(self._found))
+            lacking = self._layout.lacking(self._connection.name, await self._connection.read(self._found))
             if not create:
                 self._layout.check(self._connection.name, lacking)
             elif lacking:
@@ -185,20 +182,21 @@ class SqliteEngine(SqliteReader):
         """
         return await self._connection.write(lambda database: database.execute(statement, (now_ms, limit)).rowcount)
 
-    def _found(self, database: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    def _found(self, database: sqlite3.Connection) -> Found:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({self._layout.table})")]
         indexes = [row[1] for row in database.execute(f"PRAGMA index_list({self._layout.table})")]
-        return columns, indexes
+        return Found(columns, indexes, self.changes.exists(database))
 
     def _create(self, database: sqlite3.Connection) -> None:
         layout = self._layout
         database.execute(METADATA.create)
         database.execute(layout.create_table())
-        columns, _ = self._found(database)
-        for statement in layout.add_columns(columns):
+        for statement in layout.add_columns(self._found(database).columns):
             database.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             database.execute(index.create)
+        if self._table.stream:
+            self.changes.create(database)
 
     def _decided(
         self, database: sqlite3.Connection, operations: Sequence[Operation], now_ms: int, parts: Sequence[Part]
