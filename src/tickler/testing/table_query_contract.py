@@ -48,6 +48,18 @@ class TableQueryContract(TableFixtures):
         page = await db.query(Order.pending(), first=4, after=page.end)
         assert (page.items, page.has_next, page.has_previous) == ([], False, True)
 
+    async def test_an_empty_page_behind_the_last_item_knows_of_those_before_it(self, db: OpenTable) -> None:
+        await db.put_many([order(n, rating=min(n, 4)) for n in (1, 3, 4, 5, 9)])
+        rated = Order.rated().under(4)
+        ends = {each: (await db.query(each, first=3)).end for each in (rated, rated.newest_first(), Order.key("c1").since(at(4)))}
+        for selection, end in ends.items():
+            page = await db.query(selection, first=3, after=end)
+            assert (list(page.items), page.has_next, page.has_previous) == ([], False, True)
+        await db.delete_many([order(n).key for n in (4, 5, 9)])
+        for selection, end in ends.items():
+            page = await db.query(selection, first=3, after=end)
+            assert (list(page.items), page.has_next, page.has_previous) == ([], False, False)
+
     async def test_an_empty_selection_is_an_empty_page(self, db: OpenTable) -> None:
         page = await db.query(Order.pending(), first=4)
         assert (list(page.items), page.start, page.end) == ([], None, None)
