@@ -55,6 +55,8 @@ TOGETHER: list[tuple[Make, Make]] = [
     (lambda status, size, gone: gone != 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: ~(gone > 3), lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size >= 3),
+    (lambda status, size, gone: ~(gone < 3), lambda status, size, gone: gone >= 3),
+    (lambda status, size, gone: gone <= 3, lambda status, size, gone: ~(gone > 3)),
     (lambda status, size, gone: (status == "new") | (size > 3), lambda status, size, gone: status == "done"),
 ]
 

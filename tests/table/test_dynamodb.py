@@ -178,6 +178,12 @@ class TestReads:
         assert [each.text for each in (await db.query(Note.key("s"), first=5)).items] == [""]
         assert await db.count(Item.key("s").since(3).before(10)) == 7
 
+    async def test_more_values_than_one_list_takes_can_be_compared_with(self, db: OpenTable) -> None:
+        await db.put(item(count=149))
+        assert (await db.update(item().key, Item.level.add(1), when=Item.count.one_of(range(150)))).level == 6
+        with pytest.raises(ConditionFailed):
+            await db.update(item().key, Item.level.add(1), when=Item.count.one_of(range(149)))
+
     async def test_a_consistent_read_of_an_index_is_refused(self, db: OpenTable) -> None:
         with pytest.raises(InvalidInput, match="consistent"):
             await db.query(Item.by_status("new"), first=1, consistent=True)
@@ -328,6 +334,30 @@ async def test_an_attribute_that_the_class_does_not_have_is_an_error(db: OpenTab
         await db.get(item().key)
     with pytest.raises(InvalidItem, match="strange"):
         await db.update(item().key, Item.count.add(1))
+
+
+async def test_an_attribute_from_before_it_was_declared_counts_as_its_default_in_conditions(db: OpenTable) -> None:
+    await db.put(item())
+    engine: Any = db.engine
+    request = {"Key": key_of(item().key), "UpdateExpression": "REMOVE #level", "ExpressionAttributeNames": {"#level": "level"}}
+    await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
+    for fails in (Item.level != 5, Item.level == 4, Item.level > 5, Item.level.missing(), ~Item.level.one_of([5])):
+        with pytest.raises(ConditionFailed):
+            await db.update(item().key, Item.events.append("x"), when=fails)  # no index depends on events: nothing is read
+    for holds in (Item.level == 5, Item.level != 4, Item.level >= 5, Item.level.exists(), Item.level.one_of([5])):
+        await db.update(item().key, Item.events.append("x"), when=holds)
+    assert await db.get(item().key) == item(events=["x"] * 5)
+
+
+async def test_an_expired_item_is_replaced_in_one_request(db: OpenTable, clock: ManualClock) -> None:
+    for n in (1, 2):
+        await db.put(item(n, expires_at=NOW + timedelta(seconds=1)))
+    clock.advance(timedelta(seconds=1))
+    requests = db.engine.database.usage.requests  # type: ignore[attr-defined]  # of a client of DynamoDB
+    before = requests.total()
+    await db.create(item(1))
+    await db.put(item(2), when=Item.note.missing())
+    assert requests.total() - before == 2
 
 
 async def test_an_item_of_another_entity_under_the_same_key_is_not_returned(db: OpenTable) -> None:

@@ -71,9 +71,9 @@ def test_one_item_has_one_key_per_gsi() -> None:
 
 
 def test_an_upsert_may_create_the_item_so_nothing_is_untouched_and_no_fact_is_taken() -> None:
-    changes = [Item.note.set("x")]
-    update = Update(ID, changes, Item.count == 3, initial_entity(ID, changes))
-    assert plan(update).slots["gsi1"].action == "read"
+    for changes in ([Item.note.set("x")], [Item.status.set("old")]):
+        update = Update(ID, changes, Item.count == 3, initial_entity(ID, changes))
+        assert plan(update).slots["gsi1"].action == "read"
 
 
 def test_after_a_read_the_whole_image_decides() -> None:

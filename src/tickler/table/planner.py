@@ -99,14 +99,6 @@ class Knowledge:
         steps = steps_of(path)
         return any(place[: len(steps)] == steps[: len(place)] for place, _ in self._changes)
 
-    def guards(self, path: Path[Any, Any]) -> Iterator[Path[Any, Any]]:
-        """Yield the paths whose values before the update decide the one at `path` after it."""
-        yield path
-        steps = steps_of(path)
-        for place, change in self._changes:
-            if len(place) < len(steps) and place == steps[: len(place)]:
-                yield change.path
-
     def _before(self, steps: Steps) -> object:
         for length in range(len(steps), 0, -1):
             if steps[:length] in self._known:
@@ -154,9 +146,7 @@ def _plan_slot(
     key = definition.slot_key(gsi, knowledge.after)
     if key is not UNKNOWN:
         return slot_with(key)
-    unknown = [path for path in paths.values() if knowledge.after(path) is UNKNOWN]
-    guards = {steps_of(guard): guard for path in unknown for guard in knowledge.guards(path)}
-    return SlotPlan("read", None, tuple(guards.values()))
+    return SlotPlan("read", None, tuple(path for path in paths.values() if knowledge.after(path) is UNKNOWN))
 
 
 def paths_of(index: Index[Any, Any]) -> Iterator[Path[Any, Any]]:

@@ -148,6 +148,19 @@ class TableQueryContract(TableFixtures):
         page = await db.query(Order.pending(), early_refunds, first=3, after=page.end)
         assert ([each.id for each in page.items], page.has_next, page.has_previous) == (["o002"], False, True)
 
+    async def test_selections_that_overlap_show_each_item_once(self, db: OpenTable) -> None:
+        await db.put_many([order(n, rating=n) for n in range(6)])
+        three: Selection[Order, Any] = Order.rated().under(3)
+        overlapping: list[tuple[list[Selection[Order, Any]], list[int]]] = [
+            ([three, three], [3]),
+            ([Order.rated().between(1, 3), three, Order.rated().since(5)], [1, 2, 3, 5]),
+            ([Order.rated().until(2), Order.rated().since(1)], [0, 1, 2, 3, 4, 5]),
+        ]
+        for selections, expected in overlapping:
+            page = await db.query(*selections, first=10)
+            assert numbers(page.items) == expected
+            assert await db.count(*selections) == len(expected)
+
     async def test_ranges_bound_the_next_attribute_of_the_sort_key(self, db: OpenTable) -> None:
         await db.put_many([order(n) for n in range(6)])
         for orders in (Order.key("c1"), Order.pending()):
