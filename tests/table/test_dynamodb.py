@@ -12,7 +12,7 @@ import pytest
 from table.goods import NOW, Address, Counter, Item, Note, goods, item
 
 from tickler.clock import ManualClock
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.errors import (
     ConditionFailed,
     InvalidInput,
@@ -25,7 +25,8 @@ from tickler.errors import (
 )
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.cursor import read_secret
-from tickler.table.engines.dynamodb import DynamodbEngine, schema
+from tickler.table.engines.dynamodb import schema
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.dynamodb.items import key_of
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.open_table import OpenTable

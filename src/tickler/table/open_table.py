@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tickler.clock import Clock
-from tickler.database.extras import needing_extra
 from tickler.database.progress import OnProgress, no_progress
 from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
@@ -18,15 +17,13 @@ from tickler.table.condition import Condition
 from tickler.table.cursor import read_secret
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine
+from tickler.table.explain import Explanation, explain_all
 from tickler.table.index_texts import index_texts, outdated, read_index_texts, save_index_texts
 from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
 from tickler.table.reindex import reindex
 from tickler.table.transaction import Transaction
-
-if TYPE_CHECKING:
-    from tickler.table.explain import Explanation
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -193,8 +190,7 @@ class OpenTable(Reads):
         if isawaitable(outcome := work(collected)):
             await outcome
         found = await self.get_many([operation.id for operation in collected.operations])
-        explained: list[Explanation] = needing_extra("tickler.table.explain", "explain").explain_all(collected.operations, found)
-        return explained
+        return explain_all(collected.operations, found)
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tickler.dynamo import Client, Item, RequestRefused
-from tickler.dynamo.failures import ConditionFailed, TransactionCancelled
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import ConditionFailed, RequestRefused, TransactionCancelled
 from tickler.errors import InvalidInput, InvalidItem, SchemaMissing, StoreUnavailable
 from tickler.table.definition import MAX_ITEM_BYTES, EntityDefinition, TableDefinition
 from tickler.table.engines.dynamodb.items import entity_name

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import get_many
+from tickler.dynamo.batches import get_many
 from tickler.errors import InvalidInput
 from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.expressions import Expressions, grouped

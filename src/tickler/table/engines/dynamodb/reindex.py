@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import Item
+from tickler.dynamo.codec import Item
 from tickler.dynamo.failures import ConditionFailed
 from tickler.table.definition import METADATA_PARTITION, EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses

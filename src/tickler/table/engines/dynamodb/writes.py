@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from tickler.database.progress import OnProgress, no_progress
-from tickler.dynamo import get_many, write_many
-from tickler.dynamo.batches import MAX_CONCURRENT, MAX_WRITTEN_ITEMS
+from tickler.dynamo.batches import MAX_CONCURRENT, MAX_WRITTEN_ITEMS, get_many, write_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled, is_retryable
 from tickler.dynamo.transactions import MAX_TRANSACTION_ITEMS, TransactionPart
