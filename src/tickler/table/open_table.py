@@ -95,7 +95,7 @@ class OpenTable(Reads):
         await self.close()
 
     async def put(self, entity: E, *, when: Condition[E] | None = None) -> E:
-        """Store an item, in place of one with the same key. Returns it as stored.
+        """Store an item, in place of one with the same key, of whichever entity. Returns it as stored.
 
         If the entity has a version attribute, `VersionConflict` unless it is that of the stored item; 0 for a new one.
         """

@@ -14,7 +14,7 @@ from tickler.table.engines.dynamodb.changes import Clauses, has_expression, set_
 from tickler.table.engines.dynamodb.expressions import Expressions, all_of, grouped, negated
 from tickler.table.engines.dynamodb.items import ENTITY, attribute_of, is_stored, item_of, key_of
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Operation, Put, Update, decide, is_blind, key_values, raised
+from tickler.table.operation import Check, Operation, Put, Update, decide, is_blind, key_values, with_next_version
 from tickler.table.planner import SlotPlan, all_changes, plan, steps_of
 
 Kind = Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -81,7 +81,7 @@ class Writing:
 
     def _put(self, operation: Put) -> Request:
         definition = self.id.definition
-        stored = raised(definition, operation.entity)
+        stored = with_next_version(definition, operation.entity)
         expressions = Expressions()
         condition = None if is_blind(operation) else self._condition(expressions)
         return Request("Put", _body({"Item": item_of(definition, stored)}, condition, expressions), stored)

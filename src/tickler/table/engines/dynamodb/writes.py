@@ -18,7 +18,7 @@ from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
 from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.items import item_of, key_of
 from tickler.table.engines.dynamodb.requests import Request, Seen, Writing
-from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, raised
+from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, with_next_version
 
 TRIES = 10
 
@@ -42,7 +42,7 @@ class Writer:
         for operation in operations:
             id = operation.id
             if isinstance(operation, Put):
-                item = item_of(id.definition, raised(id.definition, operation.entity))
+                item = item_of(id.definition, with_next_version(id.definition, operation.entity))
                 requests[id.pk, id.sk] = {"PutRequest": {"Item": item}}
             else:
                 assert isinstance(operation, Delete)
@@ -55,7 +55,7 @@ class Writer:
         done = 0
         while batch := list(islice(left, MAX_WRITTEN_ITEMS * MAX_CONCURRENT)):
             items = {
-                (id.pk, id.sk): item_of(id.definition, raised(id.definition, entity))
+                (id.pk, id.sk): item_of(id.definition, with_next_version(id.definition, entity))
                 for entity in batch
                 for id in [self._id_of(entity)]
             }

@@ -15,7 +15,7 @@ from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
 from tickler.table.engines.memory.metadata import MemoryMetadata
 from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
 from tickler.table.key import ItemId
-from tickler.table.operation import Delete, Operation, decide, is_blind, raised
+from tickler.table.operation import Delete, Operation, decide, is_blind, with_next_version
 from tickler.table.selection import Span
 
 
@@ -121,7 +121,7 @@ class MemoryEngine(MemoryReader):
         rows: Rows = {}
         for entity in entities:
             definition = self._table.definition_of(entity)
-            row = row_of(definition, raised(definition, entity))
+            row = row_of(definition, with_next_version(definition, entity))
             key = row.pk, row.sk
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))

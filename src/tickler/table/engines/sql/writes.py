@@ -12,7 +12,7 @@ from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Slice
 from tickler.table.engines.rows import decode_alike, decode_all, decode_at, is_alive
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Delete, Operation, Put, decide, raised
+from tickler.table.operation import Check, Delete, Operation, Put, decide, with_next_version
 from tickler.table.operation import is_blind as is_blind
 
 TOLD_EVERY = 2_000  # rows of a load
@@ -113,7 +113,7 @@ class Source:
 
 def new_cells(definition: EntityDefinition, entity: Any) -> Cells:
     """Return the row of an item that is loaded, with its first version."""
-    return definition.cells(entity if definition.version is None else raised(definition, entity))
+    return definition.cells(entity if definition.version is None else with_next_version(definition, entity))
 
 
 def _key(pair: tuple[KeyOfRow, Operation]) -> KeyOfRow:
