@@ -15,7 +15,7 @@ from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.postgres.metadata import PostgresMetadata
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
@@ -59,12 +59,13 @@ class PostgresReader:
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
         if len(ids) == 1:
             row = await self._read(lambda connection: connection.fetchrow(self._layout.get, ids[0].pk, ids[0].sk))
-            return [None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])]
+            return [None if row is None or not is_alive(row[1], now_ms) else decode_at(self._table, ids[0], row[0], row[2])]
         keys = [(id.pk, id.sk) for id in ids]
         stored = await self._read(lambda connection: _stored(connection, self._layout, keys))
         rows = [stored.get(key) for key in keys]
         return [
-            None if cells is None or not is_alive(cells[3], now_ms) else decode(self._table, cells[2], cells[4]) for cells in rows
+            None if cells is None or not is_alive(cells[3], now_ms) else decode_at(self._table, id, cells[2], cells[4])
+            for id, cells in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
@@ -72,7 +73,7 @@ class PostgresReader:
         rows = await self._read(lambda connection: connection.fetch(text, *parameters))
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda connection: connection.fetchval(text, *parameters))
         return found
@@ -189,7 +190,7 @@ class PostgresEngine(PostgresReader):
         self._upsert_many = sql(f"{insert}{layout.conflict}")
         self._insert_many = sql(f"{insert} ON CONFLICT (pk, sk) DO NOTHING RETURNING 1")
         self._delete_many = sql(f"DELETE FROM {layout.table} WHERE (pk, sk) IN (SELECT * FROM unnest($1::text[], $2::text[]))")
-        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 RETURNING entity, expires_at, body")
+        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 AND entity = $3 RETURNING expires_at, body")
         self._sweep = sql(
             f"""
             DELETE FROM {layout.table} WHERE id IN (
@@ -246,8 +247,13 @@ class PostgresEngine(PostgresReader):
             await connection.execute(self._delete_many, *_columns(keys))
 
     async def _deleted(self, connection: Connection, id: ItemId[Any], now_ms: int) -> Any:
-        row = await connection.fetchrow(self._delete_one, id.pk, id.sk)
-        return None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])
+        row = await connection.fetchrow(self._delete_one, id.pk, id.sk, id.definition.name)
+        if row is not None:
+            return id.definition.decode(row[1]) if is_alive(row[0], now_ms) else None
+        left = await connection.fetchrow(self._layout.get, id.pk, id.sk)
+        if left is not None and left[0] != id.definition.name and is_alive(left[1], now_ms):
+            raise other_entity(self._table, id, left[0])
+        return None
 
     async def _load(self, connection: Connection, rows: Iterator[Cells], expected: int, on_progress: OnProgress) -> int:
         layout = self._layout

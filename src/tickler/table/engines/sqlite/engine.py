@@ -17,7 +17,7 @@ from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
@@ -70,8 +70,8 @@ class SqliteReader:
         get, table = self._layout.get, self._table
         rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
         return [
-            None if row is None or not is_alive(row[1], now_ms) else decode(table, row[0], row[2])  # as all other reads do
-            for row in rows
+            None if row is None or not is_alive(row[1], now_ms) else decode_at(table, id, row[0], row[2])
+            for id, row in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
@@ -79,7 +79,7 @@ class SqliteReader:
         rows = await self._read(lambda database: database.execute(text, parameters).fetchall())
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda database: database.execute(text, parameters).fetchone()[0])
         return found
@@ -175,7 +175,7 @@ class SqliteEngine(SqliteReader):
             database.executemany(self._layout.set_keys(), changes)
         return Reindexed(str(rows[-1][0]) if rows else None, len(rows), len(changes))
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count on the connection's own thread: that may take long, and the event loop's has other work."""
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._connection.read(lambda database: database.execute(text, parameters).fetchone()[0])
