@@ -8,6 +8,9 @@ from tickler.table.declaration import MISSING, Missing
 from tickler.table.entity import Entity, Part
 from tickler.table.key import Index, ItemId, Key
 from tickler.table.page import Page
+from tickler.table.streams.consumer import Consumer
+from tickler.table.streams.events import changed, created, entered, left, removed
+from tickler.table.streams.item_change import ItemChange
 from tickler.table.table import Table
 
 __all__ = [
@@ -15,8 +18,10 @@ __all__ = [
     "Attr",
     "Change",
     "Condition",
+    "Consumer",
     "Entity",
     "Index",
+    "ItemChange",
     "ItemId",
     "Key",
     "Missing",
@@ -25,5 +30,10 @@ __all__ = [
     "Path",
     "Table",
     "attr",
+    "changed",
+    "created",
+    "entered",
+    "left",
     "progress_bar",
+    "removed",
 ]

@@ -353,12 +353,13 @@ class TableDefinition:
         return definition
 
     def definition_of(self, entity: object) -> EntityDefinition:
-        definition = self._by_class.get(type(entity))
+        return self._by_class.get(type(entity)) or self.definition_for(type(entity))
+
+    def definition_for(self, cls: type) -> EntityDefinition:
+        definition = self._by_class.get(cls)
         if definition is not None:
             return definition
-        raise InvalidInput(
-            f"{type(entity).__name__} is not an entity of the table {self.name!r}: define it with table={self.name}"
-        )
+        raise InvalidInput(f"{cls.__name__} is not an entity of the table {self.name!r}: define it with table={self.name}")
 
     def _add_gsi(self, entity: str, gsi: str) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", gsi):

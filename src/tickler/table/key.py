@@ -102,10 +102,10 @@ class BoundIndex(Generic[E, P, S]):
     """An index of an entity: call it with the values of its partition to select items."""
 
     def __init__(self, index: Index[Any, Any]) -> None:
-        self._index = index
+        self.declared = index
 
     def __call__(self: BoundIndex[E, tuple[*Us], S], *partition: *Us) -> Selection[E, S]:
-        return self._index.select(self._index.gsi, partition)
+        return self.declared.select(self.declared.gsi, partition)
 
 
 class Key(_Pair, Generic[P, S, *Ts]):

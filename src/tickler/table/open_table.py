@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from tickler.clock import Clock
 from tickler.database.extras import needing_extra
@@ -23,6 +23,9 @@ from tickler.table.key import ItemId
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
 from tickler.table.reindex import reindex
+from tickler.table.streams.consumer import Consumer
+from tickler.table.streams.context import StreamContext
+from tickler.table.streams.options import ConsumerOptions, Options
 from tickler.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class OpenTable(Reads):
         self._create = create
         self._cached_secret: bytes | None = None
         self.operations = CheckedOperations(table, self._check)
+        self._wakers: set[Callable[[], None]] = set()
 
     @property
     def engine(self) -> Engine:
@@ -138,10 +142,12 @@ class OpenTable(Reads):
             if operation.id.definition.version is not None:
                 raise InvalidInput(f"put_many: {operation.id.definition.name} has versions, which it does not compare: use put")
         await self._engine.write_each(operations, now_ms=self._clock.now_ms())
+        self._written()
 
     async def delete_many(self, ids: Iterable[ItemId[Any]]) -> None:
         """Delete many items in few requests, each by itself. Missing ones are fine."""
         await self._engine.write_each([self.operations.delete(id, None) for id in ids], now_ms=self._clock.now_ms())
+        self._written()
 
     async def soft_delete(self, id: ItemId[E], *, keep: timedelta | None = None) -> E:
         """Set the attribute `attr(deleted=True)` to now; with `keep`, let the item expire after that time."""
@@ -169,6 +175,7 @@ class OpenTable(Reads):
         finally:
             transaction.is_over = True
         await transaction.commit(self._clock.now_ms())
+        self._written()
 
     async def transact(self, work: Callable[[Transaction], Awaitable[R]], *, tries: int = 5) -> R:
         """Call `work` with a transaction and commit it, again if others changed what it had read. Returns what `work` returns."""
@@ -208,14 +215,38 @@ class OpenTable(Reads):
         def tell(activity: str, done: int, known: int | None) -> None:
             on_progress(activity, done, total if known is None else known)
 
-        return await self._engine.load(entities, tell)
+        loaded = await self._engine.load(entities, tell)
+        self._written()
+        return loaded
+
+    def consumer(self, name: str, **options: Unpack[Options]) -> Consumer:
+        """Return a consumer of the changes of this table. All that have the same name, in any process, share their work.
+
+        `ConsumerOptions` explains the options. `InvalidInput` unless the table is defined with `stream=True`.
+        """
+        if not self._table.stream:
+            raise InvalidInput(
+                f"the table {self._table.name!r} keeps no changes: define it with stream=True, and run `tickler table create`, "
+                "or open it with create=True"
+            )
+        chosen = ConsumerOptions(name=name, **options)
+        return Consumer(
+            StreamContext(self._table, self._engine.changes, self._engine.metadata, self._clock, chosen), self._wakers
+        )
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""
         return await self._engine.sweep(now_ms=self._clock.now_ms(), limit=limit)
 
     async def _write(self, operation: Put | Update | Delete) -> Any:
-        return (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
+        written = (await self._engine.write([operation], now_ms=self._clock.now_ms()))[0]
+        self._written()
+        return written
+
+    def _written(self) -> None:
+        """Wake the consumers that run on this open table, which otherwise look for changes from time to time."""
+        for wake in self._wakers:
+            wake()
 
     def _check(self, definition: EntityDefinition) -> None:
         """Raise `InvalidInput` unless an entity belongs to the table as it was opened."""

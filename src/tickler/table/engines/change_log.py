@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -87,6 +87,14 @@ class ChangeLog(Protocol):
         `positions` are those of each consumer. A consumer that has not read what was deleted is told by `ShardRead.lost`. Returns
         how many were deleted. An engine whose log expires by itself returns 0.
         """
+
+
+@runtime_checkable
+class EventSource(Protocol):
+    """A change log that also comes to functions as events, which is what AWS Lambda does with the streams of DynamoDB."""
+
+    def records_of(self, event: Mapping[str, Any]) -> list[ChangeRecord]:
+        """Return the changes of an event, in order. `InvalidInput` if it is of another kind, or of another table."""
 
 
 def shard_of(pk: str) -> str:
