@@ -8,22 +8,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickler.cli.loading import load_object
-from tickler.cli.options import JsonOption, StoreOption, flag, required_store
+from tickler.cli.loading import load_table
+from tickler.cli.options import JsonOption, StoreOption, TableArgument, flag, required_store
 from tickler.cli.output import print_json, print_note, print_result
+from tickler.cli.table_streams import consumers, discard, forget, parked, retry
 from tickler.database.dynamodb_url import table_of
 from tickler.database.extras import needing_extra
 from tickler.database.progress import OnProgress, progress_bar
 from tickler.database.store_url import parse_url
-from tickler.errors import InvalidInput
 from tickler.table import Table
 from tickler.table.index_texts import outdated, read_index_texts
 
 app = typer.Typer(help="Create and reindex the tables of an application.", no_args_is_help=True)
+for of_streams in (consumers, parked, retry, discard, forget):
+    app.command()(of_streams)
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="MODULE:TABLE", help="The table, as `shop.model:table`, with its entities in the same module.")
-]
 PrintCloudFormation = Annotated[
     bool, flag("--print-cloudformation", help="Print the DynamoDB table as a CloudFormation template, and change nothing.")
 ]
@@ -37,7 +36,7 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Create the table and the indexes that are missing."""
-    defined = _load(table)
+    defined = load_table(table)
     if print_cloudformation:
         _print_cloudformation(defined, store, as_json)
         return
@@ -59,19 +58,11 @@ def create(
 @app.command()
 def reindex(table: TableArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Write the keys of all items anew. Needed after the definition of an index has changed, and safe while others write."""
-    defined, url = _load(table), required_store(store)
+    defined, url = load_table(table), required_store(store)
     with progress_bar("indexing") as on_progress:
         changed = asyncio.run(_reindex(defined, url, on_progress))
     items = "1 item" if changed == 1 else f"{changed:,} items"
     print_result({"table": defined.name, "changed": changed}, f"{defined.name}: {items} had other keys", as_json=as_json)
-
-
-def _load(name: str) -> Table:
-    found = load_object(name, "table", "name a table as in shop.model:table")
-    if not isinstance(found, Table):
-        kind = "class" if isinstance(found, type) else type(found).__name__
-        raise InvalidInput(f"{name} is not a Table but a {kind}: name a table as in shop.model:table")
-    return found
 
 
 def _print_cloudformation(table: Table, store: str | None, as_json: bool) -> None:
