@@ -1,4 +1,4 @@
-"""The change log of a table in PostgreSQL: what is a change, who may read it, and what reading costs."""
+"""The kit of streams over tables in PostgreSQL: and what is a change there, who may read it, and what reading costs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ from tickler.clock import ManualClock
 from tickler.errors import ConditionFailed, SchemaMismatch, StoreUnavailable
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.change_log import ALL_SHARDS, ChangeRecord, shard_of
+from tickler.table.engines.engine import Engine
 from tickler.table.engines.postgres.change_log import PostgresChangeLog
-from tickler.table.engines.postgres.engine import PostgresEngine
+from tickler.table.engines.postgres.engine import PostgresEngine, streamed_tables
 from tickler.table.open_table import OpenTable
+from tickler.testing.stream_contract import StreamContract
+from tickler.testing.stream_fixtures import STREAMED
 
 NOW = datetime(2030, 11, 20, 12, tzinfo=UTC)
 EVERY_SHARD: dict[str, str | None] = dict.fromkeys(shard.id for shard in ALL_SHARDS)
+EMPTIED = """
+    DELETE FROM {schema}.kit_stream;
+    DELETE FROM {schema}."kit_stream.stream";
+    DELETE FROM {schema}.tickler_table_metadata;
+"""
 _numbers = itertools.count()
 
 stock = Table("stock", stream=True)
@@ -43,6 +51,17 @@ class SilentPart(Entity, table=silent, stored_as="Part"):
     count: Attr[int] = attr(default=0)
     key = Key("PART" / id, "PART")
     by_count = Index("gsi1", "COUNT", count / id)
+
+
+class TestPostgres(StreamContract):
+    @pytest.fixture
+    async def engine(self, postgres_server: PostgresServer) -> AsyncIterator[Engine]:
+        """Of one schema for all tests, as in the kit of tables."""
+        engine = engine_at(postgres_server.url(f"stream_kit_{os.getpid()}"), STREAMED)
+        await engine.open(create=True)
+        yield engine
+        await engine._pool.read(lambda connection: connection.execute(engine._pool.sql(EMPTIED)))
+        await engine.close()
 
 
 def log_of(db: OpenTable) -> PostgresChangeLog:
@@ -160,6 +179,14 @@ async def test_a_stream_that_is_lacking_is_named_and_can_be_made(postgres_url: s
         await db.delete(Part.key.id("a"))
         assert await shown(db) == [("PART#a", 0, 1), ("PART#a", 1, None)]
     await connection.close()
+
+
+async def test_tables_with_a_stream_are_found(db: OpenTable, postgres_url: str) -> None:
+    async with opened(postgres_url):
+        pool = pool_at(postgres_url)
+        await pool.open()
+        assert await streamed_tables(pool) == ["stock"]
+        await pool.close()
 
 
 async def test_the_database_agrees_on_the_shard_of_a_key(db: OpenTable) -> None:

@@ -48,6 +48,11 @@ _INDEXES = """
     SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass($1) AND indisvalid
 """
 
+_LOGS = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE '%.stream' ORDER BY relname
+"""
+
 
 class PostgresReader:
     def __init__(self, table: TableDefinition, layout: Layout, read: Read) -> None:
@@ -311,3 +316,9 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> PostgresEngine:
 
 def shared_engine(table: TableDefinition, pool: Pool, name: str) -> PostgresEngine:
     return PostgresEngine(table, pool, owned=False)
+
+
+async def streamed_tables(pool: Pool) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    rows = await pool.fetch(_LOGS, pool.schema)
+    return [row[0].removesuffix(".stream") for row in rows]
