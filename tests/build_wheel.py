@@ -49,6 +49,7 @@ PROMISED = {
 WORKS = """
 import asyncio, tickler
 from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table.schema import html_page
 
 shop = Table("shop")
 
@@ -63,6 +64,7 @@ async def main():
         assert await t.index.count() == 1
         await db.put(Order(id="1"))
         assert await db.count(Order.all()) == 1
+        assert "</html>" in html_page(shop.describe(), await db.measure())
 
 asyncio.run(main())
 """

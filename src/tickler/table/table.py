@@ -14,9 +14,15 @@ from tickler.database.store_url import StoreUrl, parse_url
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput
 from tickler.table.blocking_table import BlockingTable
+from tickler.table.condition import Condition
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Engine
+from tickler.table.measurement import Measurement
 from tickler.table.open_table import OpenTable
+from tickler.table.schema.advisor import advise
+from tickler.table.schema.describe import describe
+from tickler.table.schema.finding import Advice
+from tickler.table.schema.schema import Schema
 
 # The module of each engine has `open_engine(table, url)`, `shared_engine(table, database, name)`, `streamed_tables(database)`.
 _BY_SCHEME = {
@@ -83,6 +89,23 @@ class Table(TableDefinition):
                 "connect_sync: pass a URL, or what tickler.connect_sync returned: this has an event loop elsewhere"
             )
         return BlockingTable(self.connect(source, name=name, create=create, clock=clock))
+
+    def describe(self) -> Schema:
+        """Return what the table looks like: which entity writes which key where, while what, and which calls that answers."""
+        return describe(self)
+
+    def advise(
+        self,
+        measured: Measurement | None = None,
+        *,
+        writes_per_second: float | None = None,
+        find: Condition[Any] | None = None,
+    ) -> Advice:
+        """Say what to change about the indexes, with what `measure` of an open table returned, or without.
+
+        `writes_per_second`: the highest rate that a single partition gets. `find`: a condition; which call finds its items?
+        """
+        return advise(self, measured, writes_per_second=writes_per_second, find=find)
 
 
 def _check_shareable(source: object) -> None:

@@ -18,11 +18,13 @@ from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import METADATA_PARTITION, TableDefinition
 from tickler.table.engines.dynamodb import schema
 from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.measure import measure
 from tickler.table.engines.dynamodb.metadata import DynamodbMetadata
 from tickler.table.engines.dynamodb.reads import DynamodbReader
 from tickler.table.engines.dynamodb.reindex import reindex_some
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.engines.engine import Reader, Reindexed
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -92,6 +94,9 @@ class DynamodbEngine(DynamodbReader):
             if found > items or "LastEvaluatedKey" not in answer:
                 return found > items
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        return await measure(self._connection, now_ms, sample)
 
     async def reindex_some(self, after: str | None) -> Reindexed:
         return await reindex_some(self._connection, after)
