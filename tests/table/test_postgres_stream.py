@@ -284,6 +284,15 @@ async def test_an_ordinary_role_has_a_stream_in_its_own_schema(postgres_server: 
     await admin.close()
 
 
+def rights_in_guide(schema: str, writer: str, consumer: str) -> list[str]:
+    """Return the statements that the guide shows, for this table and these roles."""
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "table.md").read_text(encoding="utf-8")
+    text = guide.partition("```sql\n")[2].partition("```")[0]
+    for shown, here in (("app.", f"{schema}."), ("SCHEMA app", f"SCHEMA {schema}"), ("shop", "stock")):
+        text = text.replace(shown, here)
+    return text.replace("writer", writer).replace("consumer", consumer).splitlines()
+
+
 async def test_other_roles_write_and_consume_with_the_rights_that_the_guide_names(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
@@ -291,22 +300,16 @@ async def test_other_roles_write_and_consume_with_the_rights_that_the_guide_name
         pass
     admin, schema = await connected(postgres_url)
     async with role_at(postgres_server) as writer, role_at(postgres_server) as consumer:
-        await admin.execute(
-            f"""
-            GRANT USAGE ON SCHEMA {schema} TO {writer}, {consumer};
-            GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.stock, {schema}.tickler_table_metadata TO {writer};
-            GRANT INSERT ON {schema}."stock.stream" TO {writer};
-            GRANT SELECT, UPDATE, DELETE ON {schema}."stock.stream" TO {consumer};
-            GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.tickler_table_metadata TO {consumer};
-            """
-        )
+        rights = rights_in_guide(schema, writer, consumer)
+        for right in rights[:-1]:
+            await admin.execute(right)
         async with opened(as_role(postgres_url, writer), stock) as db:
             await db.put(Part(id="a"))
             await db.put(Part(id="b"))
         async with opened(as_role(postgres_url, consumer), stock) as db:
             with pytest.raises(StoreUnavailable, match=r"permission denied|rights"):
                 await changes(db)
-            await admin.execute(f'GRANT SELECT ON SEQUENCE {schema}."stock.stream_seq_seq" TO {consumer}')
+            await admin.execute(rights[-1])
             assert [record.pk for record in await changes(db)] == ["PART#a", "PART#b"]
             assert await log_of(db).prune([dict.fromkeys(EVERY_SHARD, "1")], keep_ms=-1_000, limit=10) == 2
     await admin.close()
