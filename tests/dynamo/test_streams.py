@@ -11,8 +11,9 @@ from botocore.credentials import ReadOnlyCredentials
 
 from dynamo.pauses import Pauses
 from dynamo.scripted_service import Answer, ScriptedService, refusal
-from tickler.dynamo import Address, Client, RequestRefused
-from tickler.dynamo.failures import EXPIRED_ITERATOR, NOT_FOUND, TRIMMED
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import EXPIRED_ITERATOR, NOT_FOUND, TRIMMED, RequestRefused
 from tickler.errors import StoreUnavailable
 
 OPERATIONS = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"]

@@ -12,10 +12,11 @@ from table.goods import goods
 from dynamo.conftest import pauses
 from dynamo.pauses import Pauses
 from dynamodb_proxy import FaultProxy
-from tickler.dynamo import Address, Client
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
 from tickler.errors import StoreUnavailable
 from tickler.table.definition import METADATA_PARTITION
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.dynamodb.metadata import DynamodbMetadata
 from tickler.table.engines.metadata import Entry, EntryWrite
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tickler.dynamo import Client
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.dynamo.client import Client
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.engine import Engine
 from tickler.testing.stream_contract import StreamContract
 from tickler.testing.stream_fixtures import STREAMED

@@ -12,12 +12,13 @@ import yaml
 from table.goods import NOW
 
 from tickler.clock import ManualClock
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.dynamo.tables import describe
 from tickler.errors import InvalidItem, SchemaMismatch
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.change_log import ChangeRecord
-from tickler.table.engines.dynamodb import DynamodbEngine, schema
+from tickler.table.engines.dynamodb import schema
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.engine import THE_STREAM, THE_TABLE
 from tickler.table.engines.metadata import EntryWrite
 from tickler.table.open_table import OpenTable

@@ -8,7 +8,7 @@ import pytest
 from table.streams_service import FakeShard, FakeStream, StreamsService
 from table.test_dynamodb_streams_service import Consumer, another_log, change, client, metadata_record, pauses, service
 
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 
 __all__ = ["client", "pauses", "service"]
 

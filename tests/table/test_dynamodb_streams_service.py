@@ -10,7 +10,8 @@ from table.streams_service import NAME, FakeShard, FakeStream, StreamsService
 
 from dynamo.conftest import pauses
 from dynamo.pauses import Pauses
-from tickler.dynamo import Address, Client
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
 from tickler.errors import SchemaMismatch, StoreUnavailable
 from tickler.table import Attr, Entity, Key, Table, attr
 from tickler.table.definition import METADATA_PARTITION

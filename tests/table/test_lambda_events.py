@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tickler.dynamo import Address, Client
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
 from tickler.errors import InvalidInput
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.definition import METADATA_PARTITION

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tickler.dynamo import Item
 from tickler.dynamo.batches import run_concurrently
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled, is_retryable
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.table.definition import METADATA_PARTITION
