@@ -1,4 +1,4 @@
-"""Random histories of a stream: nothing is lost and each item's changes come in order, whatever happens to shards and readers."""
+"""Random histories of a stream: nothing is lost, and changes of an item come in order, whatever happens to shards and readers."""
 
 from __future__ import annotations
 
