@@ -15,7 +15,7 @@ from tickler.clock import ManualClock
 from tickler.dynamo.client import Client
 from tickler.dynamo.tables import describe
 from tickler.errors import InvalidItem, SchemaMismatch
-from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
+from tickler.table import MISSING, Attr, Entity, Index, ItemChange, Key, Missing, Table, attr, changed, created
 from tickler.table.engines.change_log import ChangeRecord
 from tickler.table.engines.dynamodb import schema
 from tickler.table.engines.dynamodb.engine import DynamodbEngine
@@ -247,3 +247,28 @@ class TestTurningItOn:
         properties = yaml.safe_load(schema.cloudformation("shop", shop.gsis, stream=True))["Resources"]["Table"]["Properties"]
         assert properties["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
         assert "StreamSpecification" not in schema.cloudformation("shop", shop.gsis)
+
+
+async def test_the_records_of_the_stream_are_an_event_for_a_consumer(
+    db: OpenTable, engine: DynamodbEngine, dynamodb_client: Client, dynamodb_table: str
+) -> None:
+    """Lambda hands over what GetRecords returns, with the ARN of the stream."""
+    for n in range(3):
+        await db.put(Product(id="a", n=n))
+    description = await describe(dynamodb_client, dynamodb_table)
+    assert description is not None
+    arn, (shard,) = description["LatestStreamArn"], await engine.changes.shards()
+    request = {"StreamArn": arn, "ShardId": shard.id.partition("~")[2], "ShardIteratorType": "TRIM_HORIZON"}
+    iterator = (await dynamodb_client.call("GetShardIterator", request))["ShardIterator"]
+    records = (await dynamodb_client.call("GetRecords", {"ShardIterator": iterator}))["Records"]
+    event = {"Records": [{**record, "eventSourceARN": arn} for record in records]}
+    consumer, seen = db.consumer("it", attempts=1), list[int]()
+
+    @consumer.on(created(Product), changed(Product))
+    async def handle(change: ItemChange[Product | None, Product]) -> None:
+        seen.append(change.new.n)
+
+    assert await consumer.consume_event(event) == {"batchItemFailures": []}
+    assert seen == [0, 1, 2]
+    found = [(each.position, each.old, each.new) for each in engine.changes.records_of(event)]
+    assert found == [(each.position, each.old, each.new) for each in await all_changes(engine)]
