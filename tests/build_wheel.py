@@ -50,6 +50,7 @@ PROMISED = {
 WORKS = """
 import asyncio, tickler
 from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table.schema import html_page
 
 shop = Table("shop")
 
@@ -76,6 +77,7 @@ async def read(db):
     assert [order async for order in db.iterate(Order.all())] == [Order(id="1")]
     (explained,) = await db.explain(lambda tx: tx.delete(Order.key.id("1")))
     assert explained.total == 2, explained
+    assert "</html>" in html_page(shop.describe(), await db.measure())
 
 asyncio.run(main())
 with shop.connect_sync("sqlite:///t.db") as db:

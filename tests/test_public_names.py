@@ -82,6 +82,7 @@ OF_PACKAGES = {
         "attr",
         "progress_bar",
     },
+    "tickler.table.schema": {"Advice", "Answer", "Finding", "Schema", "html_page"},
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {

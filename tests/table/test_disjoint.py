@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tickler.errors import InvalidInput
 from tickler.table import MISSING, Attr, Condition, Entity, Index, Key, Missing, Table, attr
-from tickler.table.disjoint import never_both
+from tickler.table.disjoint import implies, never_both
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
 examples = settings(max_examples=5_000 if SOAK else 150, derandomize=not SOAK, deadline=None, database=None)
@@ -42,6 +42,8 @@ APART: list[tuple[Make, Make]] = [
     (lambda status, size, gone: gone > 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: gone == 3, lambda status, size, gone: gone.missing()),
     (lambda status, size, gone: size < 3, lambda status, size, gone: size >= 3),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.starts_with("n")),
+    (lambda status, size, gone: status.contains("e"), lambda status, size, gone: ~status.contains("e")),
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size > 3),
     (lambda status, size, gone: size.between(1, 3), lambda status, size, gone: size == 4),
     (lambda status, size, gone: (status == "new") & (size > 3), lambda status, size, gone: (status == "done") | (size < 2)),
@@ -57,6 +59,8 @@ TOGETHER: list[tuple[Make, Make]] = [
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size >= 3),
     (lambda status, size, gone: ~(gone < 3), lambda status, size, gone: gone >= 3),
     (lambda status, size, gone: gone <= 3, lambda status, size, gone: ~(gone > 3)),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.starts_with("d")),
+    (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.contains("n")),
     (lambda status, size, gone: (status == "new") | (size > 3), lambda status, size, gone: status == "done"),
 ]
 
@@ -139,3 +143,29 @@ def test_a_condition_of_too_many_cases_is_not_proved() -> None:
     for number in range(12):
         many &= (Item.one == number) | (Item.two == number)
     assert not never_both(many, Item.one == 99)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Item.one > 5, Item.one > 2),
+        (Item.one >= 5, Item.one > 4),
+        (Item.one == 5, Item.one > 4),
+        (Item.one < 2, Item.one <= 2),
+        (Item.one == 1, Item.one.exists()),
+        (Item.one == 1, Item.one.one_of([1, 2])),
+        ((Item.one == 1) & (Item.two == 2), Item.two.exists()),
+        (Item.one == 1, (Item.one == 1) | (Item.two == 2)),
+    ],
+)
+def test_a_narrower_condition_implies_a_wider_one(one: Condition[Item], other: Condition[Item]) -> None:
+    assert implies(one, other)
+    assert not implies(other, one)
+
+
+@examples
+@given(conditions, conditions)
+def test_an_implication_is_never_wrong(one: Condition[Item], other: Condition[Item]) -> None:
+    if implies(one, other):
+        lookup = Item.key._pair.bound().lookup
+        assert not [each for each in ITEMS if one.evaluate(lookup(each)) and not other.evaluate(lookup(each))]

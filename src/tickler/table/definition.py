@@ -16,7 +16,7 @@ from tickler.errors import InvalidInput, InvalidItem
 from tickler.table.attribute import Path
 from tickler.table.attribute_type import contains, plain_type
 from tickler.table.change import Change, Remove, Set
-from tickler.table.condition import UNKNOWN, And, Condition, Contains, Lookup, StartsWith
+from tickler.table.condition import UNKNOWN, Condition, Contains, Lookup, StartsWith
 from tickler.table.declaration import Attribute
 from tickler.table.disjoint import never_both
 from tickler.table.key import Index, ItemId, Key, KeyPair
@@ -288,7 +288,7 @@ class EntityDefinition:
         for index in self.indexes:
             self.check_condition(index.when)
         for one, other in combinations(self.indexes, 2):
-            if one.gsi == other.gsi and not never_both(_in_index(one), _in_index(other)):
+            if one.gsi == other.gsi and not never_both(one.membership(), other.membership()):
                 raise InvalidInput(
                     f"{one.name} and {other.name} share {one.gsi}, where an item has one key, and both may hold for the same "
                     f"item: give them `when=` conditions that exclude each other, or another index"
@@ -377,9 +377,3 @@ def _reason(error: Exception) -> str:
     text, _, place = str(error).partition(" - at `$")
     text = f"{text[:1].lower()}{text[1:]}"
     return f"{place.strip('`.')}: {text}: pass a value of the type that the class declares" if place else text
-
-
-def _in_index(index: Index[Any, Any]) -> Condition[Any]:
-    """Return the condition under which an item is in an index: its own, and that the attributes of its key are present."""
-    present = [part.path.exists() for template in (index.pk, index.sk) for part in template.parts]
-    return And([*([] if index.when is None else [index.when]), *present])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from tickler.errors import InvalidInput
-from tickler.table.condition import Condition, Lookup, Unknown
+from tickler.table.condition import And, Condition, Lookup, Unknown
 from tickler.table.selection import Selection, Span
 from tickler.table.template import Template
 
@@ -259,6 +259,11 @@ class Index(_Pair, Generic[P, S]):
             return None
         key = self.render(lookup)
         return Unknown.UNKNOWN if holds is None and key is not None else key
+
+    def membership(self) -> Condition[Any]:
+        """Return the condition under which an item is in this index: `when`, and that the attributes of its key are present."""
+        present = [part.path.exists() for template in (self.pk, self.sk) for part in template.parts]
+        return And([*([] if self.when is None else [self.when]), *present])
 
     @overload
     def __get__(self, obj: None, owner: type[E]) -> BoundIndex[E, P, S]: ...

@@ -20,12 +20,14 @@ from tickler.table.engines.engine import Engine
 from tickler.table.explain import Explanation, explain_all
 from tickler.table.index_texts import index_texts, outdated, read_index_texts, save_index_texts
 from tickler.table.key import ItemId
+from tickler.table.measurement import SAMPLED_ITEMS, Measurement
 from tickler.table.operation import Delete, Put, Update
 from tickler.table.reads import Reads
 from tickler.table.reindex import reindex
 from tickler.table.streams.consumer import Consumer
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.options import ConsumerOptions, Options
+from tickler.table.streams.status import ConsumerStatus, consumer_statuses
 from tickler.table.transaction import Transaction
 
 E = TypeVar("E")
@@ -224,6 +226,18 @@ class OpenTable(Reads):
         return Consumer(
             StreamContext(self._table, self._engine.changes, self._engine.metadata, self._clock, chosen), self._wakers
         )
+
+    async def consumers(self) -> list[ConsumerStatus]:
+        """Return how the consumers of this table are doing."""
+        return await consumer_statuses(self._engine, self._table.name, self._clock.now_ms())
+
+    async def measure(self, *, sample: int | None = SAMPLED_ITEMS) -> Measurement:
+        """Count the items of each entity in the table and in each index, and find the largest partitions.
+
+        Exact on SQL. On DynamoDB up to `sample` items of the table and of each index are read, and the rest is estimated; None
+        reads all.
+        """
+        return await self._engine.measure(now_ms=self._clock.now_ms(), sample=sample)
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

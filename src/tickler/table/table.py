@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -14,11 +14,17 @@ from tickler.database.store_url import StoreUrl, parse_url
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput
 from tickler.table.blocking_table import BlockingTable
+from tickler.table.condition import Condition
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Engine
+from tickler.table.measurement import Measurement
 from tickler.table.open_table import OpenTable
+from tickler.table.schema.advisor import advise
+from tickler.table.schema.describe import describe
+from tickler.table.schema.finding import Advice
+from tickler.table.schema.schema import Schema
 
-# The module of each engine has `open_engine(table, url)` and `shared_engine(table, database, name)`.
+# The module of each engine has `open_engine(table, url)`, `shared_engine(table, database, name)`, `streamed_tables(database)`.
 _BY_SCHEME = {
     "memory": "tickler.table.engines.memory.engine",
     "sqlite": "tickler.table.engines.sqlite.engine",
@@ -84,6 +90,23 @@ class Table(TableDefinition):
             )
         return BlockingTable(self.connect(source, name=name, create=create, clock=clock))
 
+    def describe(self) -> Schema:
+        """Return what the table looks like: which entity writes which key where, while what, and which calls that answers."""
+        return describe(self)
+
+    def advise(
+        self,
+        measured: Measurement | None = None,
+        *,
+        writes_per_second: float | None = None,
+        find: Condition[Any] | None = None,
+    ) -> Advice:
+        """Say what to change about the indexes, with what `measure` of an open table returned, or without.
+
+        `writes_per_second`: the highest rate that a single partition gets. `find`: a condition; which call finds its items?
+        """
+        return advise(self, measured, writes_per_second=writes_per_second, find=find)
+
 
 def _check_shareable(source: object) -> None:
     if isinstance(source, Blocking):
@@ -93,10 +116,16 @@ def _check_shareable(source: object) -> None:
 
 
 def _shared(table: TableDefinition, database: Database, name: str | None) -> Engine:
-    module = _BY_DATABASE.get(type(database).__module__)
+    module = engine_module(database)
     if module is None:
         raise InvalidInput(f"a table cannot share {database.name}: connect it by a URL")
-    return cast(Engine, import_module(module).shared_engine(table, database, name or table.name))
+    return cast(Engine, module.shared_engine(table, database, name or table.name))
+
+
+def engine_module(database: Database) -> Any:
+    """Return the module of the engine for a database that is open, None for another kind."""
+    name = _BY_DATABASE.get(type(database).__module__)
+    return None if name is None else import_module(name)
 
 
 def _wants_table(url: StoreUrl, by_default: bool) -> bool:

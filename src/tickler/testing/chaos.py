@@ -12,10 +12,12 @@ from typing import Any
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
+from tickler.table.engines.change_log import ChangeLog
 from tickler.table.engines.engine import Ask, Engine, Position, Reader, Reindexed, Slice
 from tickler.table.engines.metadata import Metadata
 from tickler.table.engines.rows import is_alive
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Check, Delete, Operation, Put
 from tickler.table.selection import Span
 
@@ -61,6 +63,10 @@ class ChaosEngine:
     @property
     def metadata(self) -> Metadata:
         return self._engine.metadata
+
+    @property
+    def changes(self) -> ChangeLog:
+        return self._engine.changes
 
     @property
     def makes_tables(self) -> bool:
@@ -145,6 +151,10 @@ class ChaosEngine:
 
     async def has_more_than(self, items: int) -> bool:
         return await self._engine.has_more_than(items)
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        self._maybe_throttle()
+        return await self._engine.measure(now_ms=now_ms, sample=sample)
 
     async def reindex_some(self, after: str | None) -> Reindexed:
         return await self._engine.reindex_some(after)

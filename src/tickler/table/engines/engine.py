@@ -14,6 +14,7 @@ from tickler.table.condition import Condition
 from tickler.table.engines.change_log import ChangeLog
 from tickler.table.engines.metadata import Metadata
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation
 from tickler.table.selection import Span
 
@@ -118,6 +119,12 @@ class Engine(Reader, Protocol):
         """Open a reader whose reads all see one state. `InvalidInput` where the engine has no such thing."""
 
     async def has_more_than(self, items: int) -> bool: ...
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        """Count the items of each entity in the table and in each index, and find the largest partitions.
+
+        An engine that has to read items for it reads up to `sample` of the table and of each index, and estimates; None: all.
+        """
 
     async def reindex_some(self, after: str | None) -> Reindexed:
         """Write the keys of some items anew where they are not as defined now, behind the position `after`; None: from the first.

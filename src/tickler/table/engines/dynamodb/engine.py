@@ -18,11 +18,13 @@ from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import METADATA_PARTITION, TableDefinition
 from tickler.table.engines.dynamodb import schema
 from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.measure import measure
 from tickler.table.engines.dynamodb.metadata import DynamodbMetadata
 from tickler.table.engines.dynamodb.reads import DynamodbReader
 from tickler.table.engines.dynamodb.reindex import reindex_some
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.engines.engine import Reader, Reindexed
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -93,6 +95,9 @@ class DynamodbEngine(DynamodbReader):
                 return found > items
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        return await measure(self._connection, now_ms, sample)
+
     async def reindex_some(self, after: str | None) -> Reindexed:
         return await reindex_some(self._connection, after)
 
@@ -108,3 +113,8 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> DynamodbEngine:
 
 def shared_engine(table: TableDefinition, client: Client, name: str) -> DynamodbEngine:
     return DynamodbEngine(table, client, name, owned=False)
+
+
+async def streamed_tables(client: Client) -> list[str]:
+    """Return nothing: DynamoDB does not tell which of its tables are ours."""
+    return []

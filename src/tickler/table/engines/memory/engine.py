@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
 from tickler.table.engines.memory.metadata import MemoryMetadata
 from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
 from tickler.table.key import ItemId
+from tickler.table.measurement import Fill, Measurement, largest_of
 from tickler.table.operation import Delete, Operation, decide, is_blind, with_next_version
 from tickler.table.selection import Span
 
@@ -138,6 +140,13 @@ class MemoryEngine(MemoryReader):
     async def has_more_than(self, items: int) -> bool:
         return len(self.rows) > items
 
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        alive = [row for row in self.rows.values() if is_alive(row.expires_at, now_ms)]
+        table = Counter(row.entity for row in alive)
+        sizes = {name: round(sum(len(row.body) for row in alive if row.entity == name) / count) for name, count in table.items()}
+        indexes = {gsi: _fill([(row.keys[gsi][0], row.entity) for row in alive if gsi in row.keys]) for gsi in self._table.gsis}
+        return Measurement(_fill([(row.pk, row.entity) for row in alive]), indexes, dict(sorted(sizes.items())))
+
     async def reindex_some(self, after: str | None) -> Reindexed:
         """Reindex all rows at once."""
         changed = 0
@@ -171,6 +180,12 @@ def row_of(definition: EntityDefinition, entity: object) -> Row:
     return Row(*row[:5], {gsi: (partition, sort) for gsi, partition, sort in pairs if partition is not None and sort is not None})
 
 
+def _fill(entries: Sequence[tuple[str, str]]) -> Fill:
+    """Return how full something is, from the partition key and entity of each item."""
+    entities = Counter(entity for _, entity in entries)
+    return Fill(dict(sorted(entities.items())), largest_of(Counter(key for key, _ in entries).items()))
+
+
 def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
     url.refuse_unknown()
     return MemoryEngine(table, MemoryDatabase())
@@ -178,3 +193,8 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
 
 def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
     return MemoryEngine(table, database)
+
+
+async def streamed_tables(database: MemoryDatabase) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    return sorted(name for name, log in database.logs.items() if log.is_on)

@@ -17,6 +17,7 @@ from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.postgres.metadata import PostgresMetadata
 from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
+from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import (
     Cells,
@@ -31,6 +32,7 @@ from tickler.table.engines.sql.writes import (
     slice_of,
 )
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Delete, Operation, Put
 from tickler.table.selection import Span
 
@@ -159,6 +161,11 @@ class PostgresEngine(PostgresReader):
     async def has_more_than(self, items: int) -> bool:
         ((found,),) = await self._pool.fetch(self._layout.larger_than(items))
         return bool(found)
+
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        text, parameters = measure_statement(self._layout, now_ms)
+        rows = await self._pool.read(lambda connection: connection.fetch(text, *parameters, timeout=LOAD_TIMEOUT_S))
+        return measurement_of(self._layout, rows)
 
     async def reindex_some(self, after: str | None) -> Reindexed:
         return await self._pool.write(lambda connection: self._reindex_some(connection, after))

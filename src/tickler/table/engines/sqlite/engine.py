@@ -19,12 +19,14 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
 from tickler.table.engines.rows import decode_at, duplicate, is_alive
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
+from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
 from tickler.table.engines.sql.writes import Cells, Source, chunks, decided, is_blind, last_of_each, rekeyed, slice_of
 from tickler.table.engines.sqlite.change_log import SqliteChangeLog
 from tickler.table.engines.sqlite.metadata import SqliteMetadata
 from tickler.table.engines.sqlite.reading import Read
 from tickler.table.key import ItemId
+from tickler.table.measurement import Measurement
 from tickler.table.operation import Operation, Put
 from tickler.table.selection import Span
 
@@ -158,6 +160,11 @@ class SqliteEngine(SqliteReader):
         statement = self._layout.larger_than(items)
         return bool(await self._connection.read(lambda database: database.execute(statement).fetchone()[0]))
 
+    async def measure(self, *, now_ms: int, sample: int | None) -> Measurement:
+        text, parameters = measure_statement(self._layout, now_ms)
+        rows = await self._connection.read(lambda database: database.execute(text, parameters).fetchall())
+        return measurement_of(self._layout, rows)
+
     async def reindex_some(self, after: str | None) -> Reindexed:
         return await self._connection.write(lambda database: self._reindex_some(database, after))
 
@@ -259,3 +266,10 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> SqliteEngine:
 
 def shared_engine(table: TableDefinition, connection: Connection, name: str) -> SqliteEngine:
     return SqliteEngine(table, connection, owned=False)
+
+
+async def streamed_tables(connection: Connection) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%.stream' ORDER BY name"
+    rows = await connection.read(lambda database: database.execute(statement).fetchall())
+    return [name.removesuffix(".stream") for (name,) in rows]
