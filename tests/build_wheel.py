@@ -71,13 +71,13 @@ async def main():
     async with shop.connect("memory://") as db:
         await db.put(Order(id="1"))
         await read(db)
+        assert "</html>" in html_page(shop.describe(), await db.measure())
 
 async def read(db):
     assert await db.count(Order.all()) == 1
     assert [order async for order in db.iterate(Order.all())] == [Order(id="1")]
     (explained,) = await db.explain(lambda tx: tx.delete(Order.key.id("1")))
     assert explained.total == 2, explained
-    assert "</html>" in html_page(shop.describe(), await db.measure())
 
 asyncio.run(main())
 with shop.connect_sync("sqlite:///t.db") as db:

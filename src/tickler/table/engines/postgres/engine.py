@@ -14,6 +14,7 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
+from tickler.table.engines.postgres.change_log import GUARD, PostgresChangeLog
 from tickler.table.engines.postgres.metadata import PostgresMetadata
 from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
@@ -47,6 +48,11 @@ _COLUMNS = """
 """
 _INDEXES = """
     SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass($1) AND indisvalid
+"""
+
+_LOGS = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE '%.stream' ORDER BY relname
 """
 
 
@@ -101,6 +107,7 @@ class PostgresEngine(PostgresReader):
         super().__init__(table, Layout(table, self._dialect), pool.read)
         self._metadata_statements = MetadataStatements(self._dialect)
         self.metadata = PostgresMetadata(pool, self._metadata_statements, table.name)
+        self.changes = PostgresChangeLog(table, self._dialect, pool)
         self._use(self._layout)
 
     async def open(self, *, create: bool) -> list[str]:
@@ -203,7 +210,8 @@ class PostgresEngine(PostgresReader):
     async def _found(self, connection: Connection) -> Found:
         table = self._pool.sql(self._layout.table)
         columns = [row[0] for row in await connection.fetch(_COLUMNS, table)]
-        return Found(columns, [row[0] for row in await connection.fetch(_INDEXES, table)], False)
+        indexes = [row[0] for row in await connection.fetch(_INDEXES, table)]
+        return Found(columns, indexes, await self.changes.exists(connection))
 
     async def _create(self, connection: Connection) -> None:
         """Make what is missing. Processes that do so together wait for each other."""
@@ -217,6 +225,8 @@ class PostgresEngine(PostgresReader):
             await connection.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             await connection.execute(index.create, timeout=LOAD_TIMEOUT_S)
+        if self._table.stream and not await self.changes.exists(connection):
+            await self.changes.create(connection)
 
     async def _decided(self, connection: Connection, operations: Sequence[Operation], now_ms: int) -> list[Any]:
         keys = [(operation.id.pk, operation.id.sk) for operation in operations]
@@ -229,9 +239,12 @@ class PostgresEngine(PostgresReader):
         return writes.results
 
     def _guards(self, writes: Writes) -> list[Cells]:
-        """Return rows that are inserted and deleted at once, since nothing else locks a key that must stay absent."""
+        """Return rows that are inserted and deleted at once, since nothing else locks a key that must stay absent.
+
+        The change log leaves them out.
+        """
         nulls = (None,) * len(self._layout.keys)
-        return [(id.pk, id.sk, id.definition.name, None, b"{}", *nulls) for id in writes.absent]
+        return [(id.pk, id.sk, GUARD, None, b"{}", *nulls) for id in writes.absent]
 
     async def _put(self, connection: Connection, rows: Sequence[Cells]) -> None:
         if rows:
@@ -316,3 +329,9 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> PostgresEngine:
 
 def shared_engine(table: TableDefinition, pool: Pool, name: str) -> PostgresEngine:
     return PostgresEngine(table, pool, owned=False)
+
+
+async def streamed_tables(pool: Pool) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    rows = await pool.fetch(_LOGS, pool.schema)
+    return [row[0].removesuffix(".stream") for row in rows]

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from operator import length_hint
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ T = TypeVar("T")
 Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 
 WRITTEN_AT_A_TIME = 1_000
+ROWS_AT_A_TIME = 25  # in one statement
 READ_AT_A_TIME = 500
 
 
@@ -97,10 +99,11 @@ class SqliteEngine(SqliteReader):
         self.metadata = SqliteMetadata(connection, METADATA, table.name)
         read: Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
+        self._use(self._layout)
         self.changes = SqliteChangeLog(table, DIALECT, connection, read)
 
     async def open(self, *, create: bool) -> list[str]:
-        self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
+        self._use(Layout(self._table, DIALECT))  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._connection.open(may_create=create)
@@ -189,6 +192,11 @@ class SqliteEngine(SqliteReader):
         """
         return await self._connection.write(lambda database: database.execute(statement, (now_ms, limit)).rowcount)
 
+    def _use(self, layout: Layout) -> None:
+        self._layout = layout
+        more = f", ({', '.join('?' * len(layout.columns))})" * (ROWS_AT_A_TIME - 1)
+        self._upsert_rows = f"{layout.insert}{more}{layout.conflict}"
+
     def _found(self, database: sqlite3.Connection) -> Found:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({self._layout.table})")]
         indexes = [row[1] for row in database.execute(f"PRAGMA index_list({self._layout.table})")]
@@ -221,8 +229,12 @@ class SqliteEngine(SqliteReader):
         return writes.results
 
     def _put(self, database: sqlite3.Connection, rows: Sequence[Cells], removed: Sequence[tuple[str, str]] = ()) -> None:
-        for row in rows:
+        """Put several rows with a statement. A statement that fires triggers saves the pages that it changes, each time."""
+        alone = len(rows) % ROWS_AT_A_TIME
+        for row in rows[:alone]:
             database.execute(self._layout.upsert, row)
+        for n in range(alone, len(rows), ROWS_AT_A_TIME):
+            database.execute(self._upsert_rows, [*chain.from_iterable(rows[n : n + ROWS_AT_A_TIME])])
         for key in removed:
             database.execute(self._layout.delete, key)
 
