@@ -9,7 +9,7 @@ import pytest
 
 from tickler.clock import ManualClock
 from tickler.dynamo.client import Client
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.dynamodb.measure import SEGMENTS
 from tickler.table.measurement import Fill, Measurement, Partition, largest_of
 from tickler.table.open_table import OpenTable
