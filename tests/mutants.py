@@ -29,6 +29,8 @@ MIRROR = "tests/stores/test_{store}.py::test_a_write_whose_mirror_fails_changes_
 CLAIM_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_claim_ends_where_its_bytes_do_and_the_next_goes_on"
 LEASE_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_lease_ends_where_its_bytes_do_and_the_next_goes_on"
 
+STREAMS = "tests/table/test_dynamodb_streams_service.py"
+
 WALL_CLOCK = "__import__('time').time_ns() // 1_000_000"
 
 
@@ -465,6 +467,34 @@ MUTANTS = [
              "    if False:\n        async for page", "tests/stores/test_dynamodb_fires.py::"
              "test_the_failing_schedules_of_an_owner_cost_nothing_for_what_is_dead_of_others", "fires/lists"),
     *TABLE_MUTANTS,
+    *(
+        Mutant(f"dynamodb streams: {name}", f"table/engines/dynamodb/{module}.py", old, new, f"{STREAMS}::{test}")
+        for name, module, old, new, test in (
+            ("read a new stream beside the old one", "stream_shards", " else last_of_older", " else ()",
+             "TestAReplacedStream::test_its_changes_come_before_those_of_the_new_one"),
+            ("read the stream of a deleted table", "stream_shards", " or page.CreationRequestDateTime <", " or False and 0 <",
+             "TestAReplacedStream::test_of_an_earlier_table_of_the_same_name_is_left_out"),
+            ("pass over the last page", "shard_reader", "return ShardPage(changes, END", "return ShardPage((), END",
+             "TestReading::test_the_last_page_of_a_closed_shard_may_have_records"),
+            ("say nothing of what was trimmed", "shard_reader", "number, lost = None, position is not None",
+             "number, lost = None, False", "TestTrimming::test_a_trimmed_position_goes_on_at_the_oldest_record_and_says_so"),
+            ("keep one iterator a shard", "shard_reader", "self._iterators.pop((shard, position), None)",
+             "self._iterators.pop((shard, next((p for s, p in self._iterators if s == shard), position)), None)",
+             "TestReading::test_several_consumers_do_not_disturb_each_other"),
+            ("trust an iterator at the end before it is used", "shard_reader",
+             "self._keep(shard, position, page.NextShardIterator)", "self._keep(shard, position, iterator)",
+             "TestTheEnd::test_two_at_the_same_instant_are_told_apart"),
+            ("tell two ends apart by their second", "stream_position", "-{secrets.token_hex(4)}", "-0",
+             "TestTheEnd::test_two_at_the_same_instant_are_told_apart"),
+            ("trust the time of records", "stream_position", "(instant_ms(position) - CLOCK_MARGIN_MS)",
+             "(instant_ms(position) + MINUTE_MS)",
+             "TestTheEnd::test_another_process_loses_nothing_and_may_see_the_last_minute_again"),
+            ("deliver what another program has written", "stream_records", "if entity is None:", "if False:",
+             "TestWhatIsNoChange::test_an_item_of_another_program_is_left_out"),
+            ("end a shard that is listed", "shard_reader", "if shard in (await self._shards.listing()).ids:", "if False:",
+             "TestTrimming::test_a_shard_that_is_listed_but_not_found_is_tried_again"),
+        )
+    ),
 ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""HTTP client of one DynamoDB endpoint. Signs requests, retries with full jitter, and counts usage."""
+"""HTTP client of DynamoDB and its streams. Signs requests, retries with full jitter, and counts usage."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -15,6 +16,7 @@ import msgspec
 
 from tickler.aws.address import CONNECT_TIMEOUT_S, Address
 from tickler.aws.credentials import CHAIN, Signer
+from tickler.aws.endpoints import endpoint_of_related
 from tickler.aws.error_codes import EXPIRED_CREDENTIALS, REFUSED_CREDENTIALS
 from tickler.dynamo.failures import THROTTLED, RequestRefused, is_retryable, read_failure
 from tickler.dynamo.usage import READS, WRITES, Usage
@@ -23,6 +25,9 @@ from tickler.errors import StoreUnavailable
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 5.0
 LARGE_BODY_BYTES = 1024 * 1024
+STREAM_OPERATIONS = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
+_REMEDY = "raise the table's capacity or its shards, or spread the load"
+_STREAMS_REMEDY = "let at most two consumers read a stream, Lambda functions included"
 
 T = TypeVar("T")
 
@@ -31,7 +36,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Client:
-    """Calls operations by name, with requests and responses as in DynamoDB's API reference.
+    """Calls operations by name, with requests and responses as in the API references of DynamoDB and DynamoDB Streams.
 
     Retries after throttling, service errors and lost connections. A write may therefore have happened although its
     response was lost: callers make their writes conditional, and recognise their own.
@@ -41,12 +46,22 @@ class Client:
         self.address = address
         self.usage = Usage()
         self._session: aiohttp.ClientSession | None = None
+        self._streams_signer: Signer | None = None
+        self._finding_streams = asyncio.Lock()
         self._date: str | None = None
 
     @cached_property
     def _signer(self) -> Signer:
         """Created on first use, because printing a store's definition needs no region."""
         return Signer(self.address, "dynamodb")
+
+    @cached_property
+    def streams_endpoint(self) -> str:
+        """The endpoint of DynamoDB Streams: another host on AWS, and the same one elsewhere."""
+        configured = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB_STREAMS")
+        if configured and self.address.endpoint is None:
+            return configured.rstrip("/")
+        return endpoint_of_related(self.endpoint, self.region, "dynamodb", "dynamodbstreams")
 
     @property
     def region(self) -> str:
@@ -112,7 +127,7 @@ class Client:
                 failure = error
             except RequestRefused as error:
                 if error.code in EXPIRED_CREDENTIALS:
-                    await self._signer.renew()
+                    await (await self._signer_of(operation)).renew()
                 elif not is_retryable(error.code):
                     raise self._translate(error) from error
                 failure = error
@@ -124,14 +139,16 @@ class Client:
     async def _send(self, operation: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         self._opened()
         self.usage.requests[operation] += 1
+        api = "DynamoDBStreams_20120810" if operation in STREAM_OPERATIONS else "DynamoDB_20120810"
         headers = {
             "content-type": "application/x-amz-json-1.0",
-            "x-amz-target": f"DynamoDB_20120810.{operation}",
+            "x-amz-target": f"{api}.{operation}",
             "accept-encoding": "identity",
         }
-        signed = await self._signer.headers(headers, body)
+        signer = await self._signer_of(operation)
+        signed = await signer.headers(headers, body)
         async with self._opened().post(
-            f"{self.endpoint}/", data=_payload(body), headers=signed, allow_redirects=False
+            f"{signer.endpoint}/", data=_payload(body), headers=signed, allow_redirects=False
         ) as response:
             answer = await response.read()
             self._date = response.headers.get("Date", self._date)
@@ -143,6 +160,22 @@ class Client:
                 raise
             except msgspec.MsgspecError as error:
                 raise RequestRefused("InternalServer", f"the response is not JSON: {answer[:200]!r}") from error
+
+    async def _signer_of(self, operation: str) -> Signer:
+        if operation not in STREAM_OPERATIONS:
+            return self._signer
+        async with self._finding_streams:
+            if self._streams_signer is None:
+                self._streams_signer = await self._opened_streams_signer()
+        return self._streams_signer
+
+    async def _opened_streams_signer(self) -> Signer:
+        if self.streams_endpoint == self.endpoint:
+            return self._signer
+        address = msgspec.structs.replace(self.address, region=self.region, endpoint=self.streams_endpoint)
+        signer = Signer(address, "dynamodb")
+        await signer.open()
+        return signer
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -159,7 +192,8 @@ class Client:
 
     def _retries_exhausted(self, operation: str, failure: Exception | None) -> StoreUnavailable:
         if isinstance(failure, RequestRefused) and failure.code in THROTTLED:
-            why = f"throttled ({failure.code}): raise the table's capacity or its shards, or spread the load"
+            remedy = _STREAMS_REMEDY if operation in STREAM_OPERATIONS else _REMEDY
+            why = f"throttled ({failure.code}): {remedy}"
         elif isinstance(failure, RequestRefused) and failure.code in EXPIRED_CREDENTIALS:
             why = f"the credentials have expired ({failure.code}), and there are no newer ones: renew them in {CHAIN}"
         elif isinstance(failure, RequestRefused):
@@ -168,7 +202,8 @@ class Client:
             why = f"no response within {self.address.timeout_s:g} s: check the endpoint and the network, or raise the timeout"
         else:
             why = f"no response ({type(failure).__name__}: {failure}): check the endpoint and the network"
-        return StoreUnavailable(f"{self.endpoint}: {operation} failed after {self.address.attempts} attempts: {why}")
+        endpoint = self.streams_endpoint if operation in STREAM_OPERATIONS else self.endpoint
+        return StoreUnavailable(f"{endpoint}: {operation} failed after {self.address.attempts} attempts: {why}")
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:

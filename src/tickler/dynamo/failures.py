@@ -23,6 +23,11 @@ TRANSIENT = frozenset(
     }
 )
 
+# Of DynamoDB Streams, where a retry of the same request cannot help, but another one can:
+EXPIRED_ITERATOR = "ExpiredIterator"  # it is older than 15 minutes
+TRIMMED = "TrimmedDataAccess"  # the position is older than what is kept
+NOT_FOUND = "ResourceNotFound"  # of a table, a stream, or a shard
+
 
 class RequestRefused(TicklerError):
     """An error that a retry cannot fix. `code` is DynamoDB's, without namespace and suffix."""

@@ -1,4 +1,4 @@
-"""Tables: creates them, waits for them, adds indexes, and checks the keys of existing ones."""
+"""Tables: creates them, waits for them, adds indexes and streams, and checks the keys of existing ones."""
 
 from __future__ import annotations
 
@@ -87,6 +87,21 @@ async def add_index(client: Client, table: str, definition: Mapping[str, Any], k
         if error.code != "ResourceInUse":  # another process is adding it
             raise
     await until_active(client, table)
+
+
+async def turn_on_stream(client: Client, table: str, view_type: str) -> None:
+    """Turn on the stream of a table that has none, and wait until the table is active again. Several processes may do so."""
+    specification = {"StreamEnabled": True, "StreamViewType": view_type}
+    for _ in range(client.address.attempts):
+        try:
+            await client.call("UpdateTable", {"TableName": table, "StreamSpecification": specification})
+        except RequestRefused as error:
+            if error.code != "ResourceInUse" and "already has an enabled stream" not in error.message:
+                raise
+        description = await until_active(client, table)
+        if description.get("StreamSpecification", {}).get("StreamEnabled"):
+            return
+    raise StoreUnavailable(f"the stream of the table {table} cannot be turned on while others change the table: try again")
 
 
 async def turn_on_ttl(client: Client, table: str, label: str, attribute: str) -> None:

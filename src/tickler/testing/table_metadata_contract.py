@@ -53,6 +53,14 @@ class TableMetadataContract(TableFixtures):
         writers = [engine.metadata.write([EntryWrite("race", f"{n}".encode(), expected=1)]) for n in range(5)]
         assert sorted(await asyncio.gather(*writers)) == [[False]] * 4 + [[True]]
 
+    async def test_of_two_writers_of_the_same_value_one_succeeds(self, engine: Engine) -> None:
+        await engine.metadata.write([EntryWrite("same", b"0")])
+        writers = [engine.metadata.write([EntryWrite("same", b"1", expected=1)]) for _ in range(5)]
+        assert sorted(await asyncio.gather(*writers)) == [[False]] * 4 + [[True]]
+        assert await engine.metadata.read("same") == [Entry("same", 2, b"1")]
+        removers = [engine.metadata.write([EntryWrite("same", None, expected=2)]) for _ in range(5)]
+        assert sorted(await asyncio.gather(*removers)) == [[False]] * 4 + [[True]]
+
     async def test_entries_are_read_by_prefix_in_the_order_of_keys(self, engine: Engine) -> None:
         metadata = engine.metadata
         keys = ["c/10", "c/2", "c/Z", "c/a", "c/a/b", "c/a-b", "cc/1", "d"]
@@ -62,6 +70,8 @@ class TableMetadataContract(TableFixtures):
         assert [each.key for each in await metadata.read("c/", after=wanted[1])] == wanted[2:]
         assert [each.key for each in await metadata.read("c/", after=wanted[1], limit=2)] == wanted[2:4]
         assert [each.key for each in await metadata.read("c/a")] == ["c/a", "c/a-b", "c/a/b"]
+        assert await metadata.read("c/", after="c/a/b") == await metadata.read("c/", after="d") == []
+        assert [each.key for each in await metadata.read("c/", after="a", limit=1)] == wanted[:1]
         assert await metadata.read("c/1", keys_only=True) == [Entry("c/10", 1, b"")]
         assert {"c/10", "d"} <= {each.key for each in await metadata.read("")}
 
@@ -81,6 +91,28 @@ class TableMetadataContract(TableFixtures):
         await metadata.write([EntryWrite("e/1", large)])
         await metadata.write([EntryWrite("e/1", None)])
         assert await metadata.read("e/") == [Entry("e/1/after", 1, small)]
+
+    async def test_a_value_may_be_empty(self, engine: Engine) -> None:
+        assert await engine.metadata.write([EntryWrite("empty", b"", expected=0)]) == [True]
+        assert await engine.metadata.read("empty") == [Entry("empty", 1, b"")]
+
+    async def test_a_value_is_never_a_mixture_of_several_writes(self, engine: Engine) -> None:
+        metadata = engine.metadata
+
+        async def write(number: int) -> None:
+            for size in (700_000, 10, 300_000):
+                assert await metadata.write([EntryWrite("mixed", bytes([number]) * size)]) == [True]
+            await metadata.write([EntryWrite("mixed", None)])
+
+        async def read() -> None:
+            for _ in range(10):
+                for entry in await metadata.read("mixed"):
+                    assert len(set(entry.value)) == 1
+                    assert len(entry.value) in (700_000, 10, 300_000)
+
+        await asyncio.gather(*(write(number) for number in range(3)), read(), read())
+        await metadata.write([EntryWrite("mixed", b"last")])
+        assert [entry.value for entry in await metadata.read("mixed")] == [b"last"]
 
     async def test_metadata_is_no_item(self, engine: Engine, db: OpenTable) -> None:
         await engine.metadata.write([EntryWrite(f"f/{n}", b"x") for n in range(30)])

@@ -171,7 +171,7 @@ def _print_cloudformation(table: Table, store: str | None, as_json: bool) -> Non
     url = parse_url(store) if store else None
     name = table_of(url) if url is not None and url.scheme == "dynamodb" else table.name
     schema = needing_extra("tickler.table.engines.dynamodb.schema", "--print-cloudformation")
-    text: str = schema.cloudformation(name, table.gsis)
+    text: str = schema.cloudformation(name, table.gsis, stream=table.stream)
     if as_json:
         print_json({"cloudformation": text})
     else:

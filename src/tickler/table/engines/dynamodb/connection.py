@@ -57,6 +57,16 @@ class Connection:
         except msgspec.ValidationError as error:
             raise misfit(name, error) from None
 
+    def decoded(self, name: str, body: bytes) -> Any:
+        """Return the entity of an item that is JSON as on the wire."""
+        wire = self.wires.get(name)
+        if wire is None:
+            raise unknown_entity(self.table, name)
+        try:
+            return wire.build(wire.decode_item(body))
+        except msgspec.ValidationError as error:
+            raise InvalidItem(name, f"is stored with other attributes than the class has: {error}") from None
+
     def is_alive(self, entity: Any, now_ms: int) -> bool:
         definition: EntityDefinition = self.table.definition_of(entity)
         return definition.expires is None or is_alive(definition.expires_at(entity), now_ms)

@@ -17,6 +17,7 @@ from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import METADATA_PARTITION, TableDefinition
 from tickler.table.engines.dynamodb import schema
+from tickler.table.engines.dynamodb.change_log import DynamodbChangeLog
 from tickler.table.engines.dynamodb.connection import Connection
 from tickler.table.engines.dynamodb.measure import measure
 from tickler.table.engines.dynamodb.metadata import DynamodbMetadata
@@ -39,21 +40,26 @@ class DynamodbEngine(DynamodbReader):
         super().__init__(Connection(table, client, name))
         self._writer = Writer(self._connection)
         self.metadata = DynamodbMetadata(self._connection)
+        self.changes = DynamodbChangeLog(self._connection)
         self._owned = owned
 
     async def open(self, *, create: bool) -> list[str]:
-        connection = self._connection
+        connection, table = self._connection, self._connection.table
         made: list[str] = []
         if self._owned:
             await connection.client.open()
         try:
             with connection.translated():
                 if create:
-                    made = await schema.make(connection.client, connection.name, connection.label, connection.table.gsis)
+                    made = await schema.make(
+                        connection.client, connection.name, connection.label, table.gsis, stream=table.stream
+                    )
                 description = await describe(connection.client, connection.name)
             if description is None:
                 raise SchemaMissing(connection.label, connection.name)
-            schema.check(connection.label, description, connection.table.gsis)
+            schema.check(connection.label, description, table.gsis)
+            if table.stream:
+                schema.check_stream(connection.label, description)
             connection.wires  # noqa: B018  # makes them, and refuses types that cannot be stored
         except BaseException:
             await self.close()

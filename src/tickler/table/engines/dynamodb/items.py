@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+import re
+from collections.abc import Collection, Mapping, Sequence, Set
 from datetime import UTC, date, datetime
 from enum import Enum
 from typing import Any
@@ -18,6 +19,8 @@ from tickler.table.key import ItemId
 
 ENTITY = "entity"
 TTL = "ttl"
+
+_KEY_HALF = re.compile(r"([a-z][a-z0-9_]{0,30})[ps]k")
 
 
 def key_of(id: ItemId[Any]) -> Item:
@@ -43,6 +46,15 @@ def item_of(definition: EntityDefinition, entity: Any) -> Item:
         return item | fields_of(definition.decode_one(row.body))  # decoded, so that each value has its declared type
     except InvalidInput as error:
         raise InvalidItem(definition.name, str(error)) from None
+
+
+def index_keys(names: Collection[str], attributes: Collection[str]) -> set[str]:
+    """Find the keys of indexes among the names in an item, also of indexes that only another program defines.
+
+    They are what has both halves, and is not among the attributes of the entity.
+    """
+    halves = {name: half[1] for name in names if name not in attributes and (half := _KEY_HALF.fullmatch(name))}
+    return {name for name, gsi in halves.items() if f"{gsi}pk" in names and f"{gsi}sk" in names}
 
 
 def ttl_of(expires_at_ms: int) -> Attribute:

@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from tickler.dynamo.client import Client
-from tickler.dynamo.tables import add_index, check_key, create_table, describe, key_schema, turn_on_ttl
+from tickler.dynamo.tables import add_index, check_key, create_table, describe, key_schema, turn_on_stream, turn_on_ttl
 from tickler.errors import SchemaMismatch
 from tickler.table.engines.dynamodb.items import TTL
-from tickler.table.engines.engine import THE_TABLE
+from tickler.table.engines.engine import THE_STREAM, THE_TABLE
 
+VIEW_TYPE = "NEW_AND_OLD_IMAGES"  # of the stream
 _YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
-def table_definition(name: str, gsis: Iterable[str]) -> dict[str, Any]:
+def table_definition(name: str, gsis: Iterable[str], *, stream: bool = False) -> dict[str, Any]:
     """Return the request of CreateTable."""
     types = {"pk": "S", "sk": "S"}
     for gsi in gsis:
@@ -27,24 +28,47 @@ def table_definition(name: str, gsis: Iterable[str]) -> dict[str, Any]:
         "AttributeDefinitions": [{"AttributeName": each, "AttributeType": kind} for each, kind in types.items()],
         "KeySchema": key_schema("pk", "sk"),
         **({"GlobalSecondaryIndexes": indexes} if indexes else {}),
+        **({"StreamSpecification": {"StreamEnabled": True, "StreamViewType": VIEW_TYPE}} if stream else {}),
     }
 
 
-async def make(client: Client, name: str, label: str, gsis: Iterable[str]) -> list[str]:
-    """Create the table and the indexes that are missing, and turn on expiry. Several processes may do so at the same time.
+async def make(client: Client, name: str, label: str, gsis: Iterable[str], *, stream: bool = False) -> list[str]:
+    """Create the table and the indexes that are missing, and turn on expiry and the stream.
 
-    Returns the names of what was missing.
+    Several processes may do so at the same time. Returns the names of what was missing.
     """
     wanted = list(gsis)
     was_missing = await describe(client, name) is None
-    description = await create_table(client, table_definition(name, wanted))
+    description = await create_table(client, table_definition(name, wanted, stream=stream))
     check(label, description, wanted, missing_is_fine=True)
+    lacks_stream = stream and not _has_stream(description)
+    if lacks_stream:
+        await turn_on_stream(client, name, VIEW_TYPE)
+    elif stream:
+        check_stream(label, description)
     present = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])}
     added = [gsi for gsi in wanted if gsi not in present]
     for gsi in added:
         await add_index(client, name, _index_definition(gsi), _key_types(gsi))
     await turn_on_ttl(client, name, label, TTL)
-    return [THE_TABLE, *wanted] if was_missing else added
+    if was_missing:
+        return [THE_TABLE, *wanted, *([THE_STREAM] if stream else [])]
+    return [*added, *([THE_STREAM] if lacks_stream else [])]
+
+
+def check_stream(label: str, description: dict[str, Any]) -> None:
+    """Raise `SchemaMismatch` unless the table has a stream with both images of each item."""
+    if not _has_stream(description):
+        raise SchemaMismatch(
+            label, "the table's stream is off: run `tickler table create`, or open it with create=True", THE_STREAM
+        )
+    if (found := description["StreamSpecification"]["StreamViewType"]) != VIEW_TYPE:
+        remedy = "turn it off, then run `tickler table create`"
+        raise SchemaMismatch(label, f"the table's stream has {found}, and must have {VIEW_TYPE}: {remedy}", THE_STREAM)
+
+
+def _has_stream(description: dict[str, Any]) -> bool:
+    return bool(description.get("StreamSpecification", {}).get("StreamEnabled"))
 
 
 def check(label: str, description: dict[str, Any], gsis: Iterable[str], *, missing_is_fine: bool = False) -> None:
@@ -65,9 +89,11 @@ def check(label: str, description: dict[str, Any], gsis: Iterable[str], *, missi
             raise SchemaMismatch(label, f"the index {gsi!r} projects {projection}, and must project ALL: create it again", gsi)
 
 
-def cloudformation(name: str, gsis: Iterable[str]) -> str:
+def cloudformation(name: str, gsis: Iterable[str], *, stream: bool = False) -> str:
     """Return a CloudFormation template of the table."""
     definition = table_definition(name, gsis)
+    if stream:
+        definition["StreamSpecification"] = {"StreamViewType": VIEW_TYPE}
     lines = [
         "Resources:",
         "  Table:",

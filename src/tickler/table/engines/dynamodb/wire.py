@@ -19,7 +19,7 @@ from tickler.dynamo.codec import Item, from_attribute
 from tickler.table.attribute_type import alternatives_of, plain_type
 from tickler.table.declaration import Attribute
 from tickler.table.definition import EntityDefinition
-from tickler.table.engines.dynamodb.items import ENTITY, TTL
+from tickler.table.engines.dynamodb.items import ENTITY, TTL, index_keys
 
 _TAGS: dict[Any, str] = {
     str: "S",
@@ -126,21 +126,52 @@ class _Generator:
 
 
 class EntityWire:
-    """Reads the items of one entity."""
+    """Reads the items of one entity. Keys of indexes that another program defines, such as a newer version, are passed over."""
 
     def __init__(self, definition: EntityDefinition) -> None:
+        self._definition = definition
         text, number, name = _struct([("S", str)]), _struct([("N", int)]), _struct([("S", Literal[definition.name])])
         own = [("pk", text), ("sk", text), (ENTITY, name), (TTL, number | UnsetType, UNSET)]
         own += [(f"{gsi}{half}", text | UnsetType, UNSET) for gsi in definition.gsis for half in ("pk", "sk")]
         self.struct, self.build = _Generator().fields(definition.cls, own)
-        self.decode_item: Callable[[bytes], Any] = msgspec.json.Decoder(self.struct, strict=False).decode
-        self.decode_page = _decoder([("Items", _of(list, self.struct), msgspec.field(default_factory=list))])
-        self.decode_get = _decoder([("Item", self.struct | UnsetType, UNSET)])
-        self.decode_write = _decoder([("Attributes", self.struct | UnsetType, UNSET)])
+        self.decode_item = self._decoder(self.struct, self._known)
+        self.decode_page = self._of_response("Items", _of(list, self.struct), msgspec.field(default_factory=list))
+        self.decode_get = self._of_response("Item", self.struct | UnsetType, UNSET)
+        self.decode_write = self._of_response("Attributes", self.struct | UnsetType, UNSET)
 
     def entity(self, raw: Item) -> Any:
         """Return the entity of an item that is decoded already, but not into this struct."""
-        return self.build(msgspec.convert(raw, self.struct, strict=False, str_keys=True))
+        return self.build(msgspec.convert(self._known(raw), self.struct, strict=False, str_keys=True))
+
+    def _of_response(self, field: str, kind: Any, default: Any) -> Callable[[bytes], Any]:
+        """Return a decoder of responses with one item, or a list of them, in a field."""
+        more = [("LastEvaluatedKey", dict[str, Any] | None, None), ("ConsumedCapacity", Any, None)]
+
+        def known(response: Any) -> Any:
+            items = response[field]
+            return {**response, field: [self._known(each) for each in items] if isinstance(items, list) else self._known(items)}
+
+        return self._decoder(_struct([(field, kind, default), *more], "Response"), known)
+
+    def _decoder(self, kind: Any, known: Callable[[Any], Any]) -> Callable[[bytes], Any]:
+        """Return a decoder that tries again with what is `known`, if there was something else."""
+        decode = msgspec.json.Decoder(kind, strict=False).decode
+
+        def tolerant(body: bytes) -> Any:
+            try:
+                return decode(body)
+            except msgspec.ValidationError as error:
+                if "unknown field" not in str(error):
+                    raise
+                return msgspec.convert(known(msgspec.json.decode(body)), kind, strict=False, str_keys=True)
+
+        return tolerant
+
+    def _known(self, raw: Item) -> Item:
+        """Return an item without the keys of indexes that the table does not define."""
+        ours = {f"{gsi}{half}" for gsi in self._definition.gsis for half in ("pk", "sk")}
+        foreign = index_keys(raw.keys(), self._definition.attributes) - ours
+        return {name: value for name, value in raw.items() if name not in foreign} if foreign else raw
 
 
 def default_of(attribute: Attribute) -> Any:
@@ -203,9 +234,3 @@ def _of(container: Any, *members: Any) -> Any:
 def _struct(fields: Sequence[Any], name: str = "Wire", *, only: bool = False) -> Any:
     """Make a struct. `only`: any other field is an error."""
     return msgspec.defstruct(name, fields, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=only)
-
-
-def _decoder(fields: Sequence[Any]) -> Callable[[bytes], Any]:
-    """Return a decoder of responses."""
-    more = [("LastEvaluatedKey", dict[str, Any] | None, None), ("ConsumedCapacity", Any, None)]
-    return msgspec.json.Decoder(_struct([*fields, *more], "Response"), strict=False).decode
