@@ -87,7 +87,7 @@ TABLE_MUTANTS = [
     Mutant("disjoint: a negated comparison is a bound", "table/disjoint.py", "if one.negated or other.negated:", "if False:",
            DISJOINT + "test_conditions_that_may_hold_together_may_not"),
     Mutant("disjoint: bounds that meet exclude each other", "table/disjoint.py",
-           'return bool(high < low) if upper.operator == "<="', 'return bool(high <= low) if upper.operator == "<="',
+           'return bool(high < low) if upper == "<="', 'return bool(high <= low) if upper == "<="',
            DISJOINT + "test_conditions_that_may_hold_together_may_not"),
     Mutant("disjoint: unequal needs a value", "table/disjoint.py", "            return self.negated\n",
            "            return True\n", DISJOINT + "test_conditions_that_may_hold_together_may_not"),
