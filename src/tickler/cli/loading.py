@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tickler.errors import InvalidInput
+from tickler.table import Table
 
 
 def load_object(named: str, option: str, example: str) -> object:
@@ -38,3 +39,12 @@ def _import(module: str, where: str, example: str) -> ModuleType:
             place = place.tb_next
         text = "".join(traceback.format_exception(error.with_traceback(place))).rstrip()
         raise InvalidInput(f"{where}: importing {module} failed:\n{text}") from None
+
+
+def load_table(named: str) -> Table:
+    """Import a table of an application."""
+    found = load_object(named, "table", "name a table as in shop.model:table")
+    if not isinstance(found, Table):
+        kind = "class" if isinstance(found, type) else type(found).__name__
+        raise InvalidInput(f"{named} is not a Table but a {kind}: name a table as in shop.model:table")
+    return found

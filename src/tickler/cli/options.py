@@ -31,6 +31,9 @@ ZoneOption = Annotated[
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="Maximum number of rows.")]
 AfterOption = Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Continue after this cursor.")]
 JsonOption = Annotated[bool, flag("--json", help="Print one line of JSON.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="MODULE:TABLE", help="The table, as `shop.model:table`, with its entities in the same module.")
+]
 YesOption = Annotated[bool, flag("--yes", "-y", help="Do not ask for confirmation.")]
 ByOption = Annotated[str | None, typer.Option("--by", envvar="USER", metavar="NAME", help="Your name in the audit log.")]
 

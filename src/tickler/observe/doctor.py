@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.database.progress import OnProgress, no_progress
-from tickler.observe.checks import abilities, backlog, clocks, index_consistency, next_fires, workers
+from tickler.observe.checks import abilities, backlog, clocks, index_consistency, next_fires, streams, workers
 from tickler.observe.checks.snapshot import StoreSnapshot, take_snapshot
 from tickler.observe.diagnosis import Diagnosis, Finding, worst_first
 from tickler.stores.store import Store
@@ -45,6 +45,9 @@ QUICK: tuple[QuickCheck, ...] = (
     backlog.dead,
     backlog.unpruned,
     backlog.storage,
+    streams.stream_stopped,
+    streams.stream_lost,
+    streams.stream_parked,
 )
 # What a check proves when it finds nothing.
 PASSED_MESSAGES: dict[str, str] = {
@@ -66,6 +69,9 @@ PASSED_MESSAGES: dict[str, str] = {
     "dead": "no fire is dead",
     "unpruned": "the history is pruned",
     "storage": "the store's logs do not grow without bound",
+    "stream-stopped": "every consumer of a table gets on",
+    "stream-lost": "no consumer of a table has lost changes",
+    "stream-parked": "no change of a table is parked",
 }
 # A check that found nothing has not passed while one of these has a finding.
 DEPENDS_ON: dict[str, tuple[str, ...]] = {

@@ -22,6 +22,10 @@ class BlockingTable(Blocking):
                 return self._transacted(work)
         return self._transacted(work)
 
+    def consumer(self, name: str, **options: Any) -> Blocking:
+        """Return a consumer of the changes of this table. Its handlers are plain functions, which run in threads."""
+        return self.beside(lambda table: table.consumer(name, **options), Blocking)
+
     def _transacted(self, work: Callable[[Any], R]) -> R:
         with self.transaction() as transaction:
             return work(transaction)

@@ -27,6 +27,7 @@ from tickler.table.reindex import reindex
 from tickler.table.streams.consumer import Consumer
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.options import ConsumerOptions, Options
+from tickler.table.streams.status import ConsumerStatus, consumer_statuses
 from tickler.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -242,6 +243,10 @@ class OpenTable(Reads):
         reads all.
         """
         return await self._engine.measure(now_ms=self._clock.now_ms(), sample=sample)
+
+    async def consumers(self) -> list[ConsumerStatus]:
+        """Return how the consumers of this table are doing."""
+        return await consumer_statuses(self._engine, self._table.name, self._clock.now_ms())
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

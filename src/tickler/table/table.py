@@ -24,7 +24,7 @@ from tickler.table.schema.describe import describe
 from tickler.table.schema.finding import Advice
 from tickler.table.schema.schema import Schema
 
-# The module of each engine has `open_engine(table, url)` and `shared_engine(table, database, name)`.
+# The module of each engine has `open_engine(table, url)`, `shared_engine(table, database, name)`, `streamed_tables(database)`.
 _BY_SCHEME = {
     "memory": "tickler.table.engines.memory.engine",
     "sqlite": "tickler.table.engines.sqlite.engine",
@@ -116,10 +116,16 @@ def _check_shareable(source: object) -> None:
 
 
 def _shared(table: TableDefinition, database: Database, name: str | None) -> Engine:
-    module = _BY_DATABASE.get(type(database).__module__)
+    module = engine_module(database)
     if module is None:
         raise InvalidInput(f"a table cannot share {database.name}: connect it by a URL")
-    return cast(Engine, import_module(module).shared_engine(table, database, name or table.name))
+    return cast(Engine, module.shared_engine(table, database, name or table.name))
+
+
+def engine_module(database: Database) -> Any:
+    """Return the module of the engine for a database that is open, None for another kind."""
+    name = _BY_DATABASE.get(type(database).__module__)
+    return None if name is None else import_module(name)
 
 
 def _wants_table(url: StoreUrl, by_default: bool) -> bool:

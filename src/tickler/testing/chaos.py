@@ -12,6 +12,7 @@ from typing import Any
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.unit_of_work import Database
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
+from tickler.table.engines.change_log import ChangeLog
 from tickler.table.engines.engine import Ask, Engine, Position, Reader, Reindexed, Slice
 from tickler.table.engines.metadata import Metadata
 from tickler.table.engines.rows import is_alive
@@ -62,6 +63,10 @@ class ChaosEngine:
     @property
     def metadata(self) -> Metadata:
         return self._engine.metadata
+
+    @property
+    def changes(self) -> ChangeLog:
+        return self._engine.changes
 
     @property
     def makes_tables(self) -> bool:

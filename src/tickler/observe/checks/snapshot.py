@@ -17,6 +17,8 @@ from tickler.records.kinds import OUTDATED, STORE
 from tickler.records.worker_status import WORKING, WorkerReport, workers
 from tickler.stores.optional import ChecksStorage, CountsExpired
 from tickler.stores.store import Store
+from tickler.table.streamed_tables import consumers_in
+from tickler.table.streams.status import ConsumerStatus
 from tickler.when import tzdata_version
 
 MAX_COUNTED = 500
@@ -50,6 +52,7 @@ class StoreSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     dead: Sequence[Fire]
     expired: int  # history entries that should have been pruned
     storage: StorageProblem | None
+    consumers: Sequence[ConsumerStatus] = ()  # of tables in the same database
 
     @property
     def alive(self) -> list[WorkerReport]:
@@ -80,6 +83,7 @@ async def take_snapshot(store: Store, clock: Clock) -> StoreSnapshot:
         dead=await store.fires.list(state="dead", id=None, owner=None, after=None, limit=most),
         expired=await fires.count_expired(now_ms - PRUNED_AFTER_MS, most) if isinstance(fires, CountsExpired) else 0,
         storage=await store.storage_problem() if isinstance(store, ChecksStorage) else None,
+        consumers=await consumers_in(store.database, now_ms),
     )
 
 

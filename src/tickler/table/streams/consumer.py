@@ -12,11 +12,13 @@ import msgspec
 
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.table.engines.change_log import EventSource
+from tickler.table.engines.metadata import EntryWrite
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.delivery import AnyHandler, Delivery, Subscription
 from tickler.table.streams.events import Event
 from tickler.table.streams.item_change import ItemChange
-from tickler.table.streams.parking import ParkedChange, Parking
+from tickler.table.streams.parking import PARKED, RETRY, ParkedChange, Parking
+from tickler.table.streams.progress import PREFIX
 from tickler.table.streams.session import Session, retry_one
 
 FIRST_PAUSE_S = 0.5
@@ -184,6 +186,12 @@ class Consumer:
     async def discard(self, id: str | None = None) -> int:
         """Delete a parked change, or all, so that they are never delivered. Returns how many."""
         return await self._parking.discard(id)
+
+    async def forget(self) -> None:
+        """Delete what is kept of this consumer: positions and parked changes. Changes are not kept for it any more."""
+        for prefix in (f"{PREFIX}{self.name}/", f"{PARKED}{self.name}/", f"{RETRY}{self.name}/"):
+            entries = await self._context.metadata.read(prefix, keys_only=True)
+            await self._context.metadata.write([EntryWrite(entry.key, None) for entry in entries])
 
     def _begin(self) -> Session:
         if self._is_running:

@@ -169,7 +169,7 @@ class Delivery:
 
     async def pause(self, attempt: int) -> None:
         """Wait before the next attempt, longer each time. Raises `Stopped` when the consumer stops."""
-        ceiling = min(MAX_PAUSE_S, FIRST_PAUSE_S * 4.0 ** (attempt - 1))
+        ceiling = min(MAX_PAUSE_S, FIRST_PAUSE_S * 4.0 ** min(attempt - 1, 10))
         try:
             async with asyncio.timeout(ceiling * random.uniform(0.5, 1)):  # noqa: S311  # not a secret
                 await self._stopping.wait()

@@ -113,3 +113,8 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> DynamodbEngine:
 
 def shared_engine(table: TableDefinition, client: Client, name: str) -> DynamodbEngine:
     return DynamodbEngine(table, client, name, owned=False)
+
+
+async def streamed_tables(client: Client) -> list[str]:
+    """Return nothing: DynamoDB does not tell which of its tables are ours."""
+    return []

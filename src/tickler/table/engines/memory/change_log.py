@@ -40,16 +40,15 @@ class MemoryChangeLog:
         return list(ALL_SHARDS)
 
     async def end(self) -> dict[str, str]:
-        last = str(self._log.deleted + len(self._log.records))
-        return {shard.id: last for shard in ALL_SHARDS}
+        return {shard.id: self._end() for shard in ALL_SHARDS}
 
     async def read(self, positions: Positions, *, limit: int) -> list[ShardRead]:
         return [self._shard(shard, position, limit) for shard, position in positions.items()]
 
     def _shard(self, shard: str, position: str | None, limit: int) -> ShardRead:
-        found = self._behind(shard, position)[:limit]
-        reached = found[-1].position if found else position
-        return ShardRead(shard, found, reached, lost=position is not None and int(position) < self._log.lost)
+        found = self._behind(shard, position)
+        reached = found[limit - 1].position if len(found) > limit else self._end()
+        return ShardRead(shard, found[:limit], reached, lost=position is not None and int(position) < self._log.lost)
 
     def decode(self, entity: str, image: bytes) -> Any:
         return decode(self._table, entity, image)
@@ -60,9 +59,9 @@ class MemoryChangeLog:
     async def prune(self, positions: Sequence[Positions], *, keep_ms: int, limit: int) -> int:
         """Delete as the SQL engines do. The time of the last change is taken for the present."""
         log = self._log
-        read = min((self._read_up_to(each) for each in positions), default=0)
+        read = min((int(position or 0) for each in positions for position in each.values()), default=0)
         newest_ms = log.records[-1].at_ms if log.records else 0
-        old = next((n for n, each in enumerate(log.records) if each.at_ms >= newest_ms - keep_ms), 0)
+        old = next((n for n, each in enumerate(log.records) if each.at_ms >= newest_ms - keep_ms), len(log.records))
         number = min(limit, max(read - log.deleted, old))
         if number <= 0:
             return 0
@@ -71,11 +70,9 @@ class MemoryChangeLog:
         log.lost = log.deleted if log.deleted > read else log.lost
         return number
 
+    def _end(self) -> str:
+        return str(self._log.deleted + len(self._log.records))
+
     def _behind(self, shard: str, position: str | None) -> list[ChangeRecord]:
         start = max(0, int(position or 0) - self._log.deleted)
         return [each for each in self._log.records[start:] if each.shard == shard]
-
-    def _read_up_to(self, positions: Positions) -> int:
-        """Return the number up to which a consumer has read. A shard without further changes is read to the end."""
-        unread = [int(found[0].position) - 1 for each in positions.items() if (found := self._behind(*each))]
-        return min(unread, default=self._log.deleted + len(self._log.records))

@@ -190,3 +190,8 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> MemoryEngine:
 
 def shared_engine(table: TableDefinition, database: MemoryDatabase, name: str) -> MemoryEngine:
     return MemoryEngine(table, database)
+
+
+async def streamed_tables(database: MemoryDatabase) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    return sorted(name for name, log in database.logs.items() if log.is_on)

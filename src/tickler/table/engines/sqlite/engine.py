@@ -266,3 +266,10 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> SqliteEngine:
 
 def shared_engine(table: TableDefinition, connection: Connection, name: str) -> SqliteEngine:
     return SqliteEngine(table, connection, owned=False)
+
+
+async def streamed_tables(connection: Connection) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%.stream' ORDER BY name"
+    rows = await connection.read(lambda database: database.execute(statement).fetchall())
+    return [name.removesuffix(".stream") for (name,) in rows]
