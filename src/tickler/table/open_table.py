@@ -236,6 +236,10 @@ class OpenTable(Reads):
             StreamContext(self._table, self._engine.changes, self._engine.metadata, self._clock, chosen), self._wakers
         )
 
+    async def consumers(self) -> list[ConsumerStatus]:
+        """Return how the consumers of this table are doing."""
+        return await consumer_statuses(self._engine, self._table.name, self._clock.now_ms())
+
     async def measure(self, *, sample: int | None = SAMPLED_ITEMS) -> Measurement:
         """Count the items of each entity in the table and in each index, and find the largest partitions.
 
@@ -243,10 +247,6 @@ class OpenTable(Reads):
         reads all.
         """
         return await self._engine.measure(now_ms=self._clock.now_ms(), sample=sample)
-
-    async def consumers(self) -> list[ConsumerStatus]:
-        """Return how the consumers of this table are doing."""
-        return await consumer_statuses(self._engine, self._table.name, self._clock.now_ms())
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""

@@ -1,4 +1,4 @@
-"""`tickler table`: create and reindex the tables of an application."""
+"""`tickler table`: create, reindex and look at the tables of an application."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from tickler.table import Table
 from tickler.table.index_texts import outdated, read_index_texts
 
 app = typer.Typer(help="Create, reindex and look at the tables of an application.", no_args_is_help=True)
-for of_others in (show, advise, consumers, parked, retry, discard, forget):
-    app.command()(of_others)
 
 PrintCloudFormation = Annotated[
     bool, flag("--print-cloudformation", help="Print the DynamoDB table as a CloudFormation template, and change nothing.")
@@ -96,3 +94,7 @@ async def _reindex(table: Table, url: str, on_progress: OnProgress) -> int:
         return await opened.reindex(on_progress=on_progress)
     finally:
         await opened.close()
+
+
+for look_or_stream in (show, advise, consumers, parked, retry, discard, forget):
+    app.command()(look_or_stream)
