@@ -73,7 +73,7 @@ pythons: $(READY) ## The quick tests on Python 3.12 and 3.13, where they can be 
 wheel: $(READY) ## Build the wheel, and try it with each extra alone in an empty environment
 	$(BIN)/python tests/build_wheel.py
 
-mutants: $(READY) ## Break the stores on purpose and see a named test fail each time
+mutants: $(READY) ## Break stores and tables on purpose and see a named test fail each time
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made

@@ -19,7 +19,9 @@ from measure import PAIRS, Result, Stopwatch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from dynamodb_server import DynamodbServer
-from tickler.dynamo import Address, Client, write_many
+from tickler.aws.address import Address
+from tickler.dynamo.batches import write_many
+from tickler.dynamo.client import Client
 from tickler.stores.dynamodb import DynamodbStore, layout
 from workload import NOW_MS, due_rows
 

@@ -32,6 +32,7 @@ BENCHMARKS = [
     "flood",
     "api",
     "tables",
+    "streams",
 ]
 
 progress = Console(stderr=True)

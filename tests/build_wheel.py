@@ -28,10 +28,11 @@ PROMISED = {
         "tickler.stores.memory",
         "tickler.table.engines.sqlite.engine",
         "tickler.table.engines.memory.engine",
+        "tickler.table.explain",
     ),
     "cli": ("tickler.cli.app", "tickler.database.progress_bar"),
     "postgres": ("tickler.stores.postgres", "tickler.table.engines.postgres.engine"),
-    "dynamodb": ("tickler.stores.dynamodb", "tickler.table.engines.dynamodb", "tickler.table.explain"),
+    "dynamodb": ("tickler.stores.dynamodb", "tickler.table.engines.dynamodb.engine"),
     "http": ("tickler.deliver.targets.http", "cryptography.fernet"),
     "aws": ("tickler.deliver.targets.sqs", "tickler.deliver.targets.aws_lambda"),
     "server": ("tickler.server.app", "tickler.observe.metrics", "tickler.cli.app", "tickler.deliver.targets.http"),
@@ -43,7 +44,7 @@ PROMISED = {
         "tickler.stores.dynamodb",
         "tickler.observe.tracing",
         "tickler.table.engines.postgres.engine",
-        "tickler.table.engines.dynamodb",
+        "tickler.table.engines.dynamodb.engine",
     ),
 }
 WORKS = """
@@ -62,11 +63,25 @@ async def main():
     async with tickler.connect("sqlite:///t.db") as t, shop.connect(t) as db:
         await t.schedules.put(tickler.Schedule(owner="u1", key="digest", when="@hourly"))
         assert await t.index.count() == 1
+        async with db.transaction() as tx:
+            tx.put(Order(id="1"))
+            await t.schedules.put(tickler.Schedule(owner="u1", key="order", when="@daily"), using=tx)
+        assert await t.index.count() == 2
+        await read(db)
+    async with shop.connect("memory://") as db:
         await db.put(Order(id="1"))
-        assert await db.count(Order.all()) == 1
+        await read(db)
         assert "</html>" in html_page(shop.describe(), await db.measure())
 
+async def read(db):
+    assert await db.count(Order.all()) == 1
+    assert [order async for order in db.iterate(Order.all())] == [Order(id="1")]
+    (explained,) = await db.explain(lambda tx: tx.delete(Order.key.id("1")))
+    assert explained.total == 2, explained
+
 asyncio.run(main())
+with shop.connect_sync("sqlite:///t.db") as db:
+    assert db.get(Order.key.id("1")) == Order(id="1")
 """
 
 

@@ -15,7 +15,9 @@ from under_fire.summary import fire_lines
 from dynamodb_server import DynamodbServer, engine_line
 from postgres_server import PostgresServer
 from shared_dynamodb_server import SharedDynamodbServer
-from tickler.dynamo import Address, Client, RequestRefused
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import RequestRefused
 
 _numbers = itertools.count()
 

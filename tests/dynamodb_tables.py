@@ -8,7 +8,12 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tickler.dynamo import Address, Client, ConditionFailed, Item, Outcome, RequestRefused, Statement
+from tickler.aws.address import Address
+from tickler.dynamo.batches import Outcome
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import ConditionFailed, RequestRefused
+from tickler.dynamo.statements import Statement
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import DynamodbStore, layout
 

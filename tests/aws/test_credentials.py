@@ -19,8 +19,10 @@ from botocore.credentials import ReadOnlyCredentials
 
 from dynamo.pauses import Pauses
 from dynamo.scripted_service import Asked, ScriptedService, refusal
+from tickler.aws.address import Address
 from tickler.aws.credentials import Signer
-from tickler.dynamo import Address, Client, RequestRefused
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import RequestRefused
 from tickler.errors import InvalidInput, StoreUnavailable
 
 EXPIRED = refusal("ExpiredTokenException", "The security token included in the request is expired")

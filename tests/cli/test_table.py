@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tickler.aws.address import Address
 from tickler.database.store_url import parse_url
-from tickler.dynamo import Address, Client
+from tickler.dynamo.client import Client
 
 from .preloaded import run_tickler
 

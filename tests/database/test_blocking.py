@@ -179,7 +179,7 @@ def test_use_outside_with_says_how_to_use_it(url: str, when: str) -> None:
         lambda: schedules.get("u1", "digest"),
     ]
     for call in calls:
-        with pytest.raises(TicklerError, match=r"use it inside `with`, as in `with tickler\.connect_sync\(…\) as t:`"):
+        with pytest.raises(TicklerError, match=r"this is not open: use it inside `with`, or call open\(\) first$"):
             call()
 
 

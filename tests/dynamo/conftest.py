@@ -12,7 +12,8 @@ import pytest
 from dynamo.pauses import Pauses
 from dynamo.scripted_service import ScriptedService
 from dynamodb_proxy import FaultProxy
-from tickler.dynamo import Address, Client
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
 
 _numbers = itertools.count()
 

@@ -10,9 +10,11 @@ import pytest
 
 from dynamo.pauses import Pauses
 from dynamodb_proxy import FaultProxy
-from tickler.dynamo import Address, Client, Item, Outcome, Statement, execute_many, get_many, write_many
-from tickler.dynamo.batches import MAX_CONCURRENT, run_concurrently
-from tickler.dynamo.statements import Condition, delete, insert, update
+from tickler.aws.address import Address
+from tickler.dynamo.batches import MAX_CONCURRENT, Outcome, execute_many, get_many, run_concurrently, write_many
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition, Statement, delete, insert, update
 from tickler.errors import StoreUnavailable
 
 DONE = Outcome(None, None)

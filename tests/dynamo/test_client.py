@@ -14,8 +14,10 @@ from dynamo.pauses import Pauses
 from dynamo.scripted_service import Answer, ScriptedService, refusal
 from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
-from tickler.dynamo import Address, Client, ConditionFailed, Item, RequestRefused, TransactionCancelled
-from tickler.dynamo.client import FIRST_PAUSE_S, MAX_PAUSE_S, pause
+from tickler.aws.address import Address
+from tickler.dynamo.client import FIRST_PAUSE_S, MAX_PAUSE_S, Client, pause
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import ConditionFailed, RequestRefused, TransactionCancelled
 from tickler.errors import StoreUnavailable
 
 LOST = {"ServerDisconnectedError", "ClientOSError"}  # an end of the connection, as it is seen from here

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dynamodb_server import DynamodbServer
-from tickler.dynamo import Client, Item
-from tickler.dynamo.codec import Attribute, from_attribute, from_item, size_of, to_attribute, to_item
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Attribute, Item, from_attribute, from_item, size_of, to_attribute, to_item
 from tickler.errors import InvalidInput
 
 QUICK = settings(max_examples=200, deadline=None)

@@ -12,8 +12,9 @@ from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
 from dynamodb_tables import Tables, execute_one_by_one, head, items
 from tickler import IndexRow, ManualClock, Schedule, connect
-from tickler.dynamo import Item, Statement, execute_many, write_many
-from tickler.dynamo.codec import size_of
+from tickler.dynamo.batches import execute_many, write_many
+from tickler.dynamo.codec import Item, size_of
+from tickler.dynamo.statements import Statement
 from tickler.errors import InvalidInput, InvalidSchedule, PartlyWritten, SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.model.policy import Policy
 from tickler.model.schedule import Id

@@ -14,8 +14,8 @@ from dynamodb_proxy import FaultProxy
 from dynamodb_server import DynamodbServer
 from dynamodb_tables import Tables, execute_one_by_one, head, items
 from tickler import At, IndexRow, ManualClock, Schedule
-from tickler.dynamo import Item, get_many, write_many
-from tickler.dynamo.codec import size_of
+from tickler.dynamo.batches import get_many, write_many
+from tickler.dynamo.codec import Item, size_of
 from tickler.errors import SchemaMismatch, StoreUnavailable
 from tickler.fires.contract import ClaimRequest, LeaseRequest, next_at
 from tickler.model.fire import Claim, Entry, Fire, Settlement, fire_id

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from tickler import At, Cron, IndexRow, InvalidInput, ManualClock, Schedule, Tickler, connect
-from tickler.dynamo import Address, Client
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.fire import Settlement
 from tickler.model.policy import Policy

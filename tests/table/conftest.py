@@ -9,7 +9,9 @@ from contextlib import suppress
 
 import pytest
 
-from tickler.dynamo import Address, Client, RequestRefused
+from tickler.aws.address import Address
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import RequestRefused
 
 _numbers = itertools.count()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.open_table import OpenTable
 
 

@@ -330,6 +330,13 @@ def test_several_threads_may_use_one_table(db: BlockingTable) -> None:
     assert [order.id for order in db.iterate(Order.fresh())] == ["0", "1", "2", "3", "4", "5", "counter"]
 
 
+def test_a_callback_on_the_thread_of_the_event_loop_cannot_wait_for_the_table() -> None:
+    with shop.connect_sync("memory://") as db:
+        with pytest.raises(InvalidInput, match="this is the thread of the event loop, which would wait for itself"):
+            db.load([Order(id="1")], on_progress=lambda *_: db.count(Order.fresh()))
+        assert db.count(Order.fresh()) == 1
+
+
 @pytest.mark.parametrize("use", [lambda db: db.get(Order.key.id("1")), lambda db: list(db.iterate(Order.fresh()))])
 def test_a_table_that_is_not_open_is_an_error(sqlite_url: str, use: Callable[[Any], object]) -> None:
     db = shop.connect_sync(sqlite_url)

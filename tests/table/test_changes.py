@@ -37,6 +37,7 @@ class Thing(Entity, table=Table("things")):
     labels: Attr[frozenset[str]] = attr(default=frozenset())
     lines: Attr[list[str] | Missing] = attr(default=MISSING)
     address: Attr[Address | Missing] = attr(default=MISSING)
+    second: Attr[Address | None] = attr(default=None)
     prices: Attr[dict[date, Decimal]] = attr(default={})
     homes: Attr[dict[str, Address]] = attr(default={})
     version: Attr[int] = attr(default=0, version=True)
@@ -91,6 +92,8 @@ def test_sets_keep_their_type() -> None:
     assert type(changed(EMPTY, Thing.tags.add("z")).tags) is set
     assert type(changed(EMPTY, Thing.labels.add("z")).labels) is frozenset
     assert changed(EMPTY, Thing.tags.remove("z")).tags is MISSING
+    assert changed(FULL, Thing.tags.remove("x", "y")).tags is MISSING
+    assert changed(FULL, Thing.labels.remove("x")).labels == frozenset()
     assert changed(FULL, Thing.tags.remove()).tags is MISSING
 
 
@@ -119,6 +122,7 @@ untyped: Any = Thing
     ("make", "message"),
     [
         (lambda: Thing.address[Address.city].set("Köln"), "there is no address in the item to change: set it as a whole"),
+        (lambda: Thing.second[Address.city].set("Köln"), "there is no second in the item to change: set it as a whole"),
         (lambda: Thing.homes["first"][Address.city].set("Köln"), "there is no 'first' in the item to change: set it as a whole"),
         (lambda: untyped.maybe.add(1), "Thing.maybe.add(1): it is None in this item: set it as a whole"),
         (lambda: untyped.count.remove(), "Thing.count.remove(): Thing.count is always present: declare it as `| Missing`"),

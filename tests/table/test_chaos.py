@@ -127,6 +127,18 @@ async def test_consistent_reads_of_the_table_are_never_stale(opened: Open) -> No
 async def test_an_index_refuses_consistent_reads(opened: Open) -> None:
     with pytest.raises(InvalidInput, match="leave it out"):
         await opened(stale_writes=1).query(Order.pending(), first=1, consistent=True)
+    with pytest.raises(InvalidInput, match="leave it out"):
+        await opened(stale_writes=1).count(Order.pending(), consistent=True)
+
+
+async def test_consistent_counts_of_the_table_are_never_stale(opened: Open) -> None:
+    db = opened(stale_writes=3)
+    stale = 0
+    for n in range(20):
+        await db.put(order(n))
+        assert await db.count(Order.key("c1"), consistent=True) == n + 1
+        stale += await db.count(Order.key("c1")) != n + 1
+    assert stale > 5
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -14,7 +14,8 @@ import pytest
 import tickler
 from tickler import InvalidInput, Schedule, Tickler
 from tickler.clock import ManualClock
-from tickler.dynamo import Client, RequestRefused
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import RequestRefused
 from tickler.errors import SchemaMismatch, SchemaMissing, StoreUnavailable
 from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.open_table import OpenTable

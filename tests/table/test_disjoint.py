@@ -59,6 +59,8 @@ TOGETHER: list[tuple[Make, Make]] = [
     (lambda status, size, gone: size <= 3, lambda status, size, gone: size >= 3),
     (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.starts_with("d")),
     (lambda status, size, gone: status.starts_with("n"), lambda status, size, gone: ~status.contains("n")),
+    (lambda status, size, gone: ~(gone < 3), lambda status, size, gone: gone >= 3),
+    (lambda status, size, gone: gone <= 3, lambda status, size, gone: ~(gone > 3)),
     (lambda status, size, gone: (status == "new") | (size > 3), lambda status, size, gone: status == "done"),
 ]
 

@@ -12,7 +12,7 @@ import pytest
 from table.goods import NOW, Address, Counter, Item, Note, goods, item
 
 from tickler.clock import ManualClock
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.errors import (
     ConditionFailed,
     InvalidInput,
@@ -25,7 +25,8 @@ from tickler.errors import (
 )
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.cursor import read_secret
-from tickler.table.engines.dynamodb import DynamodbEngine, schema
+from tickler.table.engines.dynamodb import schema
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.dynamodb.items import key_of
 from tickler.table.engines.dynamodb.writes import Writer
 from tickler.table.open_table import OpenTable
@@ -178,9 +179,25 @@ class TestReads:
         assert [each.text for each in (await db.query(Note.key("s"), first=5)).items] == [""]
         assert await db.count(Item.key("s").since(3).before(10)) == 7
 
+    async def test_more_values_than_one_list_takes_can_be_compared_with(self, db: OpenTable) -> None:
+        await db.put(item(count=149))
+        assert (await db.update(item().key, Item.level.add(1), when=Item.count.one_of(range(150)))).level == 6
+        with pytest.raises(ConditionFailed):
+            await db.update(item().key, Item.level.add(1), when=Item.count.one_of(range(149)))
+
     async def test_a_consistent_read_of_an_index_is_refused(self, db: OpenTable) -> None:
         with pytest.raises(InvalidInput, match="consistent"):
             await db.query(Item.by_status("new"), first=1, consistent=True)
+
+    async def test_a_consistent_count_costs_twice_as_much_because_it_is_one(self, db: OpenTable) -> None:
+        await db.put(item())
+        usage = db.engine.database.usage  # type: ignore[attr-defined]  # a client of DynamoDB
+        units = []
+        for consistent in (False, True):
+            before = usage.read_units
+            assert await db.count(Item.key("s"), consistent=consistent) == 1
+            units.append(usage.read_units - before)
+        assert units == [0.5, 1]
 
     async def test_get_many_keeps_the_order_and_repeats(self, db: OpenTable) -> None:
         await db.put_many([item(1), item(2)])
@@ -316,6 +333,32 @@ async def test_an_attribute_that_the_class_does_not_have_is_an_error(db: OpenTab
     await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
     with pytest.raises(InvalidItem, match="strange"):
         await db.get(item().key)
+    with pytest.raises(InvalidItem, match="strange"):
+        await db.update(item().key, Item.count.add(1))
+
+
+async def test_an_attribute_from_before_it_was_declared_counts_as_its_default_in_conditions(db: OpenTable) -> None:
+    await db.put(item())
+    engine: Any = db.engine
+    request = {"Key": key_of(item().key), "UpdateExpression": "REMOVE #level", "ExpressionAttributeNames": {"#level": "level"}}
+    await engine.database.call("UpdateItem", {"TableName": engine._connection.name, **request})
+    for fails in (Item.level != 5, Item.level == 4, Item.level > 5, Item.level.missing(), ~Item.level.one_of([5])):
+        with pytest.raises(ConditionFailed):
+            await db.update(item().key, Item.events.append("x"), when=fails)  # no index depends on events: nothing is read
+    for holds in (Item.level == 5, Item.level != 4, Item.level >= 5, Item.level.exists(), Item.level.one_of([5])):
+        await db.update(item().key, Item.events.append("x"), when=holds)
+    assert await db.get(item().key) == item(events=["x"] * 5)
+
+
+async def test_an_expired_item_is_replaced_in_one_request(db: OpenTable, clock: ManualClock) -> None:
+    for n in (1, 2):
+        await db.put(item(n, expires_at=NOW + timedelta(seconds=1)))
+    clock.advance(timedelta(seconds=1))
+    requests = db.engine.database.usage.requests  # type: ignore[attr-defined]  # of a client of DynamoDB
+    before = requests.total()
+    await db.create(item(1))
+    await db.put(item(2), when=Item.note.missing())
+    assert requests.total() - before == 2
 
 
 async def test_an_item_of_another_entity_under_the_same_key_is_not_returned(db: OpenTable) -> None:

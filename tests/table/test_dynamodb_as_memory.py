@@ -12,11 +12,11 @@ from table.goods import NOW, Address, Color, Item, goods
 
 from tickler.clock import ManualClock
 from tickler.database.memory import MemoryDatabase
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.errors import TicklerError
 from tickler.table.change import Change
 from tickler.table.condition import Condition
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 

@@ -10,9 +10,9 @@ import pytest
 from table.goods import NOW, Counter, Item, Note, goods, item
 
 from tickler.clock import ManualClock
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.errors import ConditionFailed, ItemNotFound
-from tickler.table.engines.dynamodb import DynamodbEngine
+from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.open_table import OpenTable
 from tickler.table.transaction import Transaction
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.table.engines.dynamodb import DynamodbEngine
 from tickler.table.engines.dynamodb.measure import SEGMENTS
 from tickler.table.measurement import Fill, Measurement, Partition, largest_of

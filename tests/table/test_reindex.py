@@ -13,7 +13,7 @@ import pytest
 
 from tickler.clock import ManualClock
 from tickler.database.memory import MemoryDatabase
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.errors import SchemaMismatch
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Table, attr
 from tickler.table.engines.memory.engine import MemoryEngine

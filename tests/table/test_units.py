@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from table.goods import NOW, Item, goods, item
 
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.table.engines.dynamodb import schema
 from tickler.table.engines.dynamodb.items import item_of
 from tickler.table.engines.dynamodb.requests import Seen, Writing

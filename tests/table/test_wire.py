@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, NewType
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,8 @@ from tickler.table.engines.dynamodb.wire import EntityWire
 
 DEFINITION = goods.entities["Item"]
 WIRE = EntityWire(DEFINITION)
+
+Sizes = NewType("Sizes", frozenset[int])
 
 
 def decoded(raw: dict[str, Any]) -> Any:
@@ -106,6 +108,24 @@ def test_nested_parts_sets_and_unions_come_back() -> None:
             colors={"red"},
         )
         raw = msgspec.json.encode(item_of(table.entities["Deep"], made))
+        assert wire.build(wire.decode_item(raw)) == made
+
+
+def test_an_empty_set_is_known_by_its_annotated_type_too() -> None:
+    table = Table("t")
+
+    class Palette(Entity, table=table):
+        id: Attr[str] = attr()
+        colors: Attr[Annotated[set[str], "by name"]]
+        sizes: Attr[Sizes]
+        key = Key("PALETTE" / id, "PALETTE")
+
+    wire = EntityWire(table.entities["Palette"])
+    for made in (
+        Palette(id="a", colors=set(), sizes=Sizes(frozenset())),
+        Palette(id="a", colors={"red"}, sizes=Sizes(frozenset({1}))),
+    ):
+        raw = msgspec.json.encode(item_of(table.entities["Palette"], made))
         assert wire.build(wire.decode_item(raw)) == made
 
 

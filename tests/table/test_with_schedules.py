@@ -11,25 +11,12 @@ from pathlib import Path
 
 import pytest
 from table.dropping import drop
+from table.joined_shop import Order, reminder, shop
 
 import tickler
-from tickler import InvalidInput, Schedule, Tickler
+from tickler import InvalidInput, Tickler
 from tickler.errors import ConditionFailed, TransactionConflict
-from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.open_table import OpenTable
-
-shop = Table("joined_shop")
-
-
-class Order(Entity, table=shop):
-    id: Attr[str] = attr()
-    status: Attr[str] = attr(default="new")
-    key = Key("ORDER" / id, "ORDER")
-    fresh = Index("gsi1", "NEW_ORDER", id, when=status == "new")
-
-
-def reminder(key: str, minute: int = 0) -> Schedule:
-    return Schedule(owner="shop", key=key, when=f"at(2090-01-01T00:{minute:02}:00)")
 
 
 @pytest.fixture
@@ -206,7 +193,7 @@ def test_it_works_without_await(tmp_path: Path) -> None:
 WRITER = """
 import asyncio, itertools, sys
 import tickler
-from table.test_with_schedules import Order, reminder, shop
+from table.joined_shop import Order, reminder, shop
 
 async def main(url, name):
     async with tickler.connect(url) as t, shop.connect(t, name=name, create=True) as db:
@@ -221,7 +208,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 
 
 @pytest.mark.parametrize("any_url", ["sqlite", "postgres", "dynamodb"], indirect=True)
-async def test_a_writer_that_is_killed_leaves_both_or_neither(any_url: str) -> None:
+async def test_a_writer_that_is_killed_at_any_moment_leaves_both_or_neither(any_url: str) -> None:
     url = any_url
     name = f"killed_{time.monotonic_ns()}"
     async with tickler.connect(url) as t, shop.connect(t, name=name, create=True) as db:

@@ -1,4 +1,4 @@
-"""A blocking Tickler: one generic wrapper instead of a second copy of every method."""
+"""A Tickler or a table without `await`: one generic wrapper instead of a second copy of every method."""
 
 from __future__ import annotations
 
@@ -180,9 +180,9 @@ class _Loop:
         if self._loop is None or threading.current_thread() is self._thread:
             coroutine.close()
             raise InvalidInput(
-                "this is not open: use it inside `with`, as in `with tickler.connect_sync(…) as t:`"
+                "this is not open: use it inside `with`, or call open() first"
                 if self._loop is None
-                else "this is Tickler's own thread, which would wait for itself: call from another thread"
+                else "this is the thread of the event loop, which would wait for itself: call from another thread"
             )
         if self._forked:
             coroutine.close()

@@ -31,8 +31,8 @@ Us = TypeVarTuple("Us")
 class Path(Generic[E, T]):
     """Names an attribute, a field of a part in it, or an entry of a map in it: `Order.address[Address.city]`, `Price.values[at]`.
 
-    Comparisons give conditions; `set`, `add` and `remove` give changes for `update`. Their overloads are one a type, because mypy
-    solves a union of paths, or a type variable with constraints, too generously.
+    Comparisons give conditions; `set`, `add` and `remove` give changes for `update`. There is one overload for each
+    type, because mypy solves a union of paths, or a type variable with constraints, too generously.
     """
 
     def __init__(self, attribute: Attribute, steps: tuple[object, ...] = ()) -> None:

@@ -248,7 +248,7 @@ def kind_of(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return the value of a member of an enum, and an instant in UTC: Python holds some wall times to equal no other zone's."""
+    """Return the value of an enum member, and an instant in UTC: in Python, some wall times equal no instant of another zone."""
     if isinstance(value, Enum):
         return value.value
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value

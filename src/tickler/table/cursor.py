@@ -24,7 +24,7 @@ _decode = msgspec.msgpack.Decoder(tuple[str | int, ...]).decode
 
 
 class Cursors:
-    """Signs and verifies the cursors of one query. Its text is that of its position and 16 bytes, whatever the page."""
+    """Signs and verifies the cursors of one query. A cursor is as long as its position and 16 bytes, however large the page."""
 
     def __init__(self, secret: bytes, identity: Callable[[], object]) -> None:
         """`identity` returns what tells the query from others. It is called when the first cursor is read or written."""

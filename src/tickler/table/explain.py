@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.table.engines.dynamodb.changes import outright
+from tickler.table.engines.dynamodb.changes import has_expression
 from tickler.table.engines.dynamodb.items import item_of
 from tickler.table.operation import Check, Operation, Put, Update, decide
 from tickler.table.planner import Plan, plan
@@ -83,7 +83,7 @@ def _reads_first(operation: Operation, planned: Plan | None, transaction: bool) 
         return not isinstance(operation, Put)
     if not isinstance(operation, Update):
         return False
-    return (planned or plan(operation)).reads or not all(map(outright, operation.changes))
+    return (planned or plan(operation)).reads or not all(map(has_expression, operation.changes))
 
 
 def _units(number: float) -> str:

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sized
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from tickler.clock import Clock
-from tickler.database.extras import needing_extra
 from tickler.database.progress import OnProgress, no_progress
 from tickler.errors import InvalidInput, SchemaMismatch, TransactionConflict
 from tickler.table.change import Change, Remove, Set
@@ -18,6 +17,7 @@ from tickler.table.condition import Condition
 from tickler.table.cursor import read_secret
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Engine
+from tickler.table.explain import Explanation, explain_all
 from tickler.table.index_texts import index_texts, outdated, read_index_texts, save_index_texts
 from tickler.table.key import ItemId
 from tickler.table.measurement import SAMPLED_ITEMS, Measurement
@@ -30,17 +30,9 @@ from tickler.table.streams.options import ConsumerOptions, Options
 from tickler.table.streams.status import ConsumerStatus, consumer_statuses
 from tickler.table.transaction import Transaction
 
-if TYPE_CHECKING:
-    from tickler.table.explain import Explanation
-
 E = TypeVar("E")
-E1 = TypeVar("E1")
-E2 = TypeVar("E2")
-E3 = TypeVar("E3")
-E4 = TypeVar("E4")
 R = TypeVar("R")
 
-ITERATED_AT_A_TIME = 256
 REINDEXED_AT_ONCE = 10_000  # items of a table that is reindexed when it is opened
 
 
@@ -105,7 +97,7 @@ class OpenTable(Reads):
         await self.close()
 
     async def put(self, entity: E, *, when: Condition[E] | None = None) -> E:
-        """Store an item, in place of one with the same key. Returns it as stored.
+        """Store an item, in place of one with the same key, of whichever entity. Returns it as stored.
 
         If the entity has a version attribute, `VersionConflict` unless it is that of the stored item; 0 for a new one.
         """
@@ -207,8 +199,7 @@ class OpenTable(Reads):
         if isawaitable(outcome := work(collected)):
             await outcome
         found = await self.get_many([operation.id for operation in collected.operations])
-        explained: list[Explanation] = needing_extra("tickler.table.explain", "explain").explain_all(collected.operations, found)
-        return explained
+        return explain_all(collected.operations, found)
 
     async def load(self, entities: Iterable[Any], *, on_progress: OnProgress = no_progress) -> int:
         """Put many new items, the fastest way that the engine has. Returns their number."""

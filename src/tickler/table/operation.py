@@ -65,7 +65,7 @@ def decide(operation: Operation, found: Any) -> Any:
         return _put(operation, found)
     if isinstance(operation, Update):
         base = operation.initial if found is None else found
-        return raised(id.definition, apply(operation.changes, base))
+        return with_next_version(id.definition, apply(operation.changes, base))
     return None if isinstance(operation, Delete) else found
 
 
@@ -80,7 +80,7 @@ def check_condition(operation: Operation, found: Any) -> None:
         raise ConditionFailed(repr(operation.id), demand, found)
 
 
-def raised(definition: EntityDefinition, entity: Any) -> Any:
+def with_next_version(definition: EntityDefinition, entity: Any) -> Any:
     """Return an entity with the next version."""
     if definition.version is None:
         return entity
@@ -113,6 +113,16 @@ def key_values(id: ItemId[Any]) -> dict[str, object]:
     return values
 
 
+def is_blind(operation: Operation) -> bool:
+    """Tell whether an operation is a put that depends on nothing that is stored."""
+    return (
+        isinstance(operation, Put)
+        and operation.when is None
+        and operation.must == "any"
+        and operation.id.definition.version is None
+    )
+
+
 def version_conflict(operation: Put, found: Any) -> VersionConflict | None:
     """Return the error if a put is of another version than the stored one."""
     version = operation.id.definition.version
@@ -127,7 +137,7 @@ def _put(operation: Put, found: Any) -> Any:
     conflict = version_conflict(operation, found)
     if conflict is not None:
         raise conflict
-    return raised(operation.id.definition, operation.entity)
+    return with_next_version(operation.id.definition, operation.entity)
 
 
 def _nothing(path: object) -> object:

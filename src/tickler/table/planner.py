@@ -54,7 +54,7 @@ class Plan:
         """Return the slots, with those that needed a read decided by the whole item as the update leaves it."""
         lookup = definition.lookup(changed)
         return {
-            gsi: slot if slot.action == "untouched" else decided(definition.slot_key(gsi, lookup))
+            gsi: slot if slot.action == "untouched" else slot_with(definition.slot_key(gsi, lookup))
             for gsi, slot in self.slots.items()
         }
 
@@ -99,14 +99,6 @@ class Knowledge:
         steps = steps_of(path)
         return any(place[: len(steps)] == steps[: len(place)] for place, _ in self._changes)
 
-    def guards(self, path: Path[Any, Any]) -> Iterator[Path[Any, Any]]:
-        """Yield the paths whose values before the update decide the one at `path` after it."""
-        yield path
-        steps = steps_of(path)
-        for place, change in self._changes:
-            if len(place) < len(steps) and place == steps[: len(place)]:
-                yield change.path
-
     def _before(self, steps: Steps) -> object:
         for length in range(len(steps), 0, -1):
             if steps[:length] in self._known:
@@ -133,7 +125,7 @@ def all_changes(update: Update) -> list[Change[Any]]:
     return [*update.changes, *own]
 
 
-def decided(key: object) -> SlotPlan:
+def slot_with(key: object) -> SlotPlan:
     """Return the plan for a key that is known: both halves, or None."""
     if key is None:
         return SlotPlan("remove")
@@ -153,10 +145,8 @@ def _plan_slot(
         return SlotPlan("untouched")
     key = definition.slot_key(gsi, knowledge.after)
     if key is not UNKNOWN:
-        return decided(key)
-    unknown = [path for path in paths.values() if knowledge.after(path) is UNKNOWN]
-    guards = {steps_of(guard): guard for path in unknown for guard in knowledge.guards(path)}
-    return SlotPlan("read", None, tuple(guards.values()))
+        return slot_with(key)
+    return SlotPlan("read", None, tuple(path for path in paths.values() if knowledge.after(path) is UNKNOWN))
 
 
 def paths_of(index: Index[Any, Any]) -> Iterator[Path[Any, Any]]:

@@ -129,14 +129,17 @@ class Reads:
                 return
             page = await self.query(selection, where=where, first=ITERATED_AT_A_TIME, after=page.end)
 
-    async def count(self, *selections: Selection[Any, Any]) -> int:
-        """Count the items of selections without reading them as a whole."""
+    async def count(self, *selections: Selection[Any, Any], consistent: bool = False) -> int:
+        """Count the items of selections without reading them as a whole. The indexes of DynamoDB refuse `consistent` counts."""
         query = self._query(selections, None)
         now_ms = self._clock.now_ms()
         names = {selection.definition.cls: frozenset([selection.definition.name]) for selection in selections}
-        return sum(
-            [await self._reader.count(span, names[cls], now_ms=now_ms) for cls, spans in query.spans_of.items() for span in spans]
-        )
+        counts = [
+            await self._reader.count(span, names[cls], consistent=consistent, now_ms=now_ms)
+            for cls, spans in query.spans_of.items()
+            for span in spans
+        ]
+        return sum(counts)
 
     def _query(self, selections: Sequence[Selection[Any, Any]], where: Condition[Any] | None) -> Query:
         if not selections:

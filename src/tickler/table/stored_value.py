@@ -1,4 +1,4 @@
-"""Which values an item can hold, on every engine: what JSON loses or a number of DynamoDB cannot be is refused."""
+"""Finds values that some engine could not give back as they are: what JSON loses, and numbers beyond those of DynamoDB."""
 
 from __future__ import annotations
 

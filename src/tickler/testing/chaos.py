@@ -99,8 +99,7 @@ class ChaosEngine:
             found = await self._engine.slice(ask, now_ms=now_ms)
             self._check_alive(found.items, now_ms)
             return found
-        if ask.consistent and ask.span.gsi is not None:
-            raise InvalidInput("consistent=True: an index cannot be read consistently: leave it out")
+        _check_consistency(ask.span, ask.consistent)
         placed = await self._view(ask.span, ask.entities, now_ms, consistent=ask.consistent)
         if ask.backwards:
             placed.reverse()
@@ -111,11 +110,12 @@ class ChaosEngine:
         items = [item for _, item in placed[: ask.limit]]
         return Slice(items, positions, positions[-1] if len(placed) > ask.limit else None)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         self._maybe_throttle()
         if self._replicas is None:
-            return await self._engine.count(span, entities, now_ms=now_ms)
-        return len(await self._view(span, entities, now_ms, consistent=False))
+            return await self._engine.count(span, entities, consistent=consistent, now_ms=now_ms)
+        _check_consistency(span, consistent)
+        return len(await self._view(span, entities, now_ms, consistent=consistent))
 
     async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Any] = ()) -> list[Any]:
         self._maybe_throttle()
@@ -232,6 +232,11 @@ class Replicas:
     def catch_up(self) -> None:
         self._states.clear()
         self._lags.clear()
+
+
+def _check_consistency(span: Span, consistent: bool) -> None:
+    if consistent and span.gsi is not None:
+        raise InvalidInput("consistent=True: an index cannot be read consistently: leave it out")
 
 
 def _is_alive(item: Any, now_ms: int) -> bool:

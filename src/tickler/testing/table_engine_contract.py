@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +11,12 @@ import pytest
 
 from tickler.clock import ManualClock
 from tickler.errors import ConditionFailed, InvalidInput, InvalidItem, ItemNotFound, SchemaMismatch
-from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table import Attr, Entity, Index, ItemId, Key, Table, attr
 from tickler.table.cursor import read_secret
 from tickler.table.engines.engine import Engine
 from tickler.table.index_texts import read_index_texts, save_index_texts
 from tickler.table.open_table import OpenTable
+from tickler.table.transaction import Transaction
 from tickler.testing.table_fixtures import NOW, TABLE, Account, Customer, Order, TableFixtures, numbers, order, refund
 
 
@@ -149,6 +150,65 @@ class TableEngineContract(TableFixtures):
         assert (await db.query(Order.pending(), first=9)).items == [order(1)]
         assert await db.count(Customer.key("c1")) == 0
 
+    async def test_an_item_of_another_entity_is_named_and_no_operation_changes_it(self, engine: Engine, db: OpenTable) -> None:
+        others = self.as_another_program(engine)
+        await others.put(Coupon(id="c1"))
+        await others.put(Voucher(id=1))
+        customer, account = Customer(id="c1", name="Ada"), Account(id=1)
+
+        async def transact(collect: Callable[[Transaction], None]) -> None:
+            async with db.transaction() as tx:
+                tx.put(order(1))
+                collect(tx)
+
+        def both(entity: Customer | Account) -> list[ItemId[Any]]:
+            return [entity.key, order(1).key]
+
+        refused: list[tuple[str, Callable[[], Awaitable[object]]]] = [
+            ("Customer", lambda: db.get(account.key)),
+            ("Customer", lambda: db.get_many(both(account))),
+            ("Customer", lambda: db.put(account)),
+            ("Customer", lambda: db.update(account.key, Account.balance.add(1))),
+            ("Customer", lambda: db.upsert(account.key, Account.balance.add(1))),
+            ("Customer", lambda: db.delete(account.key)),
+            ("Customer", lambda: transact(lambda tx: tx.delete(account.key))),
+            ("Coupon", lambda: db.get_many(both(customer))),
+            ("Coupon", lambda: db.create(customer)),
+            ("Coupon", lambda: db.replace(customer)),
+            ("Coupon", lambda: db.put(customer, when=Customer.name.missing())),
+            ("Coupon", lambda: db.update(customer.key, Customer.name.set("Eve"))),
+            ("Coupon", lambda: db.upsert(customer.key, Customer.name.set("Eve"))),
+            ("Coupon", lambda: db.delete(customer.key)),
+            ("Coupon", lambda: db.delete(customer.key, when=Customer.name.missing())),
+            ("Coupon", lambda: transact(lambda tx: tx.create(customer))),
+            ("Coupon", lambda: transact(lambda tx: tx.update(customer.key, Customer.name.set("Eve")))),
+            ("Coupon", lambda: transact(lambda tx: tx.delete(customer.key))),
+            ("Coupon", lambda: transact(lambda tx: tx.check(customer.key, Customer.name.missing()))),
+        ]
+        for entity, operation in refused:
+            with pytest.raises(SchemaMismatch, match=entity) as raised:
+                await operation()
+            assert raised.value.attribute == entity
+        assert await others.get(Coupon.key.id("c1")) == Coupon(id="c1")
+        assert await others.get(Voucher.key.id(1)) == Voucher(id=1)
+        assert await db.get(order(1).key) is None
+
+    async def test_writes_that_do_not_look_take_the_place_of_an_item_of_another_entity(
+        self, engine: Engine, db: OpenTable
+    ) -> None:
+        others = self.as_another_program(engine)
+        for n in range(4):
+            await others.put(Coupon(id=f"c{n}"))
+        await db.put(Customer(id="c0", name="Ada"))
+        await db.put_many([Customer(id="c1", name="Bea")])
+        async with db.transaction() as tx:
+            tx.put(Customer(id="c2", name="Cleo"))
+            tx.create(order(1))
+        await db.delete_many([Customer.key.id("c3")])
+        found = await db.get_many([Customer.key.id(f"c{n}") for n in range(4)])
+        assert [None if each is None else each.name for each in found] == ["Ada", "Bea", "Cleo", None]
+        assert await others.count(Coupon.one()) == 0
+
     async def test_a_reindex_leaves_right_keys_and_items_of_other_programs_alone(self, engine: Engine, db: OpenTable) -> None:
         await db.put_many([order(1, rating=1), order(2, status="shipped")])
         others = self.as_another_program(engine)
@@ -205,3 +265,11 @@ class Coupon(Entity, table=OTHER):
     two = Index("gsi2", "NOTE" / note, id, when=note == "two")
     three = Index("gsi3", "NOTE" / note, id, when=note == "three")
     four = Index("gsi4", "NOTE" / note, id, when=note == "four")
+
+
+class Voucher(Entity, table=OTHER, stored_as="Customer"):
+    """Has the key of an account, and the name of another entity of the kit's table."""
+
+    id: Attr[int] = attr()
+    name: Attr[str] = attr(default="")
+    key = Key("ACCOUNT" / id, "ACCOUNT")

@@ -91,9 +91,11 @@ class TableFixtures:
     """Base of the kit. Override the fixture `engine` with one that yields an open engine of the empty table `TABLE`.
 
     `has_snapshots`: False where the engine refuses them. `checks_loads`: False where a load replaces items without a word.
-    `sweeps`: False where expired items are deleted without being asked for it.
+    `sweeps`: False where expired items are deleted without being asked for it. `has_consistent_indexes`: False where the
+    indexes refuse consistent reads.
     """
 
+    has_consistent_indexes = True
     has_snapshots = True
     sweeps = True
     checks_loads = True

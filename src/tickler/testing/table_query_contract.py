@@ -48,6 +48,18 @@ class TableQueryContract(TableFixtures):
         page = await db.query(Order.pending(), first=4, after=page.end)
         assert (page.items, page.has_next, page.has_previous) == ([], False, True)
 
+    async def test_an_empty_page_behind_the_last_item_knows_of_those_before_it(self, db: OpenTable) -> None:
+        await db.put_many([order(n, rating=min(n, 4)) for n in (1, 3, 4, 5, 9)])
+        rated = Order.rated().under(4)
+        ends = {each: (await db.query(each, first=3)).end for each in (rated, rated.newest_first(), Order.key("c1").since(at(4)))}
+        for selection, end in ends.items():
+            page = await db.query(selection, first=3, after=end)
+            assert (list(page.items), page.has_next, page.has_previous) == ([], False, True)
+        await db.delete_many([order(n).key for n in (4, 5, 9)])
+        for selection, end in ends.items():
+            page = await db.query(selection, first=3, after=end)
+            assert (list(page.items), page.has_next, page.has_previous) == ([], False, False)
+
     async def test_an_empty_selection_is_an_empty_page(self, db: OpenTable) -> None:
         page = await db.query(Order.pending(), first=4)
         assert (list(page.items), page.start, page.end) == ([], None, None)
@@ -136,6 +148,19 @@ class TableQueryContract(TableFixtures):
         page = await db.query(Order.pending(), early_refunds, first=3, after=page.end)
         assert ([each.id for each in page.items], page.has_next, page.has_previous) == (["o002"], False, True)
 
+    async def test_selections_that_overlap_show_each_item_once(self, db: OpenTable) -> None:
+        await db.put_many([order(n, rating=n) for n in range(6)])
+        three: Selection[Order, Any] = Order.rated().under(3)
+        overlapping: list[tuple[list[Selection[Order, Any]], list[int]]] = [
+            ([three, three], [3]),
+            ([Order.rated().between(1, 3), three, Order.rated().since(5)], [1, 2, 3, 5]),
+            ([Order.rated().until(2), Order.rated().since(1)], [0, 1, 2, 3, 4, 5]),
+        ]
+        for selections, expected in overlapping:
+            page = await db.query(*selections, first=10)
+            assert numbers(page.items) == expected
+            assert await db.count(*selections) == len(expected)
+
     async def test_ranges_bound_the_next_attribute_of_the_sort_key(self, db: OpenTable) -> None:
         await db.put_many([order(n) for n in range(6)])
         for orders in (Order.key("c1"), Order.pending()):
@@ -198,6 +223,23 @@ class TableQueryContract(TableFixtures):
         assert await db.count(Order.key("c2")) == 1
         assert await db.count(Order.key("c3")) == 0
         assert await db.count(Order.pending()) == 6
+
+    async def test_consistent_reads_of_the_table_see_each_write_and_those_of_indexes_may_be_refused(self, db: OpenTable) -> None:
+        orders, pending = Order.key("c1"), Order.pending()
+        for n in range(3):
+            await db.put(order(n))
+            assert await db.count(orders, consistent=True) == await db.count(orders.since(at(0)), consistent=True) == n + 1
+            assert numbers((await db.query(orders, last=1, consistent=True)).items) == [n]
+        if self.has_consistent_indexes:
+            assert await db.count(pending, consistent=True) == 3
+            assert numbers((await db.query(pending, last=1, consistent=True)).items) == [2]
+            return
+        with pytest.raises(InvalidInput) as refused:
+            await db.query(pending, last=1, consistent=True)
+        for selection in (pending, pending.between(at(2), at(1))):
+            with pytest.raises(InvalidInput, match="leave it out") as also_refused:
+                await db.count(selection, consistent=True)
+            assert str(also_refused.value) == str(refused.value)
 
     async def test_values_with_separators_stay_in_their_partition(self, db: OpenTable) -> None:
         for customer in ("a", "a#b", "a%", "a$", "ä", "\U0001f600"):

@@ -130,6 +130,10 @@ class TableWriteContract(TableFixtures):
         with pytest.raises(VersionConflict):
             await db.put(Account(id=1))
         assert await db.get(first.key) == Account(id=1, balance=4, version=3)
+        with pytest.raises(VersionConflict) as conflict:
+            await db.put(Account(id=2, version=3))
+        assert (conflict.value.expected, conflict.value.found) == (3, 0)
+        assert await db.get(Account.key.id(2)) is None
 
     async def test_an_item_is_in_a_sparse_index_only_while_its_condition_holds(self, db: OpenTable) -> None:
         for n in range(4):

@@ -189,7 +189,7 @@ class Pool:
     async def _connection(self) -> AsyncIterator[Connection]:
         connections = self._connections
         if connections is None:
-            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
+            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with`, or call open() first")
         connection = await connections.take()
         succeeded = False
         try:

@@ -107,7 +107,7 @@ class Connection:
 
     def _open_turns(self) -> WriteQueue:
         if self._turns is None:
-            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with tickler.connect(…)`")
+            raise StoreUnavailable(f"{self.name} is closed: use it inside `async with`, or call open() first")
         return self._turns
 
     def _translated(self, function: Callable[[], T]) -> T:

@@ -6,10 +6,12 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tickler.aws.address import Address
 from tickler.database.dynamodb_url import address_of, table_of
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
-from tickler.dynamo import Address, Client, RequestRefused
+from tickler.dynamo.client import Client
+from tickler.dynamo.failures import RequestRefused
 from tickler.dynamo.tables import describe
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import schema

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tickler.dynamo import Condition, Item, execute_many, get_many
+from tickler.dynamo.batches import execute_many, get_many
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
 from tickler.records.kinds import ZONE

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from tickler.database import migrations
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.dynamo.failures import ConditionFailed
 from tickler.dynamo.tables import add_index, check_key, create_table, key_schema, turn_on_ttl
 from tickler.errors import SchemaMismatch

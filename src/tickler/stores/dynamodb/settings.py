@@ -6,8 +6,9 @@ import asyncio
 
 import msgspec
 
-from tickler.dynamo import Client, RequestRefused
+from tickler.dynamo.client import Client
 from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import RequestRefused
 from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.layout import SETTINGS_KEY, number
 

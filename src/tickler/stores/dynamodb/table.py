@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from tickler.dynamo import Client, Condition, Item, Outcome, Statement, statements
-from tickler.dynamo.batches import gathered
+from tickler.dynamo import statements
+from tickler.dynamo.batches import Outcome, gathered
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition, Statement
 from tickler.errors import StoreUnavailable
 from tickler.stores.dynamodb.index.due_query import SparseIndex
 from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN, shard_name, text

@@ -6,10 +6,12 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tickler.dynamo import Condition, Item, Outcome, Statement, TransactionCancelled, execute_many, statements
-from tickler.dynamo.batches import run_concurrently
+from tickler.dynamo import statements
+from tickler.dynamo.batches import Outcome, execute_many, run_concurrently
 from tickler.dynamo.client import pause
-from tickler.dynamo.failures import is_retryable
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import TransactionCancelled, is_retryable
+from tickler.dynamo.statements import Condition, Statement
 from tickler.errors import StoreUnavailable
 from tickler.stores.dynamodb.table import LOST, TRIES, Table
 

@@ -61,11 +61,11 @@ class Reader(Protocol):
     """Reads items. Expired ones are absent from every read: `now_ms` says which."""
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
-        """Return the items with these keys, in order, None for each that is absent."""
+        """Return the items with these keys, in order, None for each absent one. `SchemaMismatch` if one is of another entity."""
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice: ...
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count the items of a span without decoding them."""
 
 
@@ -99,7 +99,10 @@ class Engine(Reader, Protocol):
     async def write(self, operations: Sequence[Operation], *, now_ms: int, parts: Sequence[Any] = ()) -> list[Any]:
         """Do all operations or none, and return the entity that each leaves behind; for a delete, the one that it deleted.
 
-        No two operations name the same item. Raises what `decide` raises. An operation sees the items as they are at commit.
+        No two operations name the same item. An operation sees the items as they are at commit. Raises what `decide` raises, and
+        `SchemaMismatch` for an item of another entity than its key is; a put for which `is_blind` takes the place of that.
+        DynamoDB returns no items from a transaction. What it leaves behind is computed there from a read just before, and may be
+        outdated in attributes that an operation neither changes nor depends on.
         `parts` are what others have added to a unit of work; they are done in the same transaction.
         """
 

@@ -9,6 +9,7 @@ import msgspec
 
 from tickler.errors import InvalidInput, SchemaMismatch
 from tickler.table.definition import TableDefinition
+from tickler.table.key import ItemId
 
 
 def is_alive(expires_at: int | None, now_ms: int) -> bool:
@@ -20,6 +21,13 @@ def decode(table: TableDefinition, entity: str, body: bytes) -> Any:
     if definition is None:
         raise unknown_entity(table, entity)
     return definition.decode(body)
+
+
+def decode_at(table: TableDefinition, id: ItemId[Any], entity: str, body: bytes) -> Any:
+    """Decode the row under the key of an item. `SchemaMismatch` if it is of another entity than the key."""
+    if entity != id.definition.name:
+        raise other_entity(table, id, entity)
+    return id.definition.decode(body)
 
 
 def decode_all(table: TableDefinition, entities: Sequence[str], bodies: Sequence[bytes]) -> list[Any]:
@@ -40,6 +48,13 @@ def decode_alike(table: TableDefinition, entity: str, bodies: Sequence[bytes]) -
 
 def unknown_entity(table: TableDefinition, entity: str) -> SchemaMismatch:
     return SchemaMismatch(table.name, f"an item is of the unknown entity {entity!r}: import the module that defines it", entity)
+
+
+def other_entity(table: TableDefinition, id: ItemId[Any], entity: str) -> SchemaMismatch:
+    """Return the error for an item whose key is that of one entity, and which another program stored as another."""
+    if entity not in table.entities:
+        return unknown_entity(table, entity)
+    return SchemaMismatch(table.name, f"{id!r} is stored as {entity!r}: give one of these entities another key", entity)
 
 
 def duplicate(key: str | None) -> InvalidInput:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from tickler.dynamo import Item, Outcome, Statement, execute_many, get_many
-from tickler.dynamo.codec import Attribute
+from tickler.dynamo.batches import Outcome, execute_many, get_many
+from tickler.dynamo.codec import Attribute, Item
+from tickler.dynamo.statements import Statement
 from tickler.fires.settle import holds
 from tickler.model.fire import Fire
 from tickler.model.schedule import Id

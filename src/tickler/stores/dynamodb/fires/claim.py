@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Condition, Item, Outcome, Statement, execute_many, get_many
-from tickler.dynamo.batches import run_concurrently
+from tickler.dynamo.batches import Outcome, execute_many, get_many, run_concurrently
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition, Statement
 from tickler.errors import InvalidSchedule, StoreUnavailable, TicklerError
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenPlan

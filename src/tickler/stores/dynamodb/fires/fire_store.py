@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tickler.dynamo import get_many
+from tickler.dynamo.batches import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
 from tickler.fires.contract import ClaimRequest, LeaseRequest, TakeRequest

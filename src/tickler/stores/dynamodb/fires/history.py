@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tickler.dynamo import Item, execute_many
+from tickler.dynamo.batches import execute_many
+from tickler.dynamo.codec import Item
 from tickler.model.fire import Entry
 from tickler.model.schedule import Id
 from tickler.stores.contents import HistoryItem

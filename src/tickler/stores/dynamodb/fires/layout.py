@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from tickler.dynamo import Condition
 from tickler.dynamo.codec import Attribute, Item
+from tickler.dynamo.statements import Condition
 from tickler.model.fire import Fire, FireState, fire_id, read_holder
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb.layout import due_shard, hash_of, head_key, id_of, number, shard_name, shard_of, text

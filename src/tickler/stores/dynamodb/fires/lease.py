@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Item, Outcome, get_many
-from tickler.dynamo.batches import run_concurrently
+from tickler.dynamo.batches import Outcome, get_many, run_concurrently
 from tickler.dynamo.client import pause
-from tickler.dynamo.codec import Attribute
+from tickler.dynamo.codec import Attribute, Item
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.contract import LeaseRequest
 from tickler.fires.lease import lease

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import gathered, run_concurrently
+from tickler.dynamo.batches import gathered, get_many, run_concurrently
+from tickler.dynamo.codec import Item
 from tickler.model.fire import DueItem, Fire, FireState, Health
 from tickler.model.schedule import Id
 from tickler.stores.dynamodb import layout

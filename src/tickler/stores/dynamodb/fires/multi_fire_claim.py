@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tickler.dynamo import Condition, Item
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition
 from tickler.errors import TicklerError
 from tickler.fires import claim
 from tickler.fires.claim import ClaimBatch, ClaimPlan, OpenPlan

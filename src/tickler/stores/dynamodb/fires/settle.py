@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import run_concurrently
+from tickler.dynamo.batches import get_many, run_concurrently
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
 from tickler.fires.settle import holds
 from tickler.fires.settle import settled as settled_fire
 from tickler.model.fire import Extension, Fire, Settlement

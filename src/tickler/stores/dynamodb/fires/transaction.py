@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tickler.dynamo import Condition, Item, get_many
-from tickler.dynamo.batches import gathered
+from tickler.dynamo.batches import gathered, get_many
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition
 from tickler.fires.settle import next_to_wake, woken
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id

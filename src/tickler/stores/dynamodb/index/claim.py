@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from tickler.dynamo import Outcome, Statement, execute_many
+from tickler.dynamo.batches import Outcome, execute_many
+from tickler.dynamo.statements import Statement
 from tickler.errors import StoreUnavailable, TicklerError
 from tickler.index.advance import AdvancePlan, DueRow, advance
 from tickler.index.row_reports import OutdatedReport, log_set_aside

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Condition, Item, Outcome, Statement
-from tickler.dynamo.codec import Attribute
+from tickler.dynamo.batches import Outcome
+from tickler.dynamo.codec import Attribute, Item
+from tickler.dynamo.statements import Condition, Statement
 from tickler.errors import WorkerUnfit
 from tickler.index.advance import ROW_FORMAT, AdvancePlan, DueRow, RowProblem, lacking_zones
 from tickler.index.row_reports import OutdatedReport

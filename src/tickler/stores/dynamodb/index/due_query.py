@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tickler.dynamo import Client, Item
 from tickler.dynamo.batches import gathered
-from tickler.dynamo.codec import Attribute
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Attribute, Item
 
 ROWS_PER_SHARD = 250  # of one claim: a shard takes 500 claims a second, so a large claim queries several
 CONTENDED_BATCH_SIZE = 50

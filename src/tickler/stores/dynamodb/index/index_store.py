@@ -7,9 +7,10 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from tickler.dynamo import Item, Statement, execute_many, get_many
-from tickler.dynamo.batches import gathered
+from tickler.dynamo.batches import execute_many, gathered, get_many
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Statement
 from tickler.errors import InvalidInput, ManagedRow, StoreUnavailable
 from tickler.index.advance import readable, reads
 from tickler.model.cursor import decode_walk, encode_walk

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from tickler.aws.address import Address
 from tickler.clock import to_ms
-from tickler.dynamo import Address, Client, Condition, Item, Outcome, Statement, execute_many, from_item, get_many, to_item
-from tickler.dynamo.batches import gathered
-from tickler.dynamo.client import pause
-from tickler.dynamo.codec import Attribute
-from tickler.dynamo.statements import update
+from tickler.dynamo.batches import Outcome, execute_many, gathered, get_many
+from tickler.dynamo.client import Client, pause
+from tickler.dynamo.codec import Attribute, Item, from_item, to_item
+from tickler.dynamo.statements import Condition, Statement, update
 from tickler.dynamo.tables import check_key, describe
 from tickler.errors import InvalidInput, InvalidWhen, NeverFires, ScheduleNotFound, SchemaMismatch, StoreUnavailable, TicklerError
 from tickler.model.limits import check_limit

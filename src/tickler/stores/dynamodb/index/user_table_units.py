@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal
 
-from tickler.dynamo import Client, Item
 from tickler.dynamo.batches import gathered
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
 from tickler.errors import SchemaMismatch
 from tickler.stores.dynamodb.index.due_query import SparseIndex
 from tickler.stores.dynamodb.table import all_of

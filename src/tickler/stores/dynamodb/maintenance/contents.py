@@ -8,9 +8,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from tickler.dynamo import Item, execute_many, get_many
-from tickler.dynamo.batches import run_concurrently, write_many
+from tickler.dynamo.batches import execute_many, get_many, run_concurrently, write_many
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
 from tickler.errors import InvalidInput, InvalidSchedule, ManagedRow
 from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.fire import Fire

@@ -11,7 +11,8 @@ import shlex
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tickler.dynamo import Client, Item, from_item
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item, from_item
 from tickler.dynamo.tables import describe
 from tickler.errors import SchemaMissing
 from tickler.stores.dynamodb.index.user_table import ERROR

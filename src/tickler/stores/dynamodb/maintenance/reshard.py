@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from tickler.database.progress import OnProgress
-from tickler.dynamo import Item, Statement, execute_many
+from tickler.dynamo.batches import execute_many
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
 from tickler.dynamo.failures import ConditionFailed
+from tickler.dynamo.statements import Statement
 from tickler.errors import InvalidInput, SchemaMissing, StoreUnavailable
 from tickler.stores.dynamodb import layout
 from tickler.stores.dynamodb.fires.layout import fire_of, is_fire, open_shard

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import Item
+from tickler.dynamo.codec import Item
 
 MAX_SHARE = 0.3
 FEW_ITEMS = 1_000  # a sparse index saves nothing on a smaller table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tickler.dynamo import Condition, Item
+from tickler.dynamo.codec import Item
+from tickler.dynamo.statements import Condition
 from tickler.dynamo.transactions import MAX_TRANSACTION_ITEMS
 from tickler.errors import InvalidInput
 from tickler.fires.lease import SCHEDULE_GONE

@@ -6,10 +6,9 @@ import heapq
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Item, get_many
-from tickler.dynamo.batches import gathered
+from tickler.dynamo.batches import gathered, get_many
 from tickler.dynamo.client import pause
-from tickler.dynamo.codec import Attribute
+from tickler.dynamo.codec import Attribute, Item
 from tickler.errors import StoreUnavailable
 from tickler.fires.byte_budget import ByteBudget
 from tickler.model.schedule import Id, StoredSchedule

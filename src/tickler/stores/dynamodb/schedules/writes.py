@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tickler.dynamo import Item, Outcome
-from tickler.dynamo.batches import run_concurrently
+from tickler.dynamo.batches import Outcome, run_concurrently
 from tickler.dynamo.client import pause
+from tickler.dynamo.codec import Item
 from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import PartlyWritten, StoreUnavailable, TicklerError
 from tickler.model.schedule import Id

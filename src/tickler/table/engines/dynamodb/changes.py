@@ -98,12 +98,12 @@ class Clauses:
             self._clauses[word].append(f"{place} {value(operand(change.path, change.members))}")
 
 
-def outright(change: Change[Any]) -> bool:
+def has_expression(change: Change[Any]) -> bool:
     """Tell whether DynamoDB can do a change by itself. ADD and DELETE of members take no path within an attribute."""
     return not (isinstance(change, AddMembers | RemoveMembers) and change.path.steps)
 
 
-def settled(change: Change[Any], raw: Item, changed: Any) -> tuple[Path[Any, Any], object] | None:
+def set_as_whole(change: Change[Any], raw: Item, changed: Any) -> tuple[Path[Any, Any], object] | None:
     """Return the path to set and its value where a change that was read for cannot be left to DynamoDB; None where it can.
 
     It cannot if there is nothing at the place that the change is in, or if it is one of members within an attribute.
@@ -113,7 +113,7 @@ def settled(change: Change[Any], raw: Item, changed: Any) -> tuple[Path[Any, Any
         above: Path[Any, Any] = Path(path.attribute, path.steps[: length - 1])
         if raw_at(above, raw) is None:
             return above, value_at(changed, above)
-    return None if outright(change) else (path, value_at(changed, path))
+    return None if has_expression(change) else (path, value_at(changed, path))
 
 
 def default_at(path: Path[Any, Any]) -> Any:

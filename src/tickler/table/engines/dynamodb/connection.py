@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tickler.dynamo import Client, Item, RequestRefused
-from tickler.dynamo.failures import ConditionFailed, TransactionCancelled
+from tickler.dynamo.client import Client
+from tickler.dynamo.codec import Item
+from tickler.dynamo.failures import ConditionFailed, RequestRefused, TransactionCancelled
 from tickler.errors import InvalidInput, InvalidItem, SchemaMissing, StoreUnavailable
 from tickler.table.definition import MAX_ITEM_BYTES, EntityDefinition, TableDefinition
+from tickler.table.engines.dynamodb.items import entity_name
 from tickler.table.engines.dynamodb.requests import Seen
 from tickler.table.engines.dynamodb.wire import EntityWire
-from tickler.table.engines.rows import is_alive, unknown_entity
+from tickler.table.engines.rows import is_alive, other_entity, unknown_entity
+from tickler.table.key import ItemId
 
 T = TypeVar("T")
 
@@ -36,21 +39,23 @@ class Connection:
         with self.translated():
             return await self.client.call_decoded(operation, {"TableName": self.name, **request}, decode, once=once)
 
-    def seen(self, raw: Item | None, now_ms: int) -> Seen:
-        """Return an item as it was read, which may be missing or expired."""
+    def seen(self, id: ItemId[Any], raw: Item | None, now_ms: int) -> Seen:
+        """Return an item as it was read, which may be missing or expired. `SchemaMismatch` if it is of another entity."""
         if raw is None:
             return Seen(None, None)
+        if (name := entity_name(raw)) != id.definition.name:
+            raise other_entity(self.table, id, name)
         entity = self.entity(raw)
         return Seen(raw, entity if self.is_alive(entity, now_ms) else None)
 
     def entity(self, raw: Item) -> Any:
-        name = raw.get("entity", {}).get("S", "")
+        name = entity_name(raw)
         if name not in self.wires:
             raise unknown_entity(self.table, name)
         try:
             return self.wires[name].entity(raw)
         except msgspec.ValidationError as error:
-            raise InvalidItem(name, f"is stored with other attributes than the class has: {error}") from None
+            raise misfit(name, error) from None
 
     def is_alive(self, entity: Any, now_ms: int) -> bool:
         definition: EntityDefinition = self.table.definition_of(entity)
@@ -71,3 +76,7 @@ class Connection:
             if error.code.startswith("Validation"):
                 raise InvalidInput(f"{self.label}: DynamoDB refused a request: {error.message}: change what it names") from error
             raise StoreUnavailable(f"{self.label}: {error}") from error
+
+
+def misfit(entity: str, error: msgspec.ValidationError) -> InvalidItem:
+    return InvalidItem(entity, f"is stored with other attributes than the class has: {error}")

@@ -11,7 +11,7 @@ import msgspec
 from tickler.database.dynamodb_url import address_of, table_of
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.dynamo.tables import describe
 from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import InvalidInput, SchemaMissing

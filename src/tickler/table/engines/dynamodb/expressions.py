@@ -153,10 +153,9 @@ def negated(text: str) -> str:
     return f"(NOT {grouped(text)})"
 
 
-def both(parts: Sequence[str | None]) -> str | None:
-    """Return the conjunction of conditions, None if there are none."""
-    present = [part for part in parts if part is not None]
-    return " AND ".join(present) if present else None
+def all_of(parts: Sequence[str | None]) -> str:
+    """Return the conjunction of the conditions that there are."""
+    return " AND ".join(part for part in parts if part is not None)
 
 
 def _defaults(path: Path[Any, Any]) -> Iterator[tuple[int, object]]:

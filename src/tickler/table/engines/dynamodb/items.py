@@ -24,6 +24,11 @@ def key_of(id: ItemId[Any]) -> Item:
     return {"pk": {"S": id.pk}, "sk": {"S": id.sk}}
 
 
+def entity_name(raw: Item) -> str:
+    """Return of which entity an item is, "" if it does not say so."""
+    return str(raw.get(ENTITY, {}).get("S", ""))
+
+
 def item_of(definition: EntityDefinition, entity: Any) -> Item:
     """Return an entity as an item, with the keys of its indexes. Raises `InvalidItem`."""
     row = definition.row(entity)
@@ -98,8 +103,6 @@ def map_key(key: Any) -> str:
 
 
 def _set_of(value: Set[Any]) -> Attribute:
-    if not value:
-        return {"L": []}  # within a list or a map, where it cannot be absent
     plain = [attribute_of(each) for each in value]
     (tag, *others) = {tag for each in plain for tag in each}
     if others or tag not in ("S", "N", "B"):

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import Item
-from tickler.dynamo.codec import size_of
+from tickler.dynamo.codec import Item, size_of
 from tickler.dynamo.tables import describe
 from tickler.errors import SchemaMissing
 from tickler.table.definition import METADATA_PARTITION

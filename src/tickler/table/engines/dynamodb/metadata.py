@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import Item
+from tickler.dynamo.codec import Item
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled
 from tickler.table.definition import METADATA_PARTITION
 from tickler.table.engines.dynamodb.connection import Connection

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import get_many
-from tickler.errors import InvalidInput, InvalidItem
-from tickler.table.engines.dynamodb.connection import Connection
+from tickler.dynamo.batches import get_many
+from tickler.errors import InvalidInput
+from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.expressions import Expressions, grouped
 from tickler.table.engines.dynamodb.items import ENTITY, key_of
 from tickler.table.engines.engine import Ask, Position, Slice
@@ -54,8 +54,8 @@ class DynamodbReader:
         keys = {(id.pk, id.sk): key_of(id) for id in ids}
         with connection.translated():
             found = await get_many(connection.client, connection.name, list(keys.values()), consistent=consistent)
-        entities = {(raw["pk"]["S"], raw["sk"]["S"]): connection.seen(raw, now_ms).entity for raw in found}
-        return [entities.get((id.pk, id.sk)) for id in ids]
+        by_key = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in found}
+        return [connection.seen(id, by_key.get((id.pk, id.sk)), now_ms).entity for id in ids]
 
     async def _get_one(self, id: ItemId[Any], consistent: bool, now_ms: int) -> Any:
         wire = self._connection.wires[id.definition.name]
@@ -63,7 +63,7 @@ class DynamodbReader:
             answer = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, wire.decode_get)
         except msgspec.ValidationError:
             raw = await self._connection.call("GetItem", {"Key": key_of(id), "ConsistentRead": consistent}, _decode)
-            return self._connection.seen(raw.get("Item"), now_ms).entity  # raises, and says of which entity it is
+            return self._connection.seen(id, raw.get("Item"), now_ms).entity  # raises, and says of which entity it is
         if answer.Item is msgspec.UNSET:
             return None
         entity = wire.build(answer.Item)
@@ -71,8 +71,7 @@ class DynamodbReader:
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         """Read a slice. With a filter, one request's worth: the caller goes on at `resume` if that is too little."""
-        if ask.consistent and ask.span.gsi is not None:
-            raise InvalidInput("consistent=True: an index of DynamoDB cannot be read consistently: leave it out")
+        _check_consistency(ask)
         items: list[Any] = []
         positions: list[Position] = []
         resume, limit = ask.start, ask.limit
@@ -91,16 +90,19 @@ class DynamodbReader:
             limit *= 2  # other entities share the partition
         return Slice(items, positions, None)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
+        ask = Ask(span, 0, entities, consistent=consistent)
+        _check_consistency(ask)
         if _is_empty(span):
             return 0
-        total = await self._count(span, entities, now_ms)
+        total = await self._count(ask, now_ms)
         if span.low is not None and span.high is not None and not span.high_included:
-            total -= await self._count(span._replace(low=span.high, high_included=True), entities, now_ms)
+            beyond = span._replace(low=span.high, high_included=True)
+            total -= await self._count(msgspec.structs.replace(ask, span=beyond), now_ms)
         return total
 
-    async def _count(self, span: Span, entities: frozenset[str], now_ms: int) -> int:
-        request = self._query(Ask(span, 0, entities), now_ms) | {"Select": "COUNT"}
+    async def _count(self, ask: Ask, now_ms: int) -> int:
+        request = self._query(ask, now_ms) | {"Select": "COUNT"}
         total = 0
         while True:
             answer = await self._connection.call("Query", request, _decode_count)
@@ -126,7 +128,7 @@ class DynamodbReader:
                 page = await self._connection.call("Query", request, _decode_raw_page)
                 found, entities = self._mixed(page.Items)
         except msgspec.ValidationError as error:
-            raise _misfit(only or "an item", error) from None
+            raise misfit(only or "an item", error) from None
         places: list[Position] = [(getattr(each, sort).S, each.pk.S, each.sk.S) for each in found]
         last = page.LastEvaluatedKey
         return entities, places, None if last is None else (last[sort]["S"], last["pk"]["S"], last["sk"]["S"])
@@ -163,6 +165,11 @@ class DynamodbReader:
         return " OR ".join(grouped(each) for each in alternatives)
 
 
+def _check_consistency(ask: Ask) -> None:
+    if ask.consistent and ask.span.gsi is not None:
+        raise InvalidInput("consistent=True: an index of DynamoDB cannot be read consistently: leave it out")
+
+
 def _key_condition(expressions: Expressions, span: Span) -> str:
     partition, sort = ("pk", "sk") if span.gsi is None else (f"{span.gsi}pk", f"{span.gsi}sk")
     condition = f"{expressions.name(partition)} = {expressions.value({'S': span.partition})}"
@@ -184,7 +191,3 @@ def _start_key(span: Span, start: Position) -> dict[str, object]:
 
 def _is_empty(span: Span) -> bool:
     return span.low is not None and span.high is not None and span.low > span.high
-
-
-def _misfit(entity: str, error: Exception) -> InvalidItem:
-    return InvalidItem(entity, f"is stored with other attributes than the class has: {error}")

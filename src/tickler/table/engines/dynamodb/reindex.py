@@ -6,15 +6,16 @@ from typing import Any
 
 import msgspec
 
-from tickler.dynamo import Item
+from tickler.dynamo.codec import Item
 from tickler.dynamo.failures import ConditionFailed
 from tickler.table.definition import METADATA_PARTITION, EntityDefinition
 from tickler.table.engines.dynamodb.changes import Clauses
 from tickler.table.engines.dynamodb.connection import Connection
-from tickler.table.engines.dynamodb.expressions import Expressions, both
-from tickler.table.engines.dynamodb.items import ENTITY, TTL, ttl_of
+from tickler.table.engines.dynamodb.expressions import Expressions, all_of
+from tickler.table.engines.dynamodb.items import TTL, entity_name, ttl_of
+from tickler.table.engines.dynamodb.requests import is_of
 from tickler.table.engines.engine import Reindexed
-from tickler.table.planner import decided, paths_of
+from tickler.table.planner import paths_of, slot_with
 
 SCANNED_AT_A_TIME = 1_000
 
@@ -35,7 +36,7 @@ async def reindex_some(connection: Connection, after: str | None) -> Reindexed:
 
 async def _rekeyed(connection: Connection, raw: Item | None) -> bool:
     while raw is not None and raw["pk"]["S"] != METADATA_PARTITION:
-        definition = connection.table.entities.get(raw.get(ENTITY, {}).get("S", ""))
+        definition = connection.table.entities.get(entity_name(raw))
         request = None if definition is None else _request(connection, definition, raw)
         if request is None:
             return False
@@ -58,12 +59,12 @@ def _request(connection: Connection, definition: EntityDefinition, raw: Item) ->
         return None
     expressions = Expressions()
     clauses = Clauses(expressions)
-    clauses.keys({gsi: decided(key) for gsi, key in keys.items()})
+    clauses.keys({gsi: slot_with(key) for gsi, key in keys.items()})
     clauses.expire_at(expires_at)
     paths = [path for index in definition.indexes for path in paths_of(index)]
     paths += [] if definition.expires is None else [definition.paths[definition.expires.name]]
     guards = [expressions.unchanged(path, raw) for path in paths]
-    condition = both(["attribute_exists(pk)", *dict.fromkeys(guards)])
+    condition = all_of([is_of(expressions, definition), *dict.fromkeys(guards)])
     return {
         "Key": {"pk": raw["pk"], "sk": raw["sk"]},
         "UpdateExpression": clauses.text(),

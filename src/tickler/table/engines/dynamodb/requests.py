@@ -10,16 +10,15 @@ from tickler.errors import ConditionFailed, InvalidInput, ItemNotFound, VersionC
 from tickler.table.attribute import Path
 from tickler.table.condition import Compare
 from tickler.table.definition import EntityDefinition
-from tickler.table.engines.dynamodb.changes import Clauses, outright, settled
-from tickler.table.engines.dynamodb.expressions import Expressions, both, grouped, negated
+from tickler.table.engines.dynamodb.changes import Clauses, has_expression, set_as_whole
+from tickler.table.engines.dynamodb.expressions import Expressions, all_of, grouped, negated
 from tickler.table.engines.dynamodb.items import ENTITY, attribute_of, is_stored, item_of, key_of
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Operation, Put, Update, decide, key_values, raised
+from tickler.table.operation import Check, Operation, Put, Update, decide, is_blind, key_values, with_next_version
 from tickler.table.planner import SlotPlan, all_changes, plan, steps_of
 
 Kind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 
-_PRESENT = "attribute_exists(pk)"
 _ABSENT = "attribute_not_exists(pk)"
 
 
@@ -57,7 +56,7 @@ class Writing:
         """Whether the request depends on the item, which was not read yet."""
         if self._plan is None or self.seen is not None:
             return False
-        return self._plan.reads or not all(map(outright, self._plan_changes()))
+        return self._plan.reads or not all(map(has_expression, self._plan_changes()))
 
     def overtaken(self, seen: Seen) -> None:
         """Take notice of the item as it is. Raises what `decide` raises; otherwise the next request is for this item."""
@@ -72,7 +71,7 @@ class Writing:
         if isinstance(operation, Update):
             return self._update_seen(operation, self.seen) if self.seen is not None else self._update(operation)
         expressions = Expressions()
-        condition = None if operation.when is None else self._condition(expressions)
+        condition = self._condition(expressions)
         kind: Kind = "ConditionCheck" if isinstance(operation, Check) else "Delete"
         return Request(kind, _body({"Key": key_of(self.id)}, condition, expressions))
 
@@ -82,10 +81,9 @@ class Writing:
 
     def _put(self, operation: Put) -> Request:
         definition = self.id.definition
-        stored = raised(definition, operation.entity)
+        stored = with_next_version(definition, operation.entity)
         expressions = Expressions()
-        free = operation.when is None and operation.must == "any" and definition.version is None
-        condition = None if free else self._condition(expressions)
+        condition = None if is_blind(operation) else self._condition(expressions)
         return Request("Put", _body({"Item": item_of(definition, stored)}, condition, expressions), stored)
 
     def _update(self, operation: Update) -> Request:
@@ -116,7 +114,7 @@ class Writing:
         guards: dict[Any, Path[Any, Any]] = {steps_of(path): path for path in self._plan.depends}
         whole: dict[Any, tuple[Path[Any, Any], object]] = {}
         for change in all_changes(operation):
-            found = settled(change, seen.raw, changed)
+            found = set_as_whole(change, seen.raw, changed)
             if found is None:
                 clauses.change(change, knowledge)
             else:
@@ -127,9 +125,7 @@ class Writing:
         self._keys(clauses, self._plan.after_reading(definition, changed))
         clauses.expiry(definition, operation.changes)
         own = self._condition(expressions)
-        condition = both(
-            [None if own is None else grouped(own), *(expressions.unchanged(path, seen.raw) for path in guards.values())]
-        )
+        condition = all_of([grouped(own), *(expressions.unchanged(path, seen.raw) for path in guards.values())])
         body = _body({"Key": key_of(self.id), "UpdateExpression": clauses.text()}, condition, expressions)
         return Request("Update", body, changed)
 
@@ -140,8 +136,8 @@ class Writing:
         definition.check_lengths([self.id.pk, self.id.sk, *keys])
         clauses.keys(pairs)
 
-    def _condition(self, expressions: Expressions) -> str | None:
-        """Return the condition under which `decide` lets an operation happen."""
+    def _condition(self, expressions: Expressions) -> str:
+        """Return the condition under which `decide` lets an operation happen, to an item of its own entity."""
         if self._overtaken:
             return self._as_seen(expressions)
         operation = self.operation
@@ -154,12 +150,12 @@ class Writing:
         ]
         if isinstance(operation, Put) and operation.must == "create":
             return _either(_ABSENT, None if alive is None else negated(alive)) if may_create else _never()
-        present = both([_PRESENT, alive, *parts])
+        present = all_of([is_of(expressions, definition), alive, *parts])
         if not may_create:
             return present
         if isinstance(operation, Update):  # what has expired must not be updated, but replaced
-            return None if present == _PRESENT else f"{_ABSENT} OR {grouped(str(present))}"
-        return _either(_ABSENT, None if alive is None else negated(alive), grouped(str(present)))
+            return f"{_ABSENT} OR {grouped(present)}"
+        return _either(_ABSENT, None if alive is None else negated(alive), grouped(present))
 
     def _version(self, expressions: Expressions, operation: Operation) -> str | None:
         version = operation.id.definition.version
@@ -178,7 +174,12 @@ class Writing:
         for role in (definition.expires, definition.version if isinstance(self.operation, Put) else None):
             paths += [] if role is None else [definition.paths[role.name]]
         found = {steps_of(path): path for path in paths}
-        return str(both([_PRESENT, *(expressions.unchanged(path, self.seen.raw) for path in found.values())]))
+        return all_of([is_of(expressions, definition), *(expressions.unchanged(path, self.seen.raw) for path in found.values())])
+
+
+def is_of(expressions: Expressions, definition: EntityDefinition) -> str:
+    """Return the condition that there is an item, and that it is of an entity."""
+    return f"{expressions.name(ENTITY)} = {expressions.value({'S': definition.name})}"
 
 
 def _may_create(operation: Operation) -> bool:
@@ -219,4 +220,4 @@ def _either(*parts: str | None) -> str:
 
 
 def _never() -> str:
-    return f"({_PRESENT} AND {_ABSENT})"
+    return f"(attribute_exists(pk) AND {_ABSENT})"

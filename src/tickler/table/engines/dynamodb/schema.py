@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tickler.dynamo import Client
+from tickler.dynamo.client import Client
 from tickler.dynamo.tables import add_index, check_key, create_table, describe, key_schema, turn_on_ttl
 from tickler.errors import SchemaMismatch
 from tickler.table.engines.dynamodb.items import TTL

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import UnionType
-from typing import Any, Literal, NamedTuple, NewType, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tickler.dynamo.codec import Item, from_attribute
+from tickler.table.attribute_type import alternatives_of, plain_type
 from tickler.table.declaration import Attribute
 from tickler.table.definition import EntityDefinition
 from tickler.table.engines.dynamodb.items import ENTITY, TTL
@@ -34,7 +34,6 @@ _TAGS: dict[Any, str] = {
     type(None): "NULL",
 }
 _SETS = {"S": "SS", "N": "NS", "B": "BS"}
-_LISTS = (list, tuple, Sequence)
 
 
 class _Form(NamedTuple):
@@ -72,38 +71,32 @@ class _Generator:
         return _struct(fields), lambda code: _choice(code, list(forms.values()))
 
     def _form(self, kind: Any) -> _Form | None:
-        kind = _plain(kind)
+        kind = plain_type(kind)
         origin, args = get_origin(kind), get_args(kind)
         tag = scalar_tag(kind)
         if tag is not None:
             return _Form(tag, bool if tag == "NULL" else kind, (lambda code: "None") if tag == "NULL" else _as_it_is)
         if origin in (set, frozenset) and scalar_tag(args[0]) in _SETS:
             return _Form(_SETS[str(scalar_tag(args[0]))], kind, _as_it_is)
-        if origin in _LISTS and (origin is not tuple or args[-1] is ...):
-            return self._list(args[0], "tuple" if origin is tuple else "")
+        if origin is list:
+            return self._list(args[0])
         if origin is dict:
             return self._map(*args)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and hasattr(kind, "__paths__"):
             return self._part(kind)
         return None
 
-    def _within(self, kind: Any) -> tuple[Any, Callable[[str], str]]:
-        """Return the wire type of a member of a list or map, where an empty set is an empty list."""
-        if any(get_origin(_plain(each)) in (set, frozenset) for each in alternatives(kind)):
-            return self._loose(kind)
-        return self.wire(kind)
-
     def _loose(self, kind: Any) -> tuple[Any, Callable[[str], str]]:
         """Return a wire type for what has no form of its own: slower, but msgspec converts it to any type."""
         of = self.name(kind)
         return dict[str, Any], lambda code: f"loose({code}, {of})"
 
-    def _list(self, member: Any, made: str) -> _Form:
-        wire, convert = self._within(member)
-        return _Form("L", _of(list, wire), lambda code: f"{made}([{convert('each')} for each in {code}])")
+    def _list(self, member: Any) -> _Form:
+        wire, convert = self.wire(member)
+        return _Form("L", _of(list, wire), lambda code: f"[{convert('each')} for each in {code}]")
 
     def _map(self, key: Any, value: Any) -> _Form:
-        wire, convert = self._within(value)
+        wire, convert = self.wire(value)
         return _Form("M", _of(dict, key, wire), lambda code: f"{{key: {convert('each')} for key, each in {code}.items()}}")
 
     def _part(self, kind: Any) -> _Form:
@@ -154,7 +147,7 @@ def default_of(attribute: Attribute) -> Any:
     """Return what an absent attribute stands for. An empty set is absent, because DynamoDB has none."""
     if attribute.default is msgspec.NODEFAULT:
         for kind in alternatives(attribute.type):
-            origin = get_origin(_plain(kind))
+            origin = get_origin(plain_type(kind))
             if origin in (set, frozenset):
                 return origin()
     return attribute.default
@@ -162,26 +155,19 @@ def default_of(attribute: Attribute) -> Any:
 
 def alternatives(kind: Any) -> list[Any]:
     """Return the types of a union, without Missing."""
-    found = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return [each for each in found if each is not UnsetType]
+    return [each for each in alternatives_of(kind) if each is not UnsetType]
 
 
 def scalar_tag(kind: Any) -> str | None:
     """Return the tag of DynamoDB for a scalar type, None for any other."""
-    kind = _plain(kind)
+    kind = plain_type(kind)
     if get_origin(kind) is Literal:
         tags = {_TAGS.get(type(value)) for value in get_args(kind)}
         return tags.pop() if len(tags) == 1 else None
     if isinstance(kind, type) and issubclass(kind, Enum):
         tags = {_TAGS.get(type(each.value)) for each in kind}
         return tags.pop() if len(tags) == 1 else None
-    return _TAGS.get(getattr(kind, "__origin__", kind) if hasattr(kind, "__metadata__") else kind)
-
-
-def _plain(kind: Any) -> Any:
-    while isinstance(kind, NewType):
-        kind = kind.__supertype__
-    return kind
+    return _TAGS.get(kind)
 
 
 def _as_it_is(code: str) -> str:

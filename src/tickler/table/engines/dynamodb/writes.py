@@ -10,16 +10,15 @@ from typing import Any
 import msgspec
 
 from tickler.database.progress import OnProgress, no_progress
-from tickler.dynamo import get_many, write_many
-from tickler.dynamo.batches import MAX_CONCURRENT, MAX_WRITTEN_ITEMS
+from tickler.dynamo.batches import MAX_CONCURRENT, MAX_WRITTEN_ITEMS, get_many, write_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.failures import ConditionFailed, TransactionCancelled, is_retryable
 from tickler.dynamo.transactions import MAX_TRANSACTION_ITEMS, TransactionPart
 from tickler.errors import InvalidInput, StoreUnavailable, TransactionConflict
-from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.dynamodb.connection import Connection, misfit
 from tickler.table.engines.dynamodb.items import item_of, key_of
 from tickler.table.engines.dynamodb.requests import Request, Seen, Writing
-from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, raised
+from tickler.table.operation import Check, Delete, Operation, Put, Update, decide, with_next_version
 
 TRIES = 10
 
@@ -43,7 +42,7 @@ class Writer:
         for operation in operations:
             id = operation.id
             if isinstance(operation, Put):
-                item = item_of(id.definition, raised(id.definition, operation.entity))
+                item = item_of(id.definition, with_next_version(id.definition, operation.entity))
                 requests[id.pk, id.sk] = {"PutRequest": {"Item": item}}
             else:
                 assert isinstance(operation, Delete)
@@ -56,7 +55,7 @@ class Writer:
         done = 0
         while batch := list(islice(left, MAX_WRITTEN_ITEMS * MAX_CONCURRENT)):
             items = {
-                (id.pk, id.sk): item_of(id.definition, raised(id.definition, entity))
+                (id.pk, id.sk): item_of(id.definition, with_next_version(id.definition, entity))
                 for entity in batch
                 for id in [self._id_of(entity)]
             }
@@ -81,7 +80,7 @@ class Writer:
             try:
                 return await self._send(operation, request, now_ms)
             except ConditionFailed as failure:
-                writing.overtaken(self._connection.seen(failure.item, now_ms))
+                writing.overtaken(self._connection.seen(writing.id, failure.item, now_ms))
             except InvalidInput as error:
                 if not isinstance(operation, Update) or writing.seen is not None or "document path" not in str(error):
                     raise
@@ -92,7 +91,10 @@ class Writer:
         wire = self._connection.wires[operation.id.definition.name]
         body = {**request.body, "ReturnValues": _RETURNED[request.kind]}
         once = request.kind != "Put" or "ConditionExpression" in body
-        answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write, once=once)
+        try:
+            answer = await self._connection.call(_NAMES[request.kind], body, wire.decode_write, once=once)
+        except msgspec.ValidationError as error:
+            raise misfit(operation.id.definition.name, error) from None
         if request.kind == "Put":
             return request.entity
         if answer.Attributes is msgspec.UNSET:
@@ -101,7 +103,7 @@ class Writer:
         return entity if request.kind == "Update" or self._connection.is_alive(entity, now_ms) else None
 
     async def _write_all(self, operations: Sequence[Operation], now_ms: int, parts: Sequence[TransactionPart]) -> list[Any]:
-        """Write in one transaction. What it leaves behind is computed from what was read just before it."""
+        """Write in one transaction. The results are computed from what was read just before it."""
         if (size := len(operations) + len(parts)) > MAX_TRANSACTION_ITEMS:
             raise InvalidInput(f"a transaction has {size} operations, and DynamoDB takes {MAX_TRANSACTION_ITEMS}: use several")
         writings = [Writing(operation, now_ms) for operation in operations]
@@ -117,7 +119,7 @@ class Writer:
             if not lost:
                 return [_left_behind(writing, request) for writing, request in zip(writings, requests, strict=True)]
             for number in sorted(lost):
-                writings[number].overtaken(self._connection.seen(lost[number], now_ms))
+                writings[number].overtaken(self._connection.seen(writings[number].id, lost[number], now_ms))
         raise self._too_busy(f"a transaction on {self._connection.label}")
 
     async def _transact(self, requests: Sequence[Request], parts: Sequence[TransactionPart]) -> dict[int, Any]:
@@ -152,11 +154,12 @@ class Writer:
         keys = [key_of(writing.id) for writing in writings]
         if len(keys) == 1:
             answer = await self._connection.call("GetItem", {"Key": keys[0], "ConsistentRead": True}, _decode)
-            return [self._connection.seen(answer.get("Item"), now_ms)]
+            return [self._connection.seen(writings[0].id, answer.get("Item"), now_ms)]
         with self._connection.translated():
             found = await get_many(self._connection.client, self._connection.name, keys)
         by_key = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in found}
-        return [self._connection.seen(by_key.get((writing.id.pk, writing.id.sk)), now_ms) for writing in writings]
+        ids = [writing.id for writing in writings]
+        return [self._connection.seen(id, by_key.get((id.pk, id.sk)), now_ms) for id in ids]
 
     def _too_busy(self, what: str) -> StoreUnavailable:
         return StoreUnavailable(f"{what}: others wrote the same items {TRIES} times in a row: try again")

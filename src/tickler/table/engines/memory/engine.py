@@ -14,10 +14,10 @@ from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Reindexed, Slice
 from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
 from tickler.table.engines.memory.metadata import MemoryMetadata
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode, decode_at, duplicate, is_alive
 from tickler.table.key import ItemId
 from tickler.table.measurement import Fill, Measurement, largest_of
-from tickler.table.operation import Delete, Operation, decide, raised
+from tickler.table.operation import Delete, Operation, decide, is_blind, with_next_version
 from tickler.table.selection import Span
 
 
@@ -41,8 +41,8 @@ class MemoryReader:
         self._rows = rows
 
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
-        rows = [self._alive(id, now_ms) for id in ids]
-        return [None if row is None else decode(self._table, row.entity, row.body) for row in rows]
+        rows = [(id, self._alive(id, now_ms)) for id in ids]
+        return [None if row is None else decode_at(self._table, id, row.entity, row.body) for id, row in rows]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
         found = [each for each in self._in_span(ask.span, now_ms) if each[1].entity in ask.entities]
@@ -53,7 +53,7 @@ class MemoryReader:
         items = [decode(self._table, row.entity, row.body) for _, row in found[: ask.limit]]
         return Slice(items, positions, positions[-1] if len(found) > ask.limit else None)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         return sum(row.entity in entities for _, row in self._in_span(span, now_ms))
 
     def _in_span(self, span: Span, now_ms: int) -> list[tuple[Position, Row]]:
@@ -97,7 +97,7 @@ class MemoryEngine(MemoryReader):
         for operation in operations:
             id = operation.id
             row = self._alive(id, now_ms)
-            found = None if row is None else decode(self._table, row.entity, row.body)
+            found = None if row is None or is_blind(operation) else decode_at(self._table, id, row.entity, row.body)
             stored = decide(operation, found)
             results.append(found if isinstance(operation, Delete) else stored)
             if stored is None:
@@ -114,13 +114,16 @@ class MemoryEngine(MemoryReader):
 
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         for operation in operations:
-            await self.write([operation], now_ms=now_ms)
+            if isinstance(operation, Delete):  # whatever is there
+                self._store((operation.id.pk, operation.id.sk), None, now_ms)
+            else:
+                await self.write([operation], now_ms=now_ms)
 
     async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
         rows: Rows = {}
         for entity in entities:
             definition = self._table.definition_of(entity)
-            row = row_of(definition, raised(definition, entity))
+            row = row_of(definition, with_next_version(definition, entity))
             key = row.pk, row.sk
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))

@@ -14,8 +14,9 @@ from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
+from tickler.table.engines.postgres.change_log import GUARD, PostgresChangeLog
 from tickler.table.engines.postgres.metadata import PostgresMetadata
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive, other_entity
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
@@ -49,6 +50,11 @@ _INDEXES = """
     SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass($1) AND indisvalid
 """
 
+_LOGS = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE '%.stream' ORDER BY relname
+"""
+
 
 class PostgresReader:
     def __init__(self, table: TableDefinition, layout: Layout, read: Read) -> None:
@@ -59,12 +65,13 @@ class PostgresReader:
     async def get(self, ids: Sequence[ItemId[Any]], *, consistent: bool, now_ms: int) -> list[Any]:
         if len(ids) == 1:
             row = await self._read(lambda connection: connection.fetchrow(self._layout.get, ids[0].pk, ids[0].sk))
-            return [None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])]
+            return [None if row is None or not is_alive(row[1], now_ms) else decode_at(self._table, ids[0], row[0], row[2])]
         keys = [(id.pk, id.sk) for id in ids]
         stored = await self._read(lambda connection: _stored(connection, self._layout, keys))
         rows = [stored.get(key) for key in keys]
         return [
-            None if cells is None or not is_alive(cells[3], now_ms) else decode(self._table, cells[2], cells[4]) for cells in rows
+            None if cells is None or not is_alive(cells[3], now_ms) else decode_at(self._table, id, cells[2], cells[4])
+            for id, cells in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
@@ -72,7 +79,7 @@ class PostgresReader:
         rows = await self._read(lambda connection: connection.fetch(text, *parameters))
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda connection: connection.fetchval(text, *parameters))
         return found
@@ -100,6 +107,7 @@ class PostgresEngine(PostgresReader):
         super().__init__(table, Layout(table, self._dialect), pool.read)
         self._metadata_statements = MetadataStatements(self._dialect)
         self.metadata = PostgresMetadata(pool, self._metadata_statements, table.name)
+        self.changes = PostgresChangeLog(table, self._dialect, pool)
         self._use(self._layout)
 
     async def open(self, *, create: bool) -> list[str]:
@@ -189,7 +197,7 @@ class PostgresEngine(PostgresReader):
         self._upsert_many = sql(f"{insert}{layout.conflict}")
         self._insert_many = sql(f"{insert} ON CONFLICT (pk, sk) DO NOTHING RETURNING 1")
         self._delete_many = sql(f"DELETE FROM {layout.table} WHERE (pk, sk) IN (SELECT * FROM unnest($1::text[], $2::text[]))")
-        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 RETURNING entity, expires_at, body")
+        self._delete_one = sql(f"DELETE FROM {layout.table} WHERE pk = $1 AND sk = $2 AND entity = $3 RETURNING expires_at, body")
         self._sweep = sql(
             f"""
             DELETE FROM {layout.table} WHERE id IN (
@@ -202,7 +210,8 @@ class PostgresEngine(PostgresReader):
     async def _found(self, connection: Connection) -> Found:
         table = self._pool.sql(self._layout.table)
         columns = [row[0] for row in await connection.fetch(_COLUMNS, table)]
-        return Found(columns, [row[0] for row in await connection.fetch(_INDEXES, table)], False)
+        indexes = [row[0] for row in await connection.fetch(_INDEXES, table)]
+        return Found(columns, indexes, await self.changes.exists(connection))
 
     async def _create(self, connection: Connection) -> None:
         """Make what is missing. Processes that do so together wait for each other."""
@@ -216,6 +225,8 @@ class PostgresEngine(PostgresReader):
             await connection.execute(statement)
         for index in (layout.unique_index(), *layout.secondary_indexes()):
             await connection.execute(index.create, timeout=LOAD_TIMEOUT_S)
+        if self._table.stream and not await self.changes.exists(connection):
+            await self.changes.create(connection)
 
     async def _decided(self, connection: Connection, operations: Sequence[Operation], now_ms: int) -> list[Any]:
         keys = [(operation.id.pk, operation.id.sk) for operation in operations]
@@ -228,9 +239,12 @@ class PostgresEngine(PostgresReader):
         return writes.results
 
     def _guards(self, writes: Writes) -> list[Cells]:
-        """Return rows that are inserted and deleted at once, since nothing else locks a key that must stay absent."""
+        """Return rows that are inserted and deleted at once, since nothing else locks a key that must stay absent.
+
+        The change log leaves them out.
+        """
         nulls = (None,) * len(self._layout.keys)
-        return [(id.pk, id.sk, id.definition.name, None, b"{}", *nulls) for id in writes.absent]
+        return [(id.pk, id.sk, GUARD, None, b"{}", *nulls) for id in writes.absent]
 
     async def _put(self, connection: Connection, rows: Sequence[Cells]) -> None:
         if rows:
@@ -246,8 +260,13 @@ class PostgresEngine(PostgresReader):
             await connection.execute(self._delete_many, *_columns(keys))
 
     async def _deleted(self, connection: Connection, id: ItemId[Any], now_ms: int) -> Any:
-        row = await connection.fetchrow(self._delete_one, id.pk, id.sk)
-        return None if row is None or not is_alive(row[1], now_ms) else decode(self._table, row[0], row[2])
+        row = await connection.fetchrow(self._delete_one, id.pk, id.sk, id.definition.name)
+        if row is not None:
+            return id.definition.decode(row[1]) if is_alive(row[0], now_ms) else None
+        left = await connection.fetchrow(self._layout.get, id.pk, id.sk)
+        if left is not None and left[0] != id.definition.name and is_alive(left[1], now_ms):
+            raise other_entity(self._table, id, left[0])
+        return None
 
     async def _load(self, connection: Connection, rows: Iterator[Cells], expected: int, on_progress: OnProgress) -> int:
         layout = self._layout
@@ -310,3 +329,9 @@ def open_engine(table: TableDefinition, url: StoreUrl) -> PostgresEngine:
 
 def shared_engine(table: TableDefinition, pool: Pool, name: str) -> PostgresEngine:
     return PostgresEngine(table, pool, owned=False)
+
+
+async def streamed_tables(pool: Pool) -> list[str]:
+    """Return the names of tables with a log of changes."""
+    rows = await pool.fetch(_LOGS, pool.schema)
+    return [row[0].removesuffix(".stream") for row in rows]

@@ -10,9 +10,10 @@ from tickler.errors import StoreUnavailable
 from tickler.table.definition import Cells as Cells
 from tickler.table.definition import EntityDefinition, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Slice
-from tickler.table.engines.rows import decode, decode_alike, decode_all, is_alive
+from tickler.table.engines.rows import decode_alike, decode_all, decode_at, is_alive
 from tickler.table.key import ItemId
-from tickler.table.operation import Check, Delete, Operation, Put, decide, raised
+from tickler.table.operation import Check, Delete, Operation, Put, decide, with_next_version
+from tickler.table.operation import is_blind as is_blind
 
 TOLD_EVERY = 2_000  # rows of a load
 
@@ -32,23 +33,14 @@ class Writes(NamedTuple):
     absent: list[ItemId[Any]]
 
 
-def is_blind(operation: Operation) -> bool:
-    """Tell whether an operation is a put that depends on nothing that is stored."""
-    return (
-        isinstance(operation, Put)
-        and operation.when is None
-        and operation.must == "any"
-        and operation.id.definition.version is None
-    )
-
-
 def decided(table: TableDefinition, operations: Sequence[Operation], stored: Mapping[KeyOfRow, Cells], now_ms: int) -> Writes:
     """Decide what operations do to the rows that are stored. A row that would stay as it is is not written."""
     writes = Writes([], [], [], [], [])
     for operation in operations:
         id = operation.id
         cells = stored.get((id.pk, id.sk))
-        found = None if cells is None or not is_alive(cells[3], now_ms) else decode(table, cells[2], cells[4])
+        seen = None if cells is None or is_blind(operation) or not is_alive(cells[3], now_ms) else cells
+        found = None if seen is None else decode_at(table, id, seen[2], seen[4])
         entity = decide(operation, found)
         writes.results.append(found if isinstance(operation, Delete) else entity)
         if cells is None and isinstance(operation, Check | Delete):
@@ -121,7 +113,7 @@ class Source:
 
 def new_cells(definition: EntityDefinition, entity: Any) -> Cells:
     """Return the row of an item that is loaded, with its first version."""
-    return definition.cells(entity if definition.version is None else raised(definition, entity))
+    return definition.cells(entity if definition.version is None else with_next_version(definition, entity))
 
 
 def _key(pair: tuple[KeyOfRow, Operation]) -> KeyOfRow:

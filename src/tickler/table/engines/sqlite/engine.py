@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from operator import length_hint
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from tickler.database.store_url import StoreUrl
 from tickler.errors import InvalidInput, SchemaMissing
 from tickler.table.definition import TableDefinition
 from tickler.table.engines.engine import Ask, Reader, Reindexed, Slice
-from tickler.table.engines.rows import decode, duplicate, is_alive
+from tickler.table.engines.rows import decode_at, duplicate, is_alive
 from tickler.table.engines.sql.layout import Dialect, Found, Layout
 from tickler.table.engines.sql.measure import measure_statement, measurement_of
 from tickler.table.engines.sql.metadata import MetadataStatements
@@ -35,6 +36,7 @@ T = TypeVar("T")
 Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 
 WRITTEN_AT_A_TIME = 1_000
+ROWS_AT_A_TIME = 25  # in one statement
 READ_AT_A_TIME = 500
 
 
@@ -70,8 +72,8 @@ class SqliteReader:
         get, table = self._layout.get, self._table
         rows = await self._read(lambda database: [database.execute(get, (id.pk, id.sk)).fetchone() for id in ids])
         return [
-            None if row is None or not is_alive(row[1], now_ms) else decode(table, row[0], row[2])  # as all other reads do
-            for row in rows
+            None if row is None or not is_alive(row[1], now_ms) else decode_at(table, id, row[0], row[2])
+            for id, row in zip(ids, rows, strict=True)
         ]
 
     async def slice(self, ask: Ask, *, now_ms: int) -> Slice:
@@ -79,7 +81,7 @@ class SqliteReader:
         rows = await self._read(lambda database: database.execute(text, parameters).fetchall())
         return slice_of(self._table, rows, ask)
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._read(lambda database: database.execute(text, parameters).fetchone()[0])
         return found
@@ -97,10 +99,11 @@ class SqliteEngine(SqliteReader):
         self.metadata = SqliteMetadata(connection, METADATA, table.name)
         read: Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
+        self._use(self._layout)
         self.changes = SqliteChangeLog(table, DIALECT, connection, read)
 
     async def open(self, *, create: bool) -> list[str]:
-        self._layout = Layout(self._table, DIALECT)  # of all entities that have been defined by now
+        self._use(Layout(self._table, DIALECT))  # of all entities that have been defined by now
         try:
             if self._owned:
                 await self._connection.open(may_create=create)
@@ -175,7 +178,7 @@ class SqliteEngine(SqliteReader):
             database.executemany(self._layout.set_keys(), changes)
         return Reindexed(str(rows[-1][0]) if rows else None, len(rows), len(changes))
 
-    async def count(self, span: Span, entities: frozenset[str], *, now_ms: int) -> int:
+    async def count(self, span: Span, entities: frozenset[str], *, consistent: bool, now_ms: int) -> int:
         """Count on the connection's own thread: that may take long, and the event loop's has other work."""
         text, parameters = self._layout.count(span, entities, now_ms)
         found: int = await self._connection.read(lambda database: database.execute(text, parameters).fetchone()[0])
@@ -188,6 +191,11 @@ class SqliteEngine(SqliteReader):
             )
         """
         return await self._connection.write(lambda database: database.execute(statement, (now_ms, limit)).rowcount)
+
+    def _use(self, layout: Layout) -> None:
+        self._layout = layout
+        more = f", ({', '.join('?' * len(layout.columns))})" * (ROWS_AT_A_TIME - 1)
+        self._upsert_rows = f"{layout.insert}{more}{layout.conflict}"
 
     def _found(self, database: sqlite3.Connection) -> Found:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({self._layout.table})")]
@@ -221,8 +229,12 @@ class SqliteEngine(SqliteReader):
         return writes.results
 
     def _put(self, database: sqlite3.Connection, rows: Sequence[Cells], removed: Sequence[tuple[str, str]] = ()) -> None:
-        for row in rows:
+        """Put several rows with a statement. A statement that fires triggers saves the pages that it changes, each time."""
+        alone = len(rows) % ROWS_AT_A_TIME
+        for row in rows[:alone]:
             database.execute(self._layout.upsert, row)
+        for n in range(alone, len(rows), ROWS_AT_A_TIME):
+            database.execute(self._upsert_rows, [*chain.from_iterable(rows[n : n + ROWS_AT_A_TIME])])
         for key in removed:
             database.execute(self._layout.delete, key)
 
