@@ -28,7 +28,7 @@ def of(check: str, findings: tuple[Finding, ...]) -> list[Finding]:
     return [finding for finding in findings if finding.check == check]
 
 
-@pytest.mark.parametrize("table", [SHOP, SITE], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [SHOP, SITE, GUIDE["desk"]], ids=lambda table: table.name)
 def test_the_guides_tables_are_fine_by_definition(table: Table) -> None:
     advice = table.advise()
     assert advice.findings == ()
