@@ -168,6 +168,11 @@ def _pattern(shown: str) -> str:
     return "".join(text + time for text, time in zip(texts, [*times, ""], strict=True))
 
 
+def check_rights(code: str) -> None:
+    """Check that these are rights. tests/table/test_postgres_stream.py grants them, and shows that they suffice."""
+    assert all(re.fullmatch(r"GRANT .+ TO [a-z, ]+;", line) for line in code.splitlines())
+
+
 # The languages whose snippets run synchronously.
 RUNNERS: dict[str, Callable[[str], object]] = {
     "sh": run_shell,
@@ -175,6 +180,7 @@ RUNNERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
     "yaml": yaml.safe_load,
     "js": check_javascript,
+    "sql": check_rights,
 }
 
 
