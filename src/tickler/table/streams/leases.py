@@ -13,7 +13,8 @@ from tickler.table.engines.change_log import Shard
 class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a consumer has come in a shard, and which process holds it.
 
-    `moved_at_ms` is when the position was last saved; `lost_at_ms` is when changes were last found to be deleted unread.
+    `moved_at_ms` is when the position was last saved after a move, or when the shard was first held; `lost_at_ms` is when changes
+    were last found to be deleted unread.
     """
 
     position: str | None = None
@@ -46,8 +47,8 @@ def plan_leases(
 ) -> LeasePlan:
     """Divide shards among the processes of a consumer, so that no two differ by more than one.
 
-    If they do not divide evenly, the first processes in the order of their names have one more. A process takes free shards up to its share, and gives up what it has beyond it. A shard is free if nobody holds it, or its
-    lease has expired.
+    If they do not divide evenly, the first processes in the order of their names have one more. A process takes free shards up
+    to its share, and gives up what it has beyond it. A shard is free if nobody holds it, or its lease has expired.
     """
     everybody = sorted({*members, me})
     share, left = divmod(len(shards), len(everybody))

@@ -18,6 +18,7 @@ from tickler.table.engines.change_log import ShardRead
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.delivery import Delivery, Stopped
 from tickler.table.streams.leases import ShardState, plan_leases, readable
+from tickler.table.streams.parked_retry import RENEWALS_PER_LEASE, retry_one
 from tickler.table.streams.parking import Parking
 from tickler.table.streams.progress import Loaded, Progress
 from tickler.table.streams.pruner import Pruner
@@ -25,7 +26,6 @@ from tickler.table.streams.shard_lease import ShardLease
 
 READ_AT_A_TIME = 200
 SAVED_EVERY_S = 0.2
-RENEWALS_PER_LEASE = 3
 
 log = logging.getLogger("tickler.table")
 
@@ -59,8 +59,7 @@ class Session:
     async def step(self) -> bool:
         """Renew and save what is due, read, and begin to deliver. Returns whether anything was read."""
         self.wake.clear()
-        if self._crash is not None:
-            raise self._crash
+        self.raise_crash()
         if self._now() >= self._renew_at:
             await self._renew()
         await self._save()
@@ -69,6 +68,11 @@ class Session:
         for read in reads:
             self._begin(read)
         return any(read.records or read.ended for read in reads)
+
+    def raise_crash(self) -> None:
+        """Raise what ended a delivery and is no failure of a handler."""
+        if self._crash is not None:
+            raise self._crash
 
     async def wait(self, pause_s: float) -> None:
         """Wait until something happens, but not longer than until the next thing is due."""
@@ -86,8 +90,11 @@ class Session:
         await asyncio.gather(*self._tasks)
         for lease in self._leases.values():
             lease.is_leaving = True
-        await self._save_leases(dict(self._leases))
-        await self._progress.leave([self._me])
+        try:
+            await self._save_leases(dict(self._leases))
+            await self._progress.leave([self._me])
+        except StoreUnavailable as error:
+            log.warning("consumer %s: others have its shards once its leases expire, because %s", self._name, error)
 
     def _begin(self, read: ShardRead) -> None:
         lease = self._leases[read.shard]
@@ -128,15 +135,24 @@ class Session:
         for lease in leases.values():
             lease.is_unsaved = False  # what is delivered from now on is not in these states
         saved = await self._progress.save(states)
-        for shard, lease in leases.items():
-            if shard not in saved:
-                log.warning("consumer %s: another process took shard %s", self._name, shard)
-                self._let_go(shard)
-                continue
+        await self._check_unsaved({shard: lease for shard, lease in leases.items() if shard not in saved})
+        for shard in saved:
+            lease = leases[shard]
             lease.state, lease.valid_until = states[shard], now + self._context.options.lease.total_seconds()
             if lease.state.holder is None:
                 del self._leases[shard]
                 self._renew_at = 0.0 if lease.state.ended else self._renew_at  # its children can be read now
+
+    async def _check_unsaved(self, leases: dict[str, ShardLease]) -> None:
+        """Let go what another process has. What this one holds was saved before, and the answer was lost: save it again."""
+        stored = (await self._progress.load()).states if leases else {}
+        for shard, lease in leases.items():
+            state = stored.get(shard, ShardState())
+            if state.holder == self._me:
+                lease.state, lease.is_unsaved = state, True
+            else:
+                log.warning("consumer %s: another process took shard %s", self._name, shard)
+                self._let_go(shard)
 
     async def _renew(self) -> None:
         """Renew what this process holds, take or give up shards so that each process has its share, and tidy up."""
@@ -218,17 +234,3 @@ class Session:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-async def retry_one(context: StreamContext, delivery: Delivery, parking: Parking, key: str) -> None:
-    """Deliver one parked change, unless another process does. It is removed if that succeeds."""
-    now_ms = context.clock.now_ms()
-    claimed = await parking.claim(key, now_ms, now_ms + context.options.lease_ms)
-    if claimed is None:
-        return
-    entry, parked = claimed
-    error = await delivery.retry(parked)
-    if error is None:
-        await parking.remove(entry)
-    else:
-        await parking.release(entry, replace(parked, error=error, attempts=parked.attempts + context.options.attempts))
