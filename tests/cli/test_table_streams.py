@@ -68,7 +68,7 @@ def test_consumers_that_get_on_are_shown(consume: Consume, here: Here) -> None:
     consume(("a", 1), ("b", 1))
     done = here("table", "consumers", "desk_model:desk")
     assert (done.code, done.err) == (0, "")
-    assert done.lines[0].split() == ["CONSUMER", "STATE", "WAITING", "PARKED", "LAST", "MOVED"]
+    assert done.lines[0].split() == ["consumer", "state", "waiting", "parked", "last", "moved"]
     assert done.lines[1].split()[:4] == ["mailer", "idle", "0", "0"]
     assert len(done.lines) == 2
     (shown,) = here("table", "consumers", "desk_model:desk", "--json").json["consumers"]
@@ -102,7 +102,7 @@ def test_parked_changes_are_listed(consume: Consume, here: Here) -> None:
     consume(("a", 1), ("a", 2), ("b", 1), fails=True)
     done = here("table", "parked", "desk_model:desk", "mailer")
     assert (done.code, done.err) == (0, "")
-    assert done.lines[0].split() == ["ID", "ENTITY", "ITEM", "ERROR"]
+    assert done.lines[0].split() == ["id", "entity", "item", "error"]
     assert [line.split(maxsplit=4)[1:] for line in done.lines[1:]] == [
         ["Ticket", "TICKET#a", "TICKET", "GiveUp: the mail server is down"],
         ["Ticket", "TICKET#a", "TICKET", "waits for an earlier change of the same item"],
