@@ -78,12 +78,12 @@ class Delivery:
             if isinstance(outcome, BaseException) and not isinstance(outcome, Stopped):
                 raise outcome
 
-    async def retry(self, parked: ParkedChange) -> str | None:
-        """Deliver a parked change. Returns the error if that fails."""
+    async def retry(self, parked: ParkedChange, may_start: Callable[[], bool]) -> str | None:
+        """Deliver a parked change. Returns the error if that fails. `may_start` is asked before each handler."""
         try:
             change = self._decoded(parked.record)
             if change is not None:
-                await self._attempts(change, lambda: True)
+                await self._attempts(change, may_start)
         except Stopped:
             raise
         except Exception as error:
@@ -143,13 +143,27 @@ class Delivery:
             if self._stopping.is_set() or not may_start():
                 raise Stopped
             if inspect.iscoroutinefunction(handler):
-                async with asyncio.timeout(self._options.timeout.total_seconds()):
-                    await handler(change)
-            else:
-                await asyncio.to_thread(handler, change)
+                await self._timed(handler(change))
+            elif (outcome := await asyncio.to_thread(handler, change)) is not None:
+                await self._timed(outcome)
+
+    async def _timed(self, handling: Awaitable[None]) -> None:
+        try:
+            async with asyncio.timeout(self._options.timeout.total_seconds()):
+                await handling
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise RuntimeError("the handler was cancelled from within") from error  # which is a failure like others
 
     async def _park(self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool]) -> None:
-        """Park a change. While too many are parked, wait, so that the consumer stops here."""
+        """Park a change. While too many are parked, wait, so that the consumer stops here.
+
+        A process that has lost the shard parks nothing: the next one may have delivered this change, and later ones, meanwhile.
+        """
+        if not may_start():
+            raise Stopped
         parked = ParkedChange(record, error, attempts, self._clock.now_ms())
         waits = 0
         while not await self._parking.park(parked, behind=not attempts):
