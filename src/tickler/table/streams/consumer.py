@@ -14,7 +14,7 @@ from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.table.engines.change_log import EventSource
 from tickler.table.engines.metadata import EntryWrite
 from tickler.table.streams.context import StreamContext
-from tickler.table.streams.delivery import AnyHandler, Delivery, Subscription
+from tickler.table.streams.delivery import AnyHandler, Delivery, Stopped, Subscription
 from tickler.table.streams.events import Event
 from tickler.table.streams.item_change import ItemChange
 from tickler.table.streams.parking import PARKED, RETRY, ParkedChange, Parking
@@ -80,12 +80,13 @@ class Consumer:
         It may be a coroutine function or a plain one, which runs in a thread. Changes come at least once, and those of one item
         in order. If it raises, it is called again later; `GiveUp` parks the change at once.
         """
-        definitions = {self._context.table.definition_for(event.entity) for event in events}
-        if len(definitions) != 1:
+        names = {self._context.table.definition_for(event.entity).name for event in events}
+        if len(names) != 1:
             raise InvalidInput("on: pass events of one entity, and a handler for each entity")
+        (name,) = names
 
         def subscribe(handler: AnyHandler) -> AnyHandler:
-            self._delivery.subscribe(definitions.pop().name, Subscription(events, handler))
+            self._delivery.subscribe(name, Subscription(events, handler))
             return handler
 
         return subscribe
@@ -145,6 +146,9 @@ class Consumer:
             while loop.time() < ends_at and empty < EMPTY_READS and not self._stopping.is_set():
                 if await session.step():
                     empty = 0
+                elif session.has_moved:
+                    empty = 0
+                    await asyncio.sleep(0)  # a step may have found everything without waiting
                 elif session.is_delivering:
                     await session.wait(max(0.0, ends_at - loop.time()))
                 else:
@@ -164,12 +168,16 @@ class Consumer:
         if not isinstance(changes, EventSource):
             raise InvalidInput("consume_event is for tables on DynamoDB: use consume(budget_ms=…) here")
         records = changes.records_of(event)
+        if not self._is_running:
+            self._delivery.resume()  # after an earlier `consume`
         await self._parking.refresh()
         delivered: set[int] = set()
         try:
             await self._delivery.deliver(records, delivered.add, lambda: True)
             for key in await self._parking.due():
                 await retry_one(self._context, self._delivery, self._parking, key)
+        except Stopped:
+            pass
         except StoreUnavailable as error:
             log.warning("consumer %s: %s", self.name, error)
         missing = [record for number, record in enumerate(records) if number not in delivered]
