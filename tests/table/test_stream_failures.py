@@ -331,3 +331,20 @@ async def test_what_on_returns_subscribes_several_handlers(db: OpenTable) -> Non
     await db.put(task(1))
     await caught_up(consumer)
     assert seen == ["one", "two"]
+
+
+async def test_a_callback_that_fails_at_the_end_is_not_passed_over(db: OpenTable) -> None:
+    await lose_everything(db, db.consumer("it"))
+    consumer, begun, gate = db.consumer("it"), asyncio.Event(), asyncio.Event()
+
+    @consumer.on_lost
+    async def fail() -> None:
+        begun.set()
+        await gate.wait()
+        raise RuntimeError("the sweep failed")
+
+    with pytest.raises(RuntimeError, match="sweep"):
+        async with consumer.running():
+            await asyncio.wait_for(begun.wait(), WAIT_S)
+            consumer.stop()
+            gate.set()

@@ -90,7 +90,7 @@ class Session:
             return
 
     async def close(self) -> None:
-        """Wait for handlers that have begun, save, and give everything up."""
+        """Wait for handlers that have begun, save, and give everything up. A crash that no step has raised yet is raised."""
         self._delivery.stop()
         await asyncio.gather(*self._tasks)
         if self._is_save_uncertain:
@@ -99,6 +99,10 @@ class Session:
             lease.is_leaving = True
         await self._save_leases(dict(self._leases))
         await self._progress.leave([self._me])
+        if self._failure is not None:
+            log.warning("consumer %s: %s", self._name, self._failure)
+        if self._crash is not None:
+            raise self._crash
 
     def _begin(self, read: ShardRead) -> None:
         lease = self._leases[read.shard]
@@ -128,9 +132,9 @@ class Session:
             lease.task = None
 
     def _raise_failure(self) -> None:
-        """Raise what has ended a delivery: a crash each time, a failure of the store once, so that it is tried again later."""
-        failure, self._failure = self._failure, None
-        if (error := self._crash or failure) is not None:
+        """Raise what has ended a delivery, once. After a failure of the store, the delivery is tried again."""
+        error, self._failure, self._crash = self._crash or self._failure, None, None
+        if error is not None:
             raise error
 
     async def _save(self) -> None:
