@@ -19,7 +19,7 @@ from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.engines.metadata import Entry, EntryWrite, Metadata
 from tickler.table.open_table import OpenTable
 from tickler.table.streams.context import StreamContext
-from tickler.table.streams.pruner import prune
+from tickler.table.streams.pruner import Pruner, prune
 from tickler.table.streams.session import retry_one
 from tickler.testing.consumer_contract import WAIT_S, caught_up, ids_of, until
 from tickler.testing.stream_fixtures import NOW, STREAMED, Task, task
@@ -343,8 +343,39 @@ async def test_a_callback_that_fails_at_the_end_is_not_passed_over(db: OpenTable
         await gate.wait()
         raise RuntimeError("the sweep failed")
 
+    running = asyncio.create_task(consumer.run())
+    await asyncio.wait_for(begun.wait(), WAIT_S)
+    consumer.stop()
+    gate.set()
     with pytest.raises(RuntimeError, match="sweep"):
-        async with consumer.running():
-            await asyncio.wait_for(begun.wait(), WAIT_S)
-            consumer.stop()
-            gate.set()
+        await running
+
+
+async def test_a_loss_in_several_shards_is_told_one_at_a_time(db: OpenTable) -> None:
+    await lose_everything(db, db.consumer("it"))
+    consumer = db.consumer("it")
+    running, most = 0, 0
+
+    @consumer.on_lost
+    async def sweep() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+
+    await caught_up(consumer)
+    assert most == 1
+
+
+async def test_pruning_goes_on_while_there_is_more_to_delete(db: OpenTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.table.streams.pruner.PRUNED_AT_A_TIME", 2)
+    consumer = db.consumer("it")
+    await db.put_many([task(n) for n in range(5)])
+    session = consumer._begin()
+    await session.step()
+    await consumer._end(session)
+    pruner = Pruner(consumer._context)
+    for now in range(4):
+        await pruner.prune_if_due(float(now))
+    assert await db.engine.changes.waiting(dict.fromkeys(map(str, range(8))), limit=10) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -57,6 +58,7 @@ class Consumer:
         self._parking = Parking(context.metadata, options.name, options.max_parked)
         self._delivery = Delivery(context, self._parking)
         self._lost_callbacks: list[Callable[[], Awaitable[None] | None]] = []
+        self._one_loss = asyncio.Lock()
         self._is_running = False
         self._stopping = asyncio.Event()
 
@@ -92,7 +94,11 @@ class Consumer:
         return subscribe
 
     def on_lost(self, callback: L) -> L:
-        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them."""
+        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them.
+
+        It may be a coroutine function or a plain one, which runs in a thread. It is called for each shard, one at a time, and
+        again if it raises.
+        """
         self._lost_callbacks.append(callback)
         return callback
 
@@ -226,10 +232,11 @@ class Consumer:
             return
 
     async def _call_lost_callbacks(self) -> None:
-        for callback in self._lost_callbacks:
-            outcome = callback()
-            if outcome is not None:
-                await outcome
+        async with self._one_loss:
+            for callback in self._lost_callbacks:
+                outcome = callback() if inspect.iscoroutinefunction(callback) else await asyncio.to_thread(callback)
+                if outcome is not None:
+                    await outcome
 
 
 def _log_crash(task: asyncio.Task[None]) -> None:
