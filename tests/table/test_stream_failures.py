@@ -288,7 +288,7 @@ async def test_a_consumer_has_not_caught_up_before_it_has_passed_what_is_not_its
         held = set(busy._leases)
         theirs = next(n for n in range(100) if shard_of(task(n).key.pk) in held)
         ours = next(n for n in range(100) if shard_of(task(n).key.pk) not in held)
-        for size in range(1000):
+        for size in range(500):
             await db.put(task(theirs, size=size))
         await db.put(task(ours))
         late = db.consumer("it")
