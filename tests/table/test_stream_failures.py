@@ -20,7 +20,6 @@ from tickler.table.engines.metadata import Entry, EntryWrite, Metadata
 from tickler.table.open_table import OpenTable
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.pruner import Pruner, prune
-from tickler.table.streams.session import retry_one
 from tickler.testing.consumer_contract import WAIT_S, caught_up, ids_of, until
 from tickler.testing.stream_fixtures import NOW, STREAMED, Task, task
 
@@ -296,30 +295,6 @@ async def test_a_consumer_has_not_caught_up_before_it_has_passed_what_is_not_its
         await caught_up(late)
         assert seen == [f"t{ours:03}"]
         await other._end(busy)
-
-
-async def test_a_parked_change_is_not_tried_again_by_a_process_whose_claim_has_ended(db: OpenTable) -> None:
-    calls: list[str] = []
-    consumer = db.consumer("it", attempts=3, lease=timedelta(milliseconds=50))
-
-    @consumer.on(created(Task))
-    async def handle(change: ItemChange[None, Task]) -> None:
-        calls.append(change.id)
-        if len(calls) == 1:
-            raise GiveUp("no")
-        await asyncio.sleep(0.06)  # longer than the claim
-        raise RuntimeError("fails again")
-
-    await db.put(task(1))
-    await consumer.consume(budget_ms=40)
-    assert len(await consumer.parked()) == 1
-    await consumer.retry()
-    (key,) = await consumer._parking.due()
-    consumer._delivery.resume()
-    await retry_one(consumer._context, consumer._delivery, consumer._parking, key)
-    assert len(calls) == 2
-    assert len(await consumer.parked()) == 1
-    assert await consumer._parking.due() == []  # it is not tried for ever
 
 
 async def test_what_on_returns_subscribes_several_handlers(db: OpenTable) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar, overload
 
 import msgspec
@@ -18,9 +18,10 @@ from tickler.table.streams.context import StreamContext
 from tickler.table.streams.delivery import AnyHandler, Delivery, Stopped, Subscription
 from tickler.table.streams.events import Event
 from tickler.table.streams.item_change import ItemChange
+from tickler.table.streams.parked_retry import retry_one
 from tickler.table.streams.parking import PARKED, RETRY, ParkedChange, Parking
 from tickler.table.streams.progress import PREFIX
-from tickler.table.streams.session import Session, retry_one
+from tickler.table.streams.session import Session
 
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 30.0
@@ -141,6 +142,7 @@ class Consumer:
                     await session.wait(pause if is_idle else slowest)
         finally:
             await self._end(session)
+        session.raise_crash()
 
     async def consume(self, *, budget_ms: int = 10_000) -> Consumed:
         """Deliver what there is, until nothing is left or the time is spent. For hosts without a running process."""
@@ -162,6 +164,7 @@ class Consumer:
                     await session.wait(self._context.changes.poll_s[0])
         finally:
             await self._end(session)
+        session.raise_crash()
         delivered, parked = self._delivery.delivered - before[0], self._delivery.parked - before[1]
         return Consumed(delivered, parked, empty >= EMPTY_READS)
 
@@ -174,16 +177,15 @@ class Consumer:
         if not isinstance(changes, EventSource):
             raise InvalidInput("consume_event is for tables on DynamoDB: use consume(budget_ms=…) here")
         records = changes.records_of(event)
-        if not self._is_running:
-            self._delivery.resume()  # after an earlier `consume`
         await self._parking.refresh()
+        if not self._is_running:
+            self._delivery.resume()
         delivered: set[int] = set()
         try:
             await self._delivery.deliver(records, delivered.add, lambda: True)
             for key in await self._parking.due():
-                await retry_one(self._context, self._delivery, self._parking, key)
-        except Stopped:
-            pass
+                with suppress(Stopped):
+                    await retry_one(self._context, self._delivery, self._parking, key)
         except StoreUnavailable as error:
             log.warning("consumer %s: %s", self.name, error)
         missing = [record for number, record in enumerate(records) if number not in delivered]

@@ -142,20 +142,26 @@ class Delivery:
         async with self._slots:
             if self._stopping.is_set() or not may_start():
                 raise Stopped
-            if inspect.iscoroutinefunction(handler):
-                await self._timed(handler(change))
-            elif (outcome := await asyncio.to_thread(handler, change)) is not None:
-                await self._timed(outcome)
+            is_coroutine = inspect.iscoroutinefunction(handler)
+            try:
+                outcome = handler(change) if is_coroutine else await asyncio.to_thread(_called, handler, change)
+                if inspect.isawaitable(outcome):  # a plain function may return a coroutine
+                    await self._within_timeout(outcome)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                raise RuntimeError("the handler cancelled itself, or awaited what somebody else cancelled") from error
 
-    async def _timed(self, handling: Awaitable[None]) -> None:
+    async def _within_timeout(self, outcome: Awaitable[None]) -> None:
+        limit = asyncio.timeout(self._options.timeout.total_seconds())
         try:
-            async with asyncio.timeout(self._options.timeout.total_seconds()):
-                await handling
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            async with limit:
+                await outcome
+        except TimeoutError as error:
+            if not limit.expired():
                 raise
-            raise RuntimeError("the handler was cancelled from within") from error  # which is a failure like others
+            raise TimeoutError(f"the handler took longer than {self._options.timeout}") from error
 
     async def _park(self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool]) -> None:
         """Park a change. While too many are parked, wait, so that the consumer stops here.
@@ -190,6 +196,13 @@ class Delivery:
         except TimeoutError:
             return
         raise Stopped
+
+
+def _called(handler: AnyHandler, change: ItemChange[Any, Any]) -> Awaitable[None] | None:
+    try:
+        return handler(change)
+    except StopIteration as error:  # a future does not carry it, so that nobody would ever know
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 def _text(error: BaseException) -> str:

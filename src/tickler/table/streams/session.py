@@ -18,6 +18,7 @@ from tickler.table.engines.change_log import ShardRead
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.delivery import Delivery, Stopped
 from tickler.table.streams.leases import ShardState, plan_leases, readable
+from tickler.table.streams.parked_retry import RENEWALS_PER_LEASE, retry_one
 from tickler.table.streams.parking import Parking
 from tickler.table.streams.progress import Loaded, Progress
 from tickler.table.streams.pruner import Pruner
@@ -25,7 +26,6 @@ from tickler.table.streams.shard_lease import ShardLease
 
 READ_AT_A_TIME = 200
 SAVED_EVERY_S = 0.2
-RENEWALS_PER_LEASE = 3
 
 log = logging.getLogger("tickler.table")
 
@@ -79,6 +79,11 @@ class Session:
             self._begin(read)
         return any(read.records or read.ended for read in reads)
 
+    def raise_crash(self) -> None:
+        """Raise what ended a delivery and is no failure of a handler."""
+        if self._crash is not None:
+            raise self._crash
+
     async def wait(self, pause_s: float) -> None:
         """Wait until something happens, but not longer than until the next thing is due."""
         is_unsaved = any(lease.is_unsaved for lease in self._leases.values())
@@ -90,19 +95,23 @@ class Session:
             return
 
     async def close(self) -> None:
-        """Wait for handlers that have begun, save, and give everything up. A crash that no step has raised yet is raised."""
+        """Wait for handlers that have begun, save, and give everything up."""
         self._delivery.stop()
         await asyncio.gather(*self._tasks)
+        if self._failure is not None:
+            log.warning("consumer %s: %s", self._name, self._failure)
+        try:
+            await self._give_up_everything()
+        except StoreUnavailable as error:
+            log.warning("consumer %s: others have its shards once its leases expire, because %s", self._name, error)
+
+    async def _give_up_everything(self) -> None:
         if self._is_save_uncertain:
             self._let_go_of_taken((await self._progress.load()).states)
         for lease in self._leases.values():
             lease.is_leaving = True
         await self._save_leases(dict(self._leases))
         await self._progress.leave([self._me])
-        if self._failure is not None:
-            log.warning("consumer %s: %s", self._name, self._failure)
-        if self._crash is not None:
-            raise self._crash
 
     def _begin(self, read: ShardRead) -> None:
         lease = self._leases[read.shard]
@@ -132,10 +141,11 @@ class Session:
             lease.task = None
 
     def _raise_failure(self) -> None:
-        """Raise what has ended a delivery, once. After a failure of the store, the delivery is tried again."""
-        error, self._failure, self._crash = self._crash or self._failure, None, None
-        if error is not None:
-            raise error
+        """Raise what has ended a delivery. A failure of the store is raised once, and the delivery is tried again."""
+        self.raise_crash()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     async def _save(self) -> None:
         """Save the shards in which something was delivered: once their deliveries have ended, or from time to time."""
@@ -154,15 +164,24 @@ class Session:
         self._is_save_uncertain = True
         saved = await self._progress.save(states)
         self._is_save_uncertain = False
-        for shard, lease in leases.items():
-            if shard not in saved:
-                log.warning("consumer %s: another process took shard %s", self._name, shard)
-                self._let_go(shard)
-                continue
+        await self._check_unsaved({shard: lease for shard, lease in leases.items() if shard not in saved})
+        for shard in saved:
+            lease = leases[shard]
             lease.state, lease.valid_until = states[shard], now + self._context.options.lease.total_seconds()
             if lease.state.holder is None:
                 del self._leases[shard]
                 self._renew_at = 0.0 if lease.state.ended else self._renew_at  # its children can be read now
+
+    async def _check_unsaved(self, leases: dict[str, ShardLease]) -> None:
+        """Let go what another process has. What this one holds was saved before, and the answer was lost: save it again."""
+        stored = (await self._progress.load()).states if leases else {}
+        for shard, lease in leases.items():
+            state = stored.get(shard, ShardState())
+            if state.holder == self._me:
+                lease.state, lease.is_unsaved = state, True
+            else:
+                log.warning("consumer %s: another process took shard %s", self._name, shard)
+                self._let_go(shard)
 
     async def _renew(self) -> None:
         """Renew what this process holds, take or give up shards so that each process has its share, and tidy up."""
@@ -246,27 +265,3 @@ class Session:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-async def retry_one(context: StreamContext, delivery: Delivery, parking: Parking, key: str) -> None:
-    """Deliver one parked change, unless another process does. It is removed if that succeeds.
-
-    It has failed, too, if it was not delivered before the claim ended, after which another process may deliver it. `Stopped` if
-    the consumer stops.
-    """
-    loop = asyncio.get_running_loop()
-    now_ms, valid_until = context.clock.now_ms(), loop.time() + context.options.lease.total_seconds()
-    claimed = await parking.claim(key, now_ms, now_ms + context.options.lease_ms)
-    if claimed is None:
-        return
-    entry, parked = claimed
-    try:
-        error = await delivery.retry(parked, lambda: loop.time() < valid_until)
-    except Stopped:
-        if loop.time() < valid_until:
-            raise
-        error = parked.error
-    if error is None:
-        await parking.remove(entry)
-    else:
-        await parking.release(entry, replace(parked, error=error, attempts=parked.attempts + context.options.attempts))
