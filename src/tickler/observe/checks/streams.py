@@ -15,7 +15,8 @@ def stream_stopped(snapshot: StoreSnapshot) -> Finding | None:
     if not stopped:
         return None
     first = max(stopped, key=lambda each: each.waiting or 0)
-    since = f" since {span(snapshot.now_ms - first.moved_at_ms)}" if first.moved_at_ms else ""
+    since = f" for {span(snapshot.now_ms - first.moved_at_ms)}" if first.moved_at_ms else ""
+    waiting = some(first.waiting or 0, "change waits", "changes wait")
     more = "more than " if first.waiting == MAX_COUNTED else ""
     why = "a process holds it, but its handler hangs or fails" if first.held else "no process runs it"
     return Finding(
@@ -23,7 +24,7 @@ def stream_stopped(snapshot: StoreSnapshot) -> Finding | None:
         severity="critical",
         count=len(stopped),
         says=some(len(stopped), "consumer of a table has stopped", "consumers of tables have stopped"),
-        example=f"{first.name} of {first.table}: {more}{count(first.waiting or 0, 'change')} wait{since}, and {why}",
+        example=f"{first.name} of {first.table}: {more}{waiting}{since}, and {why}",
         remedy=_remedy("start it again, or read its log", stopped, "if it is gone for good, run `tickler table forget`"),
     )
 

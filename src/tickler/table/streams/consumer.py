@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar, overload
 
 import msgspec
@@ -14,12 +15,13 @@ from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.table.engines.change_log import EventSource
 from tickler.table.engines.metadata import EntryWrite
 from tickler.table.streams.context import StreamContext
-from tickler.table.streams.delivery import AnyHandler, Delivery, Subscription
+from tickler.table.streams.delivery import AnyHandler, Delivery, Stopped, Subscription
 from tickler.table.streams.events import Event
 from tickler.table.streams.item_change import ItemChange
+from tickler.table.streams.parked_retry import retry_one
 from tickler.table.streams.parking import PARKED, RETRY, ParkedChange, Parking
 from tickler.table.streams.progress import PREFIX
-from tickler.table.streams.session import Session, retry_one
+from tickler.table.streams.session import Session
 
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 30.0
@@ -57,6 +59,7 @@ class Consumer:
         self._parking = Parking(context.metadata, options.name, options.max_parked)
         self._delivery = Delivery(context, self._parking)
         self._lost_callbacks: list[Callable[[], Awaitable[None] | None]] = []
+        self._one_loss = asyncio.Lock()
         self._is_running = False
         self._stopping = asyncio.Event()
 
@@ -80,18 +83,23 @@ class Consumer:
         It may be a coroutine function or a plain one, which runs in a thread. Changes come at least once, and those of one item
         in order. If it raises, it is called again later; `GiveUp` parks the change at once.
         """
-        definitions = {self._context.table.definition_for(event.entity) for event in events}
-        if len(definitions) != 1:
+        names = {self._context.table.definition_for(event.entity).name for event in events}
+        if len(names) != 1:
             raise InvalidInput("on: pass events of one entity, and a handler for each entity")
+        (name,) = names
 
         def subscribe(handler: AnyHandler) -> AnyHandler:
-            self._delivery.subscribe(definitions.pop().name, Subscription(events, handler))
+            self._delivery.subscribe(name, Subscription(events, handler))
             return handler
 
         return subscribe
 
     def on_lost(self, callback: L) -> L:
-        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them."""
+        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them.
+
+        It may be a coroutine function or a plain one, which runs in a thread. It is called for each shard, one at a time, and
+        again if it raises.
+        """
         self._lost_callbacks.append(callback)
         return callback
 
@@ -134,6 +142,7 @@ class Consumer:
                     await session.wait(pause if is_idle else slowest)
         finally:
             await self._end(session)
+        session.raise_crash()
 
     async def consume(self, *, budget_ms: int = 10_000) -> Consumed:
         """Deliver what there is, until nothing is left or the time is spent. For hosts without a running process."""
@@ -145,6 +154,9 @@ class Consumer:
             while loop.time() < ends_at and empty < EMPTY_READS and not self._stopping.is_set():
                 if await session.step():
                     empty = 0
+                elif session.has_moved:
+                    empty = 0
+                    await asyncio.sleep(0)  # a step may have found everything without waiting
                 elif session.is_delivering:
                     await session.wait(max(0.0, ends_at - loop.time()))
                 else:
@@ -152,6 +164,7 @@ class Consumer:
                     await session.wait(self._context.changes.poll_s[0])
         finally:
             await self._end(session)
+        session.raise_crash()
         delivered, parked = self._delivery.delivered - before[0], self._delivery.parked - before[1]
         return Consumed(delivered, parked, empty >= EMPTY_READS)
 
@@ -165,11 +178,14 @@ class Consumer:
             raise InvalidInput("consume_event is for tables on DynamoDB: use consume(budget_ms=…) here")
         records = changes.records_of(event)
         await self._parking.refresh()
+        if not self._is_running:
+            self._delivery.resume()
         delivered: set[int] = set()
         try:
             await self._delivery.deliver(records, delivered.add, lambda: True)
             for key in await self._parking.due():
-                await retry_one(self._context, self._delivery, self._parking, key)
+                with suppress(Stopped):
+                    await retry_one(self._context, self._delivery, self._parking, key)
         except StoreUnavailable as error:
             log.warning("consumer %s: %s", self.name, error)
         missing = [record for number, record in enumerate(records) if number not in delivered]
@@ -218,10 +234,11 @@ class Consumer:
             return
 
     async def _call_lost_callbacks(self) -> None:
-        for callback in self._lost_callbacks:
-            outcome = callback()
-            if outcome is not None:
-                await outcome
+        async with self._one_loss:
+            for callback in self._lost_callbacks:
+                outcome = callback() if inspect.iscoroutinefunction(callback) else await asyncio.to_thread(callback)
+                if outcome is not None:
+                    await outcome
 
 
 def _log_crash(task: asyncio.Task[None]) -> None:

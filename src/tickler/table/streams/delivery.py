@@ -78,12 +78,12 @@ class Delivery:
             if isinstance(outcome, BaseException) and not isinstance(outcome, Stopped):
                 raise outcome
 
-    async def retry(self, parked: ParkedChange) -> str | None:
-        """Deliver a parked change. Returns the error if that fails."""
+    async def retry(self, parked: ParkedChange, may_start: Callable[[], bool]) -> str | None:
+        """Deliver a parked change. Returns the error if that fails. `may_start` is asked before each handler."""
         try:
             change = self._decoded(parked.record)
             if change is not None:
-                await self._attempts(change, lambda: True)
+                await self._attempts(change, may_start)
         except Stopped:
             raise
         except Exception as error:
@@ -142,14 +142,34 @@ class Delivery:
         async with self._slots:
             if self._stopping.is_set() or not may_start():
                 raise Stopped
-            if inspect.iscoroutinefunction(handler):
-                async with asyncio.timeout(self._options.timeout.total_seconds()):
-                    await handler(change)
-            else:
-                await asyncio.to_thread(handler, change)
+            is_coroutine = inspect.iscoroutinefunction(handler)
+            try:
+                outcome = handler(change) if is_coroutine else await asyncio.to_thread(_called, handler, change)
+                if inspect.isawaitable(outcome):  # a plain function may return a coroutine
+                    await self._within_timeout(outcome)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                raise RuntimeError("the handler cancelled itself, or awaited what somebody else cancelled") from error
+
+    async def _within_timeout(self, outcome: Awaitable[None]) -> None:
+        limit = asyncio.timeout(self._options.timeout.total_seconds())
+        try:
+            async with limit:
+                await outcome
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TimeoutError(f"the handler took longer than {self._options.timeout}") from error
 
     async def _park(self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool]) -> None:
-        """Park a change. While too many are parked, wait, so that the consumer stops here."""
+        """Park a change. While too many are parked, wait, so that the consumer stops here.
+
+        A process that has lost the shard parks nothing: the next one may have delivered this change, and later ones, meanwhile.
+        """
+        if not may_start():
+            raise Stopped
         parked = ParkedChange(record, error, attempts, self._clock.now_ms())
         waits = 0
         while not await self._parking.park(parked, behind=not attempts):
@@ -176,6 +196,13 @@ class Delivery:
         except TimeoutError:
             return
         raise Stopped
+
+
+def _called(handler: AnyHandler, change: ItemChange[Any, Any]) -> Awaitable[None] | None:
+    try:
+        return handler(change)
+    except StopIteration as error:  # a future does not carry it, so that nobody would ever know
+        raise RuntimeError("the handler raised StopIteration") from error
 
 
 def _text(error: BaseException) -> str:

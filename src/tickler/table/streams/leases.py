@@ -13,7 +13,8 @@ from tickler.table.engines.change_log import Shard
 class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a consumer has come in a shard, and which process holds it.
 
-    `moved_at_ms` is when the position was last saved; `lost_at_ms` is when changes were last found to be deleted unread.
+    `moved_at_ms` is when the position was last saved after a move, or when the shard was first held; `lost_at_ms` is when changes
+    were last found to be deleted unread.
     """
 
     position: str | None = None
@@ -44,13 +45,14 @@ def readable(shards: Sequence[Shard], states: Mapping[str, ShardState]) -> list[
 def plan_leases(
     shards: Collection[str], states: Mapping[str, ShardState], me: str, members: Collection[str], now_ms: int
 ) -> LeasePlan:
-    """Divide shards evenly among the processes of a consumer.
+    """Divide shards among the processes of a consumer, so that no two differ by more than one.
 
-    A process takes free shards up to its share, and gives up what it has beyond it. A shard is free if nobody holds it, or its
-    lease has expired.
+    If they do not divide evenly, the first processes in the order of their names have one more. A process takes free shards up
+    to its share, and gives up what it has beyond it. A shard is free if nobody holds it, or its lease has expired.
     """
-    everybody = {*members, me}
-    share = -(-len(shards) // len(everybody))
+    everybody = sorted({*members, me})
+    share, left = divmod(len(shards), len(everybody))
+    share += everybody.index(me) < left
     mine = [shard for shard in shards if shard in states and states[shard].holder == me and states[shard].is_held(now_ms)]
     free = [shard for shard in shards if shard not in states or not states[shard].is_held(now_ms)]
     return LeasePlan(free[: max(0, share - len(mine))], mine[share:])

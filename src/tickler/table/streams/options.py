@@ -10,6 +10,9 @@ import msgspec
 
 from tickler.errors import InvalidInput
 
+MIN_TIMEOUT = timedelta(milliseconds=1)
+MIN_LEASE = timedelta(milliseconds=100)  # it is renewed three times in that, over a network
+
 
 class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`start`: whether a new consumer begins with the oldest change that is kept, or with those from now on.
@@ -35,9 +38,9 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         for field, least in (("concurrency", 1), ("attempts", 1), ("max_parked", 0)):
             if getattr(self, field) < least:
                 raise InvalidInput(f"consumer {self.name!r}: {field} is {getattr(self, field)}: use {least} or more")
-        for field in ("timeout", "lease"):
-            if getattr(self, field) <= timedelta(0):
-                raise InvalidInput(f"consumer {self.name!r}: {field} is {getattr(self, field)}: use a time above zero")
+        for field, shortest in (("timeout", MIN_TIMEOUT), ("lease", MIN_LEASE)):
+            if getattr(self, field) < shortest:
+                raise InvalidInput(f"consumer {self.name!r}: {field} is {getattr(self, field)}: use at least {shortest}")
 
     @property
     def lease_ms(self) -> int:

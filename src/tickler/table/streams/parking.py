@@ -101,11 +101,15 @@ class Parking:
             parked = _decode(entry)
             if parked.claimed_until_ms > now_ms:
                 return None
-            claimed = msgspec.structs.replace(parked, claimed_until_ms=until_ms)
-            value = msgspec.msgpack.encode(claimed)
-            if (await self._metadata.write([EntryWrite(key, value, entry.version)]))[0]:
-                return Entry(key, entry.version + 1, value), claimed
+            claimed = await self.extend(entry, parked, until_ms)
+            return None if claimed is None else (claimed, parked)
         return None
+
+    async def extend(self, entry: Entry, parked: ParkedChange, until_ms: int) -> Entry | None:
+        """Hold a change until another time. None if it was discarded, or another process has it."""
+        value = msgspec.msgpack.encode(msgspec.structs.replace(parked, claimed_until_ms=until_ms))
+        (is_written,) = await self._metadata.write([EntryWrite(entry.key, value, entry.version)])
+        return Entry(entry.key, entry.version + 1, value) if is_written else None
 
     async def release(self, entry: Entry, parked: ParkedChange) -> None:
         """Give a claimed change back, which has failed once more."""

@@ -58,6 +58,7 @@ class ShardLease:
 
     def next_state(self, lease_until_ms: int, now_ms: int) -> ShardState:
         """Return what to save. A shard that has ended, or goes to another process, is held by nobody."""
+        is_moved = self.position != self.state.position or not self.state.moved_at_ms
         given_up = self._ended or (self.is_leaving and self.task is None)
         return replace(
             self.state,
@@ -65,6 +66,6 @@ class ShardLease:
             ended=self._ended,
             holder=None if given_up else self.state.holder,
             lease_until_ms=0 if given_up else lease_until_ms,
-            moved_at_ms=now_ms if self.position != self.state.position else self.state.moved_at_ms,
+            moved_at_ms=now_ms if is_moved else self.state.moved_at_ms,
             lost_at_ms=self._lost_at_ms,
         )

@@ -51,8 +51,12 @@ _INDEXES = """
 """
 
 _LOGS = """
-    SELECT relname FROM pg_class
-    WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE '%.stream' ORDER BY relname
+    SELECT log.relname
+    FROM pg_class log JOIN pg_class metadata USING (relnamespace)
+    WHERE relnamespace = to_regnamespace($1)
+        AND log.relkind = 'r' AND log.relname LIKE '%.stream' AND has_table_privilege(log.oid, 'SELECT')
+        AND metadata.relname = 'tickler_table_metadata' AND has_table_privilege(metadata.oid, 'SELECT')
+    ORDER BY 1
 """
 
 
@@ -332,6 +336,6 @@ def shared_engine(table: TableDefinition, pool: Pool, name: str) -> PostgresEngi
 
 
 async def streamed_tables(pool: Pool) -> list[str]:
-    """Return the names of tables with a log of changes."""
+    """Return the names of tables with a log of changes that this role may read."""
     rows = await pool.fetch(_LOGS, pool.schema)
     return [row[0].removesuffix(".stream") for row in rows]

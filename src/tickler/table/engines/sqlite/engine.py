@@ -56,6 +56,12 @@ DIALECT = Dialect(
     finished=_finished,
 )
 METADATA = MetadataStatements(DIALECT)
+_LOGS = """
+    SELECT name FROM sqlite_master
+    WHERE type = 'table' AND name LIKE '%.stream'
+        AND EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tickler_table_metadata')
+    ORDER BY name
+"""
 
 
 class SqliteReader:
@@ -282,6 +288,5 @@ def shared_engine(table: TableDefinition, connection: Connection, name: str) -> 
 
 async def streamed_tables(connection: Connection) -> list[str]:
     """Return the names of tables with a log of changes."""
-    statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%.stream' ORDER BY name"
-    rows = await connection.read(lambda database: database.execute(statement).fetchall())
+    rows = await connection.read(lambda database: database.execute(_LOGS).fetchall())
     return [name.removesuffix(".stream") for (name,) in rows]
