@@ -30,7 +30,7 @@ def consumers(table: TableArgument, store: StoreOption = None, as_json: JsonOpti
     if as_json:
         print_json({"consumers": [{**msgspec.to_builtins(each), "state": each.state} for each in found]})
     elif found:
-        show_table(("CONSUMER", "STATE", "WAITING", "PARKED", "LAST MOVED"), [_row(each) for each in found])
+        show_table(("consumer", "state", "waiting", "parked", "last moved"), [_row(each) for each in found])
     else:
         print_result(None, "no consumer has run on this table", as_json=False)
     if any(each.is_stopped for each in found):
@@ -50,7 +50,7 @@ def parked(
         print_json({"parked": [_parked_json(each) for each in found]})
     elif found:
         rows = [(each.id, each.record.entity, f"{each.record.pk} {each.record.sk}", each.error) for each in found]
-        show_table(("ID", "ENTITY", "ITEM", "ERROR"), rows, unwrapped=("ID",))
+        show_table(("id", "entity", "item", "error"), rows, unwrapped=("id",))
     else:
         print_result(None, f"{consumer} has parked nothing", as_json=False)
 

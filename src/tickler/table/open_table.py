@@ -217,18 +217,15 @@ class OpenTable(Reads):
 
         `ConsumerOptions` explains the options. `InvalidInput` unless the table is defined with `stream=True`.
         """
-        if not self._table.stream:
-            raise InvalidInput(
-                f"the table {self._table.name!r} keeps no changes: define it with stream=True, and run `tickler table create`, "
-                "or open it with create=True"
-            )
+        self._check_streamed()
         chosen = ConsumerOptions(name=name, **options)
         return Consumer(
             StreamContext(self._table, self._engine.changes, self._engine.metadata, self._clock, chosen), self._wakers
         )
 
     async def consumers(self) -> list[ConsumerStatus]:
-        """Return how the consumers of this table are doing."""
+        """Return how the consumers of this table are doing. `InvalidInput` unless it is defined with `stream=True`."""
+        self._check_streamed()
         return await consumer_statuses(self._engine, self._table.name, self._clock.now_ms())
 
     async def measure(self, *, sample: int | None = SAMPLED_ITEMS) -> Measurement:
@@ -259,6 +256,13 @@ class OpenTable(Reads):
             raise InvalidInput(f"{definition.name} is not an entity of the table {self._table.name!r}")
         if self._table.generation != self._generation:
             raise InvalidInput(f"an entity of the table {self._table.name!r} was defined after it was opened: open it again")
+
+    def _check_streamed(self) -> None:
+        if not self._table.stream:
+            raise InvalidInput(
+                f"the table {self._table.name!r} keeps no changes: define it with stream=True, and run `tickler table create`, "
+                "or open it with create=True"
+            )
 
     async def _own_secret(self) -> bytes:
         if self._cached_secret is None:
