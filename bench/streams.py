@@ -1,4 +1,4 @@
-"""A table with a change log beside the same table without one, and the cost of following an idle log."""
+"""A table with a change log beside the same table without one, and what it costs to follow the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from measure import Result, Stopwatch, pairs
 from postgres import bench_server
-from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.table import Attr, Entity, Index, ItemChange, Key, Table, attr, created
 from tickler.table.engines.postgres.engine import PostgresEngine
 from tickler.table.engines.sqlite.engine import SqliteEngine
 from tickler.table.open_table import OpenTable
@@ -22,6 +22,9 @@ WRITERS = 8
 SINGLE = 800  # puts and updates of a run
 BATCHES, BATCH = 8, 500
 POLLS = 500
+CONSUMED = 20_000
+LAGS = 300
+MAX_LAG = 50  # times a put
 MIN_RATIO = 0.7
 MAX_IDLE_PERCENT = 0.5  # of the time, for the polls of an idle log
 
@@ -116,7 +119,9 @@ async def on_sqlite(say: Callable[[str], None]) -> list[Result]:
             async def nothing() -> None:
                 await read(lambda database: database.execute("SELECT 1").fetchall())
 
-            return [*results, await idle_poll("SQLite", engine, nothing)]
+            results.append(await idle_poll("SQLite", engine, nothing))
+            async with streamed.connect(f"sqlite:///{folder}/streamed.db") as elsewhere:
+                return [*results, *await consumed(say, "SQLite", ours, elsewhere, order)]
 
 
 async def on_postgres(say: Callable[[str], None]) -> list[Result]:
@@ -127,7 +132,9 @@ async def on_postgres(say: Callable[[str], None]) -> list[Result]:
             engine = ours.engine
             assert isinstance(engine, PostgresEngine)
             pool = engine._pool
-            return [*results, await idle_poll("PostgreSQL", engine, lambda: pool.fetch("SELECT 1"))]
+            results.append(await idle_poll("PostgreSQL", engine, lambda: pool.fetch("SELECT 1")))
+            async with streamed.connect(server.url("streamed")) as elsewhere:
+                return [*results, *await consumed(say, "PostgreSQL", ours, elsewhere, order)]
 
 
 async def writes(say: Callable[[str], None], name: str, ours: Writer, theirs: Writer) -> list[Result]:
@@ -160,6 +167,53 @@ async def idle_poll(name: str, engine: SqliteEngine | PostgresEngine, nothing: W
     shown = (f"{mine * 1e6:,.0f} µs", f"{others * 1e6:,.0f} µs")
     percent = 100 * mine / log.poll_s[1]
     return Result(f"{name} stream: idle polls, % of the time", *shown, "SELECT 1", percent, MAX_IDLE_PERCENT, at_most=True)
+
+
+async def consumed(
+    say: Callable[[str], None], name: str, writing: OpenTable, reading: OpenTable, order: type[Any]
+) -> list[Result]:
+    """Measure a consumer that does nothing, beside reading and decoding the same changes, and its lag beside a put.
+
+    It runs on another open table than the writer, as in another process: no write wakes it.
+    """
+    say(f"{name}: {CONSUMED:,} changes through one consumer, and its lag")
+    log = reading.engine.changes
+    start: dict[str, str | None] = {**await log.end()}
+    consumer = reading.consumer("bench", start="now")
+    await consumer.consume()
+    arrived: dict[int, float] = {}
+
+    @consumer.on(created(order))
+    async def handle(change: ItemChange[None, Any]) -> None:
+        arrived[change.new.id] = time.perf_counter()
+
+    await writing.put_many([order(customer=f"s{n % 97}", id=n, placed_at=NOON) for n in range(CONSUMED)])
+    with Stopwatch() as by_hand:
+        found = 0
+        while found < CONSUMED:
+            reads = await log.read(start, limit=200)
+            start = {**start, **{read.shard: read.position for read in reads}}
+            found += len([log.decode(each.entity, each.new) for read in reads for each in read.records if each.new is not None])
+    with Stopwatch() as delivered:
+        await consumer.consume(budget_ms=60_000)
+    assert len(arrived) == CONSUMED
+    shown = f"{CONSUMED / delivered.seconds:,.0f}/s", f"{CONSUMED / by_hand.seconds:,.0f}/s"
+    through = Result(f"{name} stream: through a consumer", *shown, "read and decoded", by_hand.seconds / delivered.seconds, 0)
+    lags, puts = [], []
+    async with consumer.running():
+        for n in range(CONSUMED, CONSUMED + LAGS):
+            began = time.perf_counter()
+            await writing.put(order(customer=f"s{n % 97}", id=n, placed_at=NOON))
+            committed = time.perf_counter()
+            while n not in arrived:
+                await asyncio.sleep(0.0005)
+            lags.append(arrived[n] - committed)
+            puts.append(committed - began)
+            await asyncio.sleep(0.005)
+    p50, p99 = statistics.median(lags), statistics.quantiles(lags, n=100)[98]
+    put = statistics.median(puts)
+    shown = f"p50 {p50 * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms", f"{put * 1000:.1f} ms"
+    return [through, Result(f"{name} stream: lag from commit to handler", *shown, "a put", p50 / put, MAX_LAG, at_most=True)]
 
 
 async def repeated(work: Work) -> float:

@@ -242,3 +242,37 @@ async def test_a_table_of_somebody_else_with_such_a_name_is_left_alone(sqlite_ur
     connection.close()
     async with connect(sqlite_url, create=True) as t:
         assert of_streams(await t.doctor()) == []
+
+
+async def test_a_change_that_came_just_now_waits_for_nobody_yet(clock: ManualClock) -> None:
+    async with connect("memory://", clock=clock) as t, desk.connect(t) as db:
+        await db.put(Ticket(id="1"))
+        await consumer_of(db).consume()
+        clock.advance(timedelta(hours=1))
+        await db.put(Ticket(id="2"))
+        assert of_streams(await t.doctor()) == []
+        clock.advance(timedelta(minutes=11))
+        assert (await found(t)).check == "stream-stopped"
+
+
+async def test_a_shard_that_hangs_is_found_while_others_move(clock: ManualClock) -> None:
+    async with connect("memory://", clock=clock) as t, desk.connect(t) as db:
+        hang = asyncio.Event()
+        seen: list[str] = []
+        consumer = db.consumer("mailer")
+
+        @consumer.on(created(Ticket))
+        async def handle(change: ItemChange[None, Ticket]) -> None:
+            seen.append(change.new.id)
+            if change.new.id == "stuck":
+                await hang.wait()
+
+        await db.put(Ticket(id="stuck"))
+        async with consumer.running():
+            for n in range(12):
+                clock.advance(timedelta(minutes=1))
+                await db.put_many([Ticket(id=f"{n}-{each}") for each in range(8)])
+                await asyncio.sleep(0.05)
+            assert len(seen) > 12
+            assert (await found(t)).check == "stream-stopped"
+            hang.set()

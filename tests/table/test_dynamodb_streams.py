@@ -270,5 +270,8 @@ async def test_the_records_of_the_stream_are_an_event_for_a_consumer(
 
     assert await consumer.consume_event(event) == {"batchItemFailures": []}
     assert seen == [0, 1, 2]
+    consumer.stop()
+    assert await consumer.consume_event(event) == {"batchItemFailures": []}  # the next event is another run
+    assert seen == [0, 1, 2, 0, 1, 2]
     found = [(each.position, each.old, each.new) for each in engine.changes.records_of(event)]
     assert found == [(each.position, each.old, each.new) for each in await all_changes(engine)]

@@ -420,3 +420,34 @@ async def test_a_reindex_for_other_definitions_begins_anew(connect: Connect, mon
     assert await db.reindex() > 0
     assert await db.reindex() == 0
     await db.close()
+
+
+async def test_writers_of_both_versions_may_run_and_a_last_reindex_leaves_the_right_keys(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tickler.table.engines.{engine}.engine.WRITTEN_AT_A_TIME", 7)
+    await fill(connect, 60)
+    (old_table, old_doc), (table, doc) = first_version(), with_a_new_index()
+    old, new = connect(old_table, create=False), connect(table)
+    await old.open()
+    await new.engine.open(create=True)
+
+    async def write(db: OpenTable, made: Any, numbers: range) -> None:
+        for n in numbers:
+            await db.upsert(made.key.id(n), made.status.set("done" if n % 2 else "draft"), made.size.set(200 - n))
+            await db.put(made(id=n + 2, size=n))
+            await db.delete(made.key.id(n + 4))
+
+    await asyncio.gather(new.reindex(), write(old, old_doc, range(0, 60, 6)), write(new, doc, range(3, 60, 6)))
+    await write(old, old_doc, range(1, 60, 6))  # behind the reindex: these have no keys in the new indexes
+    await old.close()
+    await new.reindex()
+    stored = [each for each in await new.get_many([doc.key.id(n) for n in range(70)]) if each is not None]
+    for status in ("draft", "done"):
+        assert await ids(new, doc.with_status(status)) == [each.id for each in stored if each.status == status]
+    assert await ids(new, doc.drafts()) == [each.id for each in stored if each.status == "draft"]
+    sized = [each for each in stored if each.size is not MISSING]
+    assert await ids(new, doc.sized()) == [each.id for each in sorted(sized, key=lambda each: (each.size, each.id))]
+    assert await new.reindex() == 0
+    await new.close()

@@ -47,14 +47,14 @@ Cells = tuple[Any, ...]  # of a row: pk, sk, entity, expires_at, body, and both 
 
 
 class Row(NamedTuple):
-    """The cells of an item by name. `keys` has both halves of the key of each index of the table, or None for both."""
+    """An item as it is stored. `keys` has both halves of its key in each index of the table in which it is."""
 
     pk: str
     sk: str
     entity: str
     expires_at: int | None
     body: bytes
-    keys: tuple[str | None, ...]
+    keys: Mapping[str, tuple[str, str]]
 
 
 class EntityDefinition:
@@ -201,7 +201,9 @@ class EntityDefinition:
 
     def row(self, entity: object) -> Row:
         pk, sk, name, expires_at, body, *keys = self.cells(entity)
-        return Row(pk, sk, name, expires_at, body, tuple(keys))
+        halves = iter(keys)
+        pairs = zip(self.gsis, halves, halves, strict=True)
+        return Row(pk, sk, name, expires_at, body, {gsi: (one, other) for gsi, one, other in pairs if one is not None})
 
     def check_lengths(self, keys: Sequence[str | None]) -> None:
         """Raise `InvalidItem` unless the halves of keys, of the item and then of each index, are short enough."""

@@ -6,8 +6,8 @@ Subclass a kit, give it a `store` fixture, and pytest tests your backend:
         @pytest_asyncio.fixture
         async def store(self): ...
 
-`TableContract` is for an engine of `tickler.table`, and takes an `engine` fixture. `ChaosEngine` wraps an engine, and misbehaves
-as DynamoDB may: stale reads, throttling, conflicts and late expiry.
+`TableContract` and `StreamContract` are for an engine of `tickler.table`, and take an `engine` fixture. `ChaosEngine` wraps an
+engine, and misbehaves as DynamoDB may: stale reads, throttling, conflicts and late expiry.
 
 `ContentsContract`, `OrphanContract`, `OwnerRowsContract` and `ExpiredCountContract` are for abilities that a store may leave out.
 """
@@ -21,6 +21,7 @@ from tickler.testing.optional_contract import ExpiredCountContract, OrphanContra
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
 from tickler.testing.store_contract import StoreContract
+from tickler.testing.stream_contract import StreamContract
 from tickler.testing.table_contract import TableContract
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "ScheduleIndexContract",
     "ScheduleStoreContract",
     "StoreContract",
+    "StreamContract",
     "TableContract",
 ]

@@ -15,7 +15,7 @@ def stream_stopped(snapshot: StoreSnapshot) -> Finding | None:
     if not stopped:
         return None
     first = max(stopped, key=lambda each: each.waiting or 0)
-    since = f" for {span(snapshot.now_ms - first.moved_at_ms)}" if first.moved_at_ms else ""
+    since = f" for {span(snapshot.now_ms - first.stuck_at_ms)}" if first.stuck_at_ms is not None else ""
     waiting = some(first.waiting or 0, "change waits", "changes wait")
     more = "more than " if first.waiting == MAX_COUNTED else ""
     why = "a process holds it, but its handler hangs or fails" if first.held else "no process runs it"

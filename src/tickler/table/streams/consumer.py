@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -58,6 +59,7 @@ class Consumer:
         self._parking = Parking(context.metadata, options.name, options.max_parked)
         self._delivery = Delivery(context, self._parking)
         self._lost_callbacks: list[Callable[[], Awaitable[None] | None]] = []
+        self._one_loss = asyncio.Lock()
         self._is_running = False
         self._stopping = asyncio.Event()
 
@@ -93,7 +95,11 @@ class Consumer:
         return subscribe
 
     def on_lost(self, callback: L) -> L:
-        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them."""
+        """Call a function when changes were deleted before this consumer had read them, before it goes on behind them.
+
+        It may be a coroutine function or a plain one, which runs in a thread. It is called for each shard, one at a time, and
+        again if it raises.
+        """
         self._lost_callbacks.append(callback)
         return callback
 
@@ -148,6 +154,9 @@ class Consumer:
             while loop.time() < ends_at and empty < EMPTY_READS and not self._stopping.is_set():
                 if await session.step():
                     empty = 0
+                elif session.has_moved:
+                    empty = 0
+                    await asyncio.sleep(0)  # a step may have found everything without waiting
                 elif session.is_delivering:
                     await session.wait(max(0.0, ends_at - loop.time()))
                 else:
@@ -225,10 +234,11 @@ class Consumer:
             return
 
     async def _call_lost_callbacks(self) -> None:
-        for callback in self._lost_callbacks:
-            outcome = callback()
-            if outcome is not None:
-                await outcome
+        async with self._one_loss:
+            for callback in self._lost_callbacks:
+                outcome = callback() if inspect.iscoroutinefunction(callback) else await asyncio.to_thread(callback)
+                if outcome is not None:
+                    await outcome
 
 
 def _log_crash(task: asyncio.Task[None]) -> None:

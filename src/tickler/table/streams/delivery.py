@@ -79,7 +79,7 @@ class Delivery:
                 raise outcome
 
     async def retry(self, parked: ParkedChange, may_start: Callable[[], bool]) -> str | None:
-        """Deliver a parked change. Returns the error if that fails."""
+        """Deliver a parked change. Returns the error if that fails. `may_start` is asked before each handler."""
         try:
             change = self._decoded(parked.record)
             if change is not None:
@@ -164,7 +164,12 @@ class Delivery:
             raise TimeoutError(f"the handler took longer than {self._options.timeout}") from error
 
     async def _park(self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool]) -> None:
-        """Park a change. While too many are parked, wait, so that the consumer stops here."""
+        """Park a change. While too many are parked, wait, so that the consumer stops here.
+
+        A process that has lost the shard parks nothing: the next one may have delivered this change, and later ones, meanwhile.
+        """
+        if not may_start():
+            raise Stopped
         parked = ParkedChange(record, error, attempts, self._clock.now_ms())
         waits = 0
         while not await self._parking.park(parked, behind=not attempts):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 from tickler.table.streams.context import StreamContext
+from tickler.table.streams.leases import ShardState
 from tickler.table.streams.progress import all_states
 
 RETENTION_MS = 7 * 24 * 3600 * 1000
 PRUNED_EVERY_S = 30.0
 PRUNED_AT_A_TIME = 10_000
+PAUSE_S = 1.0  # while there is more to delete
 
 
 class Pruner:
@@ -21,11 +23,16 @@ class Pruner:
         """Delete some changes, from time to time. `now` is by the clock of the event loop."""
         if now >= self._due_at:
             self._due_at = now + PRUNED_EVERY_S * random.uniform(0.5, 1)  # noqa: S311  # so that processes take turns
-            await prune(self._context)
+            if await prune(self._context) >= PRUNED_AT_A_TIME:
+                self._due_at = now + PAUSE_S  # there may be more
 
 
 async def prune(context: StreamContext) -> int:
-    """Delete changes that all consumers have behind them, and those that are too old. Returns how many."""
-    states = await all_states(context.metadata)
-    positions = [{shard: each.position for shard, each in shards.items() if not each.ended} for shards in states.values()]
+    """Delete changes that all consumers have behind them, and those that are too old. Returns how many.
+
+    A consumer without a state of a shard has not begun to read it, and needs all of it.
+    """
+    consumers = await all_states(context.metadata)
+    shards = [shard.id for shard in await context.changes.shards()]
+    positions = [{shard: states.get(shard, ShardState()).position for shard in shards} for states in consumers.values()]
     return await context.changes.prune(positions, keep_ms=RETENTION_MS, limit=PRUNED_AT_A_TIME)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
 from msgspec.structs import replace
 
@@ -50,21 +50,31 @@ class Session:
         self._retrying: asyncio.Task[None] | None = None
         self._renew_at = 0.0
         self._save_at = 0.0
+        self._is_save_uncertain = False  # a save was interrupted, and may have happened
+        self._has_moved = False
+        self._failure: StoreUnavailable | None = None
         self._crash: Exception | None = None
 
     @property
     def is_delivering(self) -> bool:
         return bool(self._tasks)
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether the last step got on in a shard, though it may have found only what is not for this consumer."""
+        return self._has_moved
+
     async def step(self) -> bool:
         """Renew and save what is due, read, and begin to deliver. Returns whether anything was read."""
         self.wake.clear()
-        self.raise_crash()
-        if self._now() >= self._renew_at:
+        self._raise_failure()
+        if self._now() >= self._renew_at or self._is_save_uncertain:
             await self._renew()
         await self._save()
+        await self._pruner.prune_if_due(self._now())
         free = {shard: lease.position for shard, lease in self._leases.items() if lease.is_free}
         reads = await self._context.changes.read(free, limit=READ_AT_A_TIME) if free else []
+        self._has_moved = any(read.position != free[read.shard] for read in reads)
         for read in reads:
             self._begin(read)
         return any(read.records or read.ended for read in reads)
@@ -88,13 +98,20 @@ class Session:
         """Wait for handlers that have begun, save, and give everything up."""
         self._delivery.stop()
         await asyncio.gather(*self._tasks)
-        for lease in self._leases.values():
-            lease.is_leaving = True
+        if self._failure is not None:
+            log.warning("consumer %s: %s", self._name, self._failure)
         try:
-            await self._save_leases(dict(self._leases))
-            await self._progress.leave([self._me])
+            await self._give_up_everything()
         except StoreUnavailable as error:
             log.warning("consumer %s: others have its shards once its leases expire, because %s", self._name, error)
+
+    async def _give_up_everything(self) -> None:
+        if self._is_save_uncertain:
+            self._let_go_of_taken((await self._progress.load()).states)
+        for lease in self._leases.values():
+            lease.is_leaving = True
+        await self._save_leases(dict(self._leases))
+        await self._progress.leave([self._me])
 
     def _begin(self, read: ShardRead) -> None:
         lease = self._leases[read.shard]
@@ -105,20 +122,30 @@ class Session:
             lease.end(read)
 
     async def _deliver(self, lease: ShardLease, read: ShardRead) -> None:
+        is_loss_told = not read.lost
         try:
             if read.lost:
                 log.error("consumer %s: changes of shard %s were deleted before it had read them", self._name, read.shard)
                 await self._on_lost()
+                is_loss_told = True
             await self._delivery.deliver(read.records, lease.done, lambda: lease.is_valid(self._now()))
         except Stopped:
             pass
         except StoreUnavailable as error:
-            log.warning("consumer %s: a change could not be parked: %s", self._name, error)
+            self._failure = error
         except Exception as error:
             self._crash = error
         finally:
-            lease.end(read)
+            if is_loss_told:
+                lease.end(read)
             lease.task = None
+
+    def _raise_failure(self) -> None:
+        """Raise what has ended a delivery. A failure of the store is raised once, and the delivery is tried again."""
+        self.raise_crash()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     async def _save(self) -> None:
         """Save the shards in which something was delivered: once their deliveries have ended, or from time to time."""
@@ -134,7 +161,9 @@ class Session:
         states = {shard: lease.next_state(now_ms + self._context.options.lease_ms, now_ms) for shard, lease in leases.items()}
         for lease in leases.values():
             lease.is_unsaved = False  # what is delivered from now on is not in these states
+        self._is_save_uncertain = True
         saved = await self._progress.save(states)
+        self._is_save_uncertain = False
         await self._check_unsaved({shard: lease for shard, lease in leases.items() if shard not in saved})
         for shard in saved:
             lease = leases[shard]
@@ -159,8 +188,7 @@ class Session:
         options, now_ms, started_at = self._context.options, self._context.clock.now_ms(), self._now()
         await self._progress.join(self._me, now_ms + options.lease_ms)
         loaded = await self._loaded()
-        for shard in [shard for shard in self._leases if loaded.states.get(shard, ShardState()).holder != self._me]:
-            self._let_go(shard)
+        self._let_go_of_taken(loaded.states)
         members = [member for member, until_ms in loaded.members.items() if until_ms > now_ms]
         listed = await self._context.changes.shards()
         plan = plan_leases(readable(listed, loaded.states), loaded.states, self._me, members, now_ms)
@@ -171,10 +199,10 @@ class Session:
                 state = replace(loaded.states.get(shard, ShardState()), holder=self._me)
                 self._leases[shard] = ShardLease(state, valid_until=0.0)
         await self._save_leases(dict(self._leases))
+        await self._parking.refresh()  # what the last holders of the shards have parked, before these are read
         self._renew_at = started_at + options.lease.total_seconds() / RENEWALS_PER_LEASE
         await self._tidy(loaded, {shard.id for shard in listed}, now_ms)
         await self._retry_parked()
-        await self._pruner.prune_if_due(self._now())
 
     async def _loaded(self) -> Loaded:
         """Return the states of shards. Those of a new consumer begin where its options say."""
@@ -194,13 +222,16 @@ class Session:
         if dead:
             await self._progress.leave(dead)
 
+    def _let_go_of_taken(self, states: Mapping[str, ShardState]) -> None:
+        for shard in [shard for shard in self._leases if states.get(shard, ShardState()).holder != self._me]:
+            self._let_go(shard)
+
     def _let_go(self, shard: str) -> None:
         """Forget a shard that another process has. No handler is started for it any more."""
         self._leases.pop(shard).valid_until = 0.0
 
     async def _retry_parked(self) -> None:
-        """Read what is parked, also by the last holders of shards, and try again what was asked for."""
-        await self._parking.refresh()
+        """Try again what was asked for."""
         if self._retrying is None and (due := await self._parking.due()):
             self._retrying = self._started(self._retry(due))
 

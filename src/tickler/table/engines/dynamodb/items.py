@@ -36,10 +36,8 @@ def item_of(definition: EntityDefinition, entity: Any) -> Item:
     """Return an entity as an item, with the keys of its indexes. Raises `InvalidItem`."""
     row = definition.row(entity)
     item: Item = {"pk": {"S": row.pk}, "sk": {"S": row.sk}, ENTITY: {"S": definition.name}}
-    for gsi, number in definition.gsis.items():
-        partition, sort = row.keys[2 * number : 2 * number + 2]
-        if partition is not None and sort is not None:
-            item |= {f"{gsi}pk": {"S": partition}, f"{gsi}sk": {"S": sort}}
+    for gsi, (partition, sort) in row.keys.items():
+        item |= {f"{gsi}pk": {"S": partition}, f"{gsi}sk": {"S": sort}}
     if row.expires_at is not None:
         item[TTL] = ttl_of(row.expires_at)
     try:

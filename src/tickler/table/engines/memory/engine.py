@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from tickler.database.memory import MemoryDatabase, MemoryPart
 from tickler.database.progress import OnProgress, no_progress
 from tickler.database.store_url import StoreUrl
-from tickler.table.definition import EntityDefinition, TableDefinition
+from tickler.table.definition import Row, TableDefinition
 from tickler.table.engines.engine import Ask, Position, Reader, Reindexed, Slice
 from tickler.table.engines.memory.change_log import MemoryChangeLog, MemoryLog
 from tickler.table.engines.memory.metadata import MemoryMetadata
@@ -20,18 +20,7 @@ from tickler.table.measurement import Fill, Measurement, largest_of
 from tickler.table.operation import Delete, Operation, decide, is_blind, with_next_version
 from tickler.table.selection import Span
 
-
-class Row(NamedTuple):
-    """An item. Its keys are by the names of their indexes, because programs that share a table may know different ones."""
-
-    pk: str
-    sk: str
-    entity: str
-    expires_at: int | None
-    body: bytes
-    keys: Mapping[str, tuple[str, str]]
-
-
+# Keys of indexes are by name, because programs that share a table may know different ones.
 Rows = dict[tuple[str, str], Row]
 
 
@@ -103,7 +92,7 @@ class MemoryEngine(MemoryReader):
             if stored is None:
                 removals.append((id.pk, id.sk))
             elif stored is not found:
-                changes[id.pk, id.sk] = row_of(id.definition, stored)
+                changes[id.pk, id.sk] = id.definition.row(stored)
         for key, changed in changes.items():
             self._store(key, changed, now_ms)
         for key in removals:
@@ -123,7 +112,7 @@ class MemoryEngine(MemoryReader):
         rows: Rows = {}
         for entity in entities:
             definition = self._table.definition_of(entity)
-            row = row_of(definition, with_next_version(definition, entity))
+            row = definition.row(with_next_version(definition, entity))
             key = row.pk, row.sk
             if key in rows or key in self.rows:
                 raise duplicate(repr(key))
@@ -152,7 +141,7 @@ class MemoryEngine(MemoryReader):
         changed = 0
         for key, row in list(self.rows.items()):
             definition = self._table.entities.get(row.entity)
-            new = row if definition is None else row_of(definition, definition.decode(row.body))
+            new = row if definition is None else definition.row(definition.decode(row.body))
             changed += new != row
             self.rows[key] = new
         return Reindexed(None, len(self.rows), changed)
@@ -171,13 +160,6 @@ class MemoryEngine(MemoryReader):
         images = None if old is None else old.body, None if row is None else row.body
         if self._log.is_on and images[0] != images[1]:
             self._log.append((row or old).entity, key, images, now_ms)  # type: ignore[union-attr]  # one of them is there
-
-
-def row_of(definition: EntityDefinition, entity: object) -> Row:
-    row = definition.row(entity)
-    halves = iter(row.keys)
-    pairs = zip(definition.gsis, halves, halves, strict=True)
-    return Row(*row[:5], {gsi: (partition, sort) for gsi, partition, sort in pairs if partition is not None and sort is not None})
 
 
 def _fill(entries: Sequence[tuple[str, str]]) -> Fill:
