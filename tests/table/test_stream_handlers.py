@@ -11,13 +11,11 @@ import pytest
 from tickler.clock import ManualClock
 from tickler.database.memory import MemoryDatabase
 from tickler.errors import GiveUp
-from tickler.table import Consumer, ItemChange, changed, created
+from tickler.table import Consumer, ItemChange, created
 from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 from tickler.testing.consumer_contract import caught_up, record
 from tickler.testing.stream_fixtures import NOW, STREAMED, Task, task
-
-CANCELLED = "RuntimeError: the handler cancelled itself, or awaited what somebody else cancelled"
 
 
 @pytest.fixture
@@ -83,17 +81,6 @@ async def test_a_change_has_each_of_its_handlers_once_though_another_fails(db: O
     assert await consumer.parked() == []
 
 
-async def test_one_subscription_takes_several_functions(db: OpenTable) -> None:
-    calls: list[str] = []
-    consumer = db.consumer("it")
-    subscribe = consumer.on(created(Task), changed(Task))
-    subscribe(lambda change: calls.append("one"))
-    subscribe(lambda change: calls.append("two"))
-    await db.put(task(1))
-    await caught_up(consumer)
-    assert calls == ["one", "two"]
-
-
 async def test_a_handler_that_takes_too_long_has_failed(db: OpenTable) -> None:
     calls = 0
     consumer = db.consumer("it", attempts=2, timeout=timedelta(milliseconds=5))
@@ -116,16 +103,6 @@ async def test_giving_up_parks_the_change_at_once(db: OpenTable) -> None:
     assert (await consumer.consume()).parked == 1
     (parked,) = await consumer.parked()
     assert (seen, parked.attempts, parked.error) == (["t001"], 1, "GiveUp: never")
-
-
-async def test_a_handler_that_was_cancelled_from_within_has_failed(db: OpenTable) -> None:
-    """As when it awaits a task that somebody else cancelled."""
-    seen = failing(consumer := db.consumer("it", attempts=3), lambda: asyncio.CancelledError("by somebody"))
-    await db.put(task(1))
-    async with asyncio.timeout(10):
-        await caught_up(consumer)
-    (parked,) = await consumer.parked()
-    assert (seen, parked.attempts, parked.error) == (["t001"] * 3, 3, CANCELLED)
 
 
 @pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError])

@@ -277,30 +277,38 @@ async def test_consumers_do_not_see_each_others_parked_changes(engine: MemoryEng
 
 
 def status(**fields: Any) -> ConsumerStatus:
-    given = {"shards": 8, "held": 0, "waiting": 0, "parked": 0, "moved_at_ms": NOW_MS, "lost_at_ms": 0, "now_ms": NOW_MS}
-    return ConsumerStatus(table="desk", name="it", **{**given, **fields})
+    figures = {"shards": 8, "held": 0, "waiting": 0, "parked": 0}
+    times = {"moved_at_ms": NOW_MS, "lost_at_ms": 0, "stuck_at_ms": None, "now_ms": NOW_MS}
+    return ConsumerStatus(table="desk", name="it", **{**figures, **times, **fields})
 
 
 @pytest.mark.parametrize(
-    ("silent_ms", "waiting", "held", "state"),
+    ("stuck_ms", "held", "state"),
     [
-        (0, 0, 0, "idle"),
-        (0, 0, 8, "running"),
-        (0, 5, 0, "idle"),
-        (STOPPED_AFTER_MS, 5, 0, "idle"),
-        (STOPPED_AFTER_MS + 1, 5, 0, "stopped"),
-        (STOPPED_AFTER_MS + 1, 5, 8, "stopped"),
-        (STOPPED_AFTER_MS + 1, 0, 0, "idle"),
-        (STOPPED_AFTER_MS + 1, 0, 8, "running"),
-        (UNCOUNTED_STOPPED_AFTER_MS, None, 0, "idle"),
-        (UNCOUNTED_STOPPED_AFTER_MS + 1, None, 0, "stopped"),
-        (UNCOUNTED_STOPPED_AFTER_MS + 1, None, 2, "running"),
+        (None, 0, "idle"),
+        (None, 8, "running"),
+        (0, 0, "idle"),
+        (STOPPED_AFTER_MS, 8, "running"),
+        (STOPPED_AFTER_MS + 1, 0, "stopped"),
+        (STOPPED_AFTER_MS + 1, 8, "stopped"),
     ],
 )
-def test_a_consumer_has_stopped_if_changes_wait_and_it_does_not_move(
-    silent_ms: int, waiting: int | None, held: int, state: str
-) -> None:
-    assert status(moved_at_ms=NOW_MS - silent_ms, waiting=waiting, held=held).state == state
+def test_a_consumer_has_stopped_if_a_change_waits_for_long(stuck_ms: int | None, held: int, state: str) -> None:
+    waiting = 0 if stuck_ms is None else 5
+    stuck_at_ms = None if stuck_ms is None else NOW_MS - stuck_ms
+    assert status(moved_at_ms=0, waiting=waiting, held=held, stuck_at_ms=stuck_at_ms).state == state
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "held", "state"),
+    [
+        (UNCOUNTED_STOPPED_AFTER_MS, 0, "idle"),
+        (UNCOUNTED_STOPPED_AFTER_MS + 1, 0, "stopped"),
+        (UNCOUNTED_STOPPED_AFTER_MS + 1, 2, "running"),
+    ],
+)
+def test_where_changes_cannot_be_counted_one_has_stopped_if_nobody_runs_it(silent_ms: int, held: int, state: str) -> None:
+    assert status(moved_at_ms=NOW_MS - silent_ms, waiting=None, held=held).state == state
 
 
 @pytest.mark.parametrize(("ago_ms", "is_shown"), [(0, True), (LOST_SHOWN_MS - 1, True), (LOST_SHOWN_MS, False), (NOW_MS, False)])

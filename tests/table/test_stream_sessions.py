@@ -30,12 +30,11 @@ class Note(Entity, table=silent):
 
 
 class FaultyMetadata:
-    """Metadata of a store that is away while `is_away`, or does the next write but loses the answer if `loses_answer`."""
+    """Metadata of a store that is away while `is_away`."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
         self.is_away = False
-        self.loses_answer: Callable[[Sequence[EntryWrite]], bool] = lambda writes: False
         self.refused = 0
 
     async def read(self, prefix: str, *, after: str = "", limit: int | None = None, keys_only: bool = False) -> list[Entry]:
@@ -44,10 +43,7 @@ class FaultyMetadata:
 
     async def write(self, writes: Sequence[EntryWrite]) -> list[bool]:
         self._check()
-        written = await self._metadata.write(writes)
-        if self.loses_answer(writes):
-            raise StoreUnavailable("the answer was lost")
-        return written
+        return await self._metadata.write(writes)
 
     def _check(self) -> None:
         if self.is_away:
@@ -217,24 +213,6 @@ async def test_a_store_that_is_away_when_a_block_ends_does_not_fail_the_block(
     await db.put(task(2))
     await caught_up(consumer)
     assert seen[-1] == "t002"
-
-
-async def test_a_lost_answer_to_a_save_does_not_lose_the_shard(db: OpenTable, faults: FaultyMetadata) -> None:
-    """The clock stands still here, so that no lease ever expires."""
-    seen = ids_of(consumer := db.consumer("it"))
-    lost = 0
-
-    def loses(writes: Sequence[EntryWrite]) -> bool:
-        nonlocal lost
-        lost += (now := bool(seen) and not lost and "/shards/" in writes[0].key)
-        return now
-
-    async with consumer.running():
-        faults.loses_answer = loses
-        for n in range(20):
-            await db.put(task(n))
-            await until(lambda: f"t{n:03}" in seen)  # noqa: B023  # awaited here
-        assert lost == 1
 
 
 def broken(message: str) -> Callable[..., Awaitable[Any]]:
