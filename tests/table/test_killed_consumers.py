@@ -127,7 +127,7 @@ def check_order(told: Story, rounds: int) -> None:
 
 
 def check_repeats(told: Story, shard: Callable[[str], str]) -> None:
-    """What was delivered twice was not acknowledged: its process was killed soon after it, or after one before it in the shard."""
+    """What was delivered twice was not acknowledged: its process was killed soon after it, or after one before it."""
     last = {(call.item, call.number): call for call in sorted(told.calls)}
     for call in told.calls:
         if call is last[call.item, call.number] or call.process in told.stalled:
