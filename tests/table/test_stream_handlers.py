@@ -1,60 +1,21 @@
-"""Handlers that are slow, fail or are cancelled, and consumers that are stopped, cancelled, crashed, or without their store."""
+"""Handlers that are slow, fail, or are cancelled."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from tickler.clock import ManualClock
 from tickler.database.memory import MemoryDatabase
-from tickler.errors import GiveUp, InvalidInput, StoreUnavailable
-from tickler.table import Attr, Consumer, Entity, ItemChange, Key, Table, attr, changed, created
+from tickler.errors import GiveUp
+from tickler.table import Consumer, ItemChange, created
 from tickler.table.engines.memory.engine import MemoryEngine
-from tickler.table.engines.metadata import Entry, EntryWrite, Metadata
 from tickler.table.open_table import OpenTable
-from tickler.table.streams.progress import all_states
-from tickler.testing.consumer_contract import caught_up, ids_of, record, until, until_async
-from tickler.testing.stream_fixtures import NOW, STREAMED, Remark, Task, task
-
-CANCELLED = "RuntimeError: the handler cancelled itself, or awaited what somebody else cancelled"
-
-silent = Table("silent")
-
-
-class Note(Entity, table=silent):
-    id: Attr[str] = attr()
-    key = Key("NOTE" / id, "NOTE")
-
-
-class FaultyMetadata:
-    """Metadata of a store that is away while `is_away`, or does the next write but loses the answer if `loses_answer`."""
-
-    def __init__(self, metadata: Metadata) -> None:
-        self._metadata = metadata
-        self.is_away = False
-        self.loses_answer: Callable[[Sequence[EntryWrite]], bool] = lambda writes: False
-        self.refused = 0
-
-    async def read(self, prefix: str, *, after: str = "", limit: int | None = None, keys_only: bool = False) -> list[Entry]:
-        self._check()
-        return await self._metadata.read(prefix, after=after, limit=limit, keys_only=keys_only)
-
-    async def write(self, writes: Sequence[EntryWrite]) -> list[bool]:
-        self._check()
-        written = await self._metadata.write(writes)
-        if self.loses_answer(writes):
-            raise StoreUnavailable("the answer was lost")
-        return written
-
-    def _check(self) -> None:
-        if self.is_away:
-            self.refused += 1
-            raise StoreUnavailable("the store is away")
+from tickler.testing.consumer_contract import caught_up, record
+from tickler.testing.stream_fixtures import NOW, STREAMED, Task, task
 
 
 @pytest.fixture
@@ -65,17 +26,9 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def db(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenTable]:
     monkeypatch.setattr("tickler.table.streams.delivery.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("tickler.table.streams.consumer.FIRST_PAUSE_S", 0.005)
     engine = MemoryEngine(STREAMED, MemoryDatabase())
-    engine.metadata = FaultyMetadata(engine.metadata)  # type: ignore[assignment]  # of the same contract
     async with OpenTable(STREAMED, engine, clock, create=True) as opened:
         yield opened
-
-
-@pytest.fixture
-def faults(db: OpenTable) -> FaultyMetadata:
-    assert isinstance(db.engine.metadata, FaultyMetadata)
-    return db.engine.metadata
 
 
 def failing(consumer: Consumer, error: Callable[[], BaseException]) -> list[str]:
@@ -88,9 +41,6 @@ def failing(consumer: Consumer, error: Callable[[], BaseException]) -> list[str]
 
     record(consumer, created(Task), fail)
     return seen
-
-
-# Handlers.
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -131,17 +81,6 @@ async def test_a_change_has_each_of_its_handlers_once_though_another_fails(db: O
     assert await consumer.parked() == []
 
 
-async def test_one_subscription_takes_several_functions(db: OpenTable) -> None:
-    calls: list[str] = []
-    consumer = db.consumer("it")
-    subscribe = consumer.on(created(Task), changed(Task))
-    subscribe(lambda change: calls.append("one"))
-    subscribe(lambda change: calls.append("two"))
-    await db.put(task(1))
-    await caught_up(consumer)
-    assert calls == ["one", "two"]
-
-
 async def test_a_handler_that_takes_too_long_has_failed(db: OpenTable) -> None:
     calls = 0
     consumer = db.consumer("it", attempts=2, timeout=timedelta(milliseconds=5))
@@ -164,16 +103,6 @@ async def test_giving_up_parks_the_change_at_once(db: OpenTable) -> None:
     assert (await consumer.consume()).parked == 1
     (parked,) = await consumer.parked()
     assert (seen, parked.attempts, parked.error) == (["t001"], 1, "GiveUp: never")
-
-
-async def test_a_handler_that_was_cancelled_from_within_has_failed(db: OpenTable) -> None:
-    """As when it awaits a task that somebody else cancelled."""
-    seen = failing(consumer := db.consumer("it", attempts=3), lambda: asyncio.CancelledError("by somebody"))
-    await db.put(task(1))
-    async with asyncio.timeout(10):
-        await caught_up(consumer)
-    (parked,) = await consumer.parked()
-    assert (seen, parked.attempts, parked.error) == (["t001"] * 3, 3, CANCELLED)
 
 
 @pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError])
@@ -210,253 +139,3 @@ async def test_an_error_without_a_message_is_named(db: OpenTable) -> None:
     await db.put(task(1))
     await caught_up(consumer)
     assert (await consumer.parked())[0].error == "RuntimeError: no message"
-
-
-# The end of a consumer.
-
-
-async def test_cancelling_run_waits_for_handlers_and_saves_what_they_did(db: OpenTable) -> None:
-    begun, ended = asyncio.Event(), []
-    consumer = db.consumer("it")
-
-    @consumer.on(created(Task))
-    async def handle(change: ItemChange[None, Task]) -> None:
-        begun.set()
-        await asyncio.sleep(0.02)
-        ended.append(change.new.id)
-
-    await db.put(task(1))
-    running = asyncio.create_task(consumer.run())
-    await asyncio.wait_for(begun.wait(), 10)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert ended == ["t001"]
-    again = ids_of(other := db.consumer("it"))
-    await caught_up(other)
-    assert again == []
-
-
-async def test_cancelling_run_twice_interrupts_handlers(db: OpenTable) -> None:
-    begun, hang = asyncio.Event(), asyncio.Event()
-    consumer = db.consumer("it")
-
-    @consumer.on(created(Task))
-    async def handle(change: ItemChange[None, Task]) -> None:
-        begun.set()
-        await hang.wait()
-
-    await db.put(task(1))
-    running = asyncio.create_task(consumer.run())
-    await asyncio.wait_for(begun.wait(), 10)
-    for _ in range(2):
-        running.cancel()
-        await asyncio.sleep(0.01)
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 10)
-    assert await consumer.parked() == [], "an interrupted handler has not failed"
-    hang.set()
-    assert (await consumer.consume(budget_ms=50)).parked == 0, "the object can run again"
-
-
-async def test_a_block_that_ends_at_once_does_not_hang(db: OpenTable) -> None:
-    consumer = db.consumer("it")
-    async with asyncio.timeout(10):
-        with pytest.raises(ZeroDivisionError):
-            async with consumer.running():
-                raise ZeroDivisionError
-        async with consumer.running():
-            pass
-
-
-async def test_a_crash_is_raised_where_the_block_ends(db: OpenTable, caplog: pytest.LogCaptureFixture) -> None:
-    consumer = db.consumer("it")
-    consumer._context.changes.shards = broken("no shards")  # type: ignore[method-assign, assignment]  # as a bug would
-    with pytest.raises(RuntimeError, match="no shards"):
-        async with consumer.running():
-            await until(lambda: "a consumer has stopped" in caplog.text)
-
-
-async def test_a_crash_of_a_delivery_is_raised_though_the_block_ends_at_the_same_moment(db: OpenTable) -> None:
-    consumer = db.consumer("it", attempts=1)
-    begun, hang = asyncio.Event(), asyncio.Event()
-
-    @consumer.on(created(Task))
-    async def handle(change: ItemChange[None, Task]) -> None:
-        begun.set()
-        await hang.wait()
-        raise ValueError
-
-    consumer._parking.park = broken("cannot park")  # type: ignore[method-assign, assignment]  # as a bug would
-    await db.put(task(1))
-
-    async def run() -> None:
-        async with consumer.running():
-            await begun.wait()
-            hang.set()
-
-    with pytest.raises(RuntimeError, match="cannot park"):
-        await asyncio.wait_for(run(), 10)
-
-
-async def test_one_object_runs_once_at_a_time(db: OpenTable) -> None:
-    consumer = db.consumer("it")
-    async with consumer.running():
-        for again in (consumer.run(), consumer.consume(), consumer.running().__aenter__()):
-            with pytest.raises(InvalidInput, match="runs already"):
-                await again
-    await caught_up(consumer)
-
-
-async def test_a_table_without_a_stream_has_no_consumers() -> None:
-    async with silent.connect("memory://") as quiet:
-        with pytest.raises(InvalidInput, match=r"keeps no changes: define it with stream=True, and run `tickler table create`"):
-            quiet.consumer("it")
-
-
-async def test_events_of_two_entities_need_two_handlers(db: OpenTable) -> None:
-    with pytest.raises(InvalidInput, match="pass events of one entity"):
-        db.consumer("it").on(created(Task), created(Remark))
-    with pytest.raises(InvalidInput, match="Note is not an entity of the table 'kit_stream'"):
-        db.consumer("it").on(created(Note))
-
-
-# A store that is away.
-
-
-async def test_a_store_that_is_away_for_a_while_does_not_end_a_consumer(
-    db: OpenTable, faults: FaultyMetadata, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen = ids_of(consumer := db.consumer("it", lease=timedelta(milliseconds=100)))
-    async with consumer.running():
-        await db.put(task(1))
-        await until(lambda: seen == ["t001"])
-        faults.is_away = True
-        await until(lambda: faults.refused > 3)
-        await db.put(task(2))
-        faults.is_away = False
-        await until(lambda: seen == ["t001", "t002"])
-    assert "the store is away" in caplog.text
-
-
-async def test_a_store_that_is_away_when_a_block_ends_does_not_fail_the_block(
-    db: OpenTable, faults: FaultyMetadata, clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen = ids_of(consumer := db.consumer("it"))
-    async with consumer.running():
-        await db.put(task(1))
-        await until(lambda: seen == ["t001"])
-        faults.is_away = True
-    assert "others have its shards once its leases expire" in caplog.text
-    faults.is_away = False
-    clock.advance(timedelta(seconds=31))
-    await db.put(task(2))
-    await caught_up(consumer)
-    assert seen[-1] == "t002"
-
-
-async def test_a_lost_answer_to_a_save_does_not_lose_the_shard(db: OpenTable, faults: FaultyMetadata) -> None:
-    """The clock stands still here, so that no lease ever expires."""
-    seen = ids_of(consumer := db.consumer("it"))
-    lost = 0
-
-    def loses(writes: Sequence[EntryWrite]) -> bool:
-        nonlocal lost
-        lost += (now := bool(seen) and not lost and "/shards/" in writes[0].key)
-        return now
-
-    async with consumer.running():
-        faults.loses_answer = loses
-        for n in range(20):
-            await db.put(task(n))
-            await until(lambda: f"t{n:03}" in seen)  # noqa: B023  # awaited here
-        assert lost == 1
-
-
-def broken(message: str) -> Callable[..., Awaitable[Any]]:
-    async def function(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(message)
-
-    return function
-
-
-# Several processes.
-
-
-async def holders(db: OpenTable) -> list[int]:
-    """Return how many shards each process holds, smallest first."""
-    states = (await all_states(db.engine.metadata)).get("it", {})
-    by = [state.holder for state in states.values() if state.holder]
-    return sorted(by.count(each) for each in set(by))
-
-
-async def test_shards_are_divided_anew_when_a_third_process_joins_and_leaves(db: OpenTable) -> None:
-    delivered: list[str] = []
-    number = 0
-
-    def process() -> Consumer:
-        consumer = db.consumer("it", lease=timedelta(milliseconds=150))
-        record(consumer, created(Task), lambda change: delivered.append(change.new.id))
-        return consumer
-
-    async def shared(shares: list[int]) -> None:
-        nonlocal number
-
-        async def are_shared() -> bool:
-            nonlocal number
-            number += 1
-            await db.put(task(number))
-            return await holders(db) == shares
-
-        await until_async(are_shared)
-
-    async with process().running(), process().running():
-        await shared([4, 4])
-        async with process().running():
-            await shared([2, 3, 3])
-        await shared([4, 4])
-        await until(lambda: len(delivered) >= number)
-    assert sorted(delivered) == sorted(f"t{n:03}" for n in range(1, number + 1))
-
-
-async def test_a_retry_that_takes_longer_than_a_lease_is_made_by_one_process(db: OpenTable, clock: ManualClock) -> None:
-    running, most, calls = 0, 0, 0
-    is_down, hang = True, asyncio.Event()
-
-    def process() -> Consumer:
-        consumer = db.consumer("it", attempts=1, lease=timedelta(milliseconds=150))
-
-        @consumer.on(created(Task))
-        async def handle(change: ItemChange[None, Task]) -> None:
-            nonlocal running, most, calls
-            if is_down:
-                raise GiveUp("down")
-            running, calls = running + 1, calls + 1
-            most = max(most, running)
-            await hang.wait()
-            running -= 1
-
-        return consumer
-
-    await db.put(task(1))
-    async with (one := process()).running(), process().running():
-        await until_async(one.parked)
-        is_down = False
-        await one.retry()
-        await until(lambda: calls == 1)
-        for _ in range(12):
-            clock.advance(timedelta(milliseconds=30))
-            await asyncio.sleep(0.06)
-        assert (calls, most) == (1, 1)
-        hang.set()
-        await until_async(lambda: nothing_parked(one))
-    assert calls == 1
-
-
-async def nothing_parked(consumer: Consumer) -> bool:
-    return not await consumer.parked()
-
-
-@pytest.fixture(autouse=True)
-def log_everything(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "tickler.table")

@@ -44,11 +44,12 @@ def changed(entity: type[E], /) -> Event[E, E]: ...
 def changed(path: Path[E, Any], /, *paths: Path[E, Any]) -> Event[E, E]: ...
 def changed(what: Any, /, *more: Any) -> Event[Any, Any]:
     """An item that stays changes: any attribute of an entity, or the value at one of some paths."""
-    if isinstance(what, type):
+    if isinstance(what, type) and not more:
         return Event(_entity(what), f"changed({what.__name__})", lambda old, new: old is not None and new is not None)
     paths: tuple[Path[Any, Any], ...] = (what, *more)
-    if not all(isinstance(path, Path) for path in paths):
-        raise InvalidInput(f"changed: pass an entity, or attributes such as Order.status, not {what!r}")
+    for path in paths:
+        if not isinstance(path, Path):
+            raise InvalidInput(f"changed: pass one entity, or attributes such as Order.status, not {path!r}")
     entities = {path.attribute.entity for path in paths}
     if len(entities) != 1 or None in entities:
         raise InvalidInput("changed: all attributes must be of one entity")
