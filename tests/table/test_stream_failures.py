@@ -98,7 +98,7 @@ async def test_changes_of_a_shard_that_nobody_has_taken_yet_are_not_pruned(db: O
     await db.engine.metadata.write([EntryWrite(key, until_ms)])
     await caught_up(consumer)
     assert 0 < len(seen) < 40  # the rest is for the process that died
-    await prune(consumer._context)
+    await prune(consumer._context.changes, consumer._context.metadata)
     clock.advance(timedelta(seconds=60))
     await caught_up(consumer)
     assert sorted(seen) == [f"t{n:03}" for n in range(40)]

@@ -27,6 +27,7 @@ from tickler.table.reindex import reindex
 from tickler.table.streams.consumer import Consumer
 from tickler.table.streams.context import StreamContext
 from tickler.table.streams.options import ConsumerOptions, Options
+from tickler.table.streams.pruner import prune
 from tickler.table.streams.status import ConsumerStatus, consumer_statuses
 from tickler.table.transaction import Transaction
 
@@ -237,7 +238,12 @@ class OpenTable(Reads):
         return await self._engine.measure(now_ms=self._clock.now_ms(), sample=sample)
 
     async def sweep(self, *, limit: int = 1_000) -> int:
-        """Delete expired items, up to `limit`. Reads leave them out whether they are swept or not."""
+        """Delete expired items, up to `limit`, and return how many. Reads leave them out whether they are swept or not.
+
+        Changes that no consumer needs any more are deleted, too. Consumers that run do that by themselves.
+        """
+        if self._table.stream:
+            await prune(self._engine.changes, self._engine.metadata)
         return await self._engine.sweep(now_ms=self._clock.now_ms(), limit=limit)
 
     async def _write(self, operation: Put | Update | Delete) -> Any:

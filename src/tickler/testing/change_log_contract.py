@@ -184,3 +184,19 @@ class ChangeLogContract(StreamFixtures):
         new = Follower(engine.changes)
         assert len(await new.follow(2)) == 2
         assert not new.lost
+
+    async def test_large_changes_are_read_in_pieces(self, engine: Engine, db: OpenTable) -> None:
+        await db.put_many([task(n, status="x" * 390_000) for n in range(30)])
+        records = await Follower(engine.changes).follow(30)
+        assert sorted(each.pk for each in records) == sorted({f"TASK#t{n:03}" for n in range(30)})
+
+    async def test_a_sweep_deletes_changes_that_nobody_needs(self, engine: Engine, db: OpenTable) -> None:
+        if not self.prunes:
+            pytest.skip("the changes of this engine expire by themselves")
+        consumer = db.consumer("it")
+        await db.put_many([task(n) for n in range(10)])
+        await db.sweep()
+        assert len(await Follower(engine.changes).follow(10)) == 10
+        await consumer.consume()
+        await db.sweep()
+        assert await Follower(engine.changes).follow() == []

@@ -21,24 +21,34 @@ async def retry_one(context: StreamContext, delivery: Delivery, parking: Parking
 
     Raises `Stopped` if the consumer stops, or if the change was discarded meanwhile.
     """
-    now_ms = context.clock.now_ms()
+    now_ms, claimed_at = context.clock.now_ms(), asyncio.get_running_loop().time()
     claimed = await parking.claim(key, now_ms, now_ms + context.options.lease_ms)
     if claimed is not None:
-        await _Retry(context, delivery, parking, claimed).run()
+        await _Retry(context, delivery, parking, claimed, claimed_at).run()
 
 
 class _Retry:
-    def __init__(self, context: StreamContext, delivery: Delivery, parking: Parking, claimed: tuple[Entry, ParkedChange]) -> None:
+    """`claimed_at` is by the clock of the event loop, from before the change was claimed."""
+
+    def __init__(
+        self,
+        context: StreamContext,
+        delivery: Delivery,
+        parking: Parking,
+        claimed: tuple[Entry, ParkedChange],
+        claimed_at: float,
+    ) -> None:
         self._context = context
         self._delivery = delivery
         self._parking = parking
         self._entry, self._parked = claimed
         self._is_mine = True
+        self._valid_until = claimed_at + context.options.lease.total_seconds()
 
     async def run(self) -> None:
         renewing = asyncio.create_task(self._renew())
         try:
-            error = await self._delivery.retry(self._parked, lambda: self._is_mine)
+            error = await self._delivery.retry(self._parked, self._may_start)
         except Stopped:
             await _ended(renewing)
             if self._is_mine:
@@ -52,15 +62,20 @@ class _Retry:
         attempts = self._parked.attempts + self._context.options.attempts
         await self._parking.release(self._entry, replace(self._parked, error=error, attempts=attempts))
 
+    def _may_start(self) -> bool:
+        return self._is_mine and asyncio.get_running_loop().time() < self._valid_until
+
     async def _renew(self) -> None:
         """Claim the change longer, as long as handlers run."""
         options = self._context.options
         while self._is_mine:
             await asyncio.sleep(options.lease.total_seconds() / RENEWALS_PER_LEASE)
+            started_at = asyncio.get_running_loop().time()
             with suppress(StoreUnavailable):  # there are some tries before the claim ends
                 extended = await self._parking.extend(self._entry, self._parked, self._context.clock.now_ms() + options.lease_ms)
                 self._is_mine = extended is not None
                 self._entry = extended or self._entry
+                self._valid_until = started_at + options.lease.total_seconds()
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -24,7 +24,7 @@ from tickler.table.streams.progress import Loaded, Progress
 from tickler.table.streams.pruner import Pruner
 from tickler.table.streams.shard_lease import ShardLease
 
-READ_AT_A_TIME = 200
+READ_AT_A_TIME = 100
 SAVED_EVERY_S = 0.2
 
 log = logging.getLogger("tickler.table")
@@ -47,6 +47,7 @@ class Session:
         self._pruner = Pruner(context)
         self._leases: dict[str, ShardLease] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._finishing: set[str] = set()  # shards that were let go while a handler ran: not to be taken again before it ends
         self._retrying: asyncio.Task[None] | None = None
         self._renew_at = 0.0
         self._save_at = 0.0
@@ -195,7 +196,7 @@ class Session:
         for shard in plan.give_up:
             self._leases[shard].is_leaving = True
         for shard in plan.take:
-            if shard not in self._leases:
+            if shard not in self._leases and shard not in self._finishing:
                 state = replace(loaded.states.get(shard, ShardState()), holder=self._me)
                 self._leases[shard] = ShardLease(state, valid_until=0.0)
         await self._save_leases(dict(self._leases))
@@ -228,7 +229,11 @@ class Session:
 
     def _let_go(self, shard: str) -> None:
         """Forget a shard that another process has. No handler is started for it any more."""
-        self._leases.pop(shard).valid_until = 0.0
+        lease = self._leases.pop(shard)
+        lease.valid_until = 0.0
+        if lease.task is not None:
+            self._finishing.add(shard)
+            lease.task.add_done_callback(lambda _: self._finishing.discard(shard))
 
     async def _retry_parked(self) -> None:
         """Try again what was asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tickler.database.sqlite.connection import Connection
@@ -22,6 +22,7 @@ from tickler.table.engines.sql.change_log import (
 from tickler.table.engines.sql.layout import Dialect
 from tickler.table.engines.sqlite.reading import Read
 
+MAX_READ_BYTES = 8 * 1024 * 1024
 NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
 Positions = Mapping[str, str | None]
@@ -71,8 +72,8 @@ class SqliteChangeLog:
 
     async def read(self, positions: Positions, *, limit: int) -> list[ShardRead]:
         first = first_of(positions)
-        rows = await self._read(lambda database: database.execute(self._select, (first, limit)).fetchall())
-        return shard_reads((ChangeRow(*row) for row in rows), positions, rows[-1][0] if rows else first)
+        rows = await self._read(lambda database: _bounded(database.execute(self._select, (first, limit))))
+        return shard_reads(rows, positions, rows[-1].seq if rows else first)
 
     def decode(self, entity: str, image: bytes) -> Any:
         return decode(self._table, entity, image)
@@ -93,3 +94,15 @@ class SqliteChangeLog:
             database.execute(log.delete_before, (last,))
             database.execute(log.mark_deleted, (last,))
         return deleted + old
+
+
+def _bounded(rows: Iterable[tuple[Any, ...]]) -> list[ChangeRow]:
+    """Return rows until their images have many bytes, since they are read on the thread of the event loop."""
+    taken: list[ChangeRow] = []
+    size = 0
+    for row in rows:
+        taken.append(ChangeRow(*row))
+        size += len(taken[-1].old or b"") + len(taken[-1].new or b"")
+        if size > MAX_READ_BYTES:
+            break
+    return taken
