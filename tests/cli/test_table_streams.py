@@ -185,13 +185,20 @@ def test_a_table_without_a_stream_is_an_error_of_one_line(model: Any, file_url: 
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_missing_table_is_an_error_and_is_not_made(model: Any, url: str, here: Here, command: list[str]) -> None:
+def test_a_missing_table_is_an_error_and_is_not_made(model: Any, file_url: str, here: Here, command: list[str]) -> None:
+    done = here("table", *(part.format("desk_model:desk") for part in command))
+    assert (done.code, done.out) == (1, "")
+    assert "there is no table 'desk'" in done.err
+    assert "`tickler table create`" in done.err
+    assert done.err.count("\n") == 1
+    assert not list(Path().glob("*.db"))
+
+
+def test_a_missing_table_is_an_error_on_each_store(model: Any, url: str, here: Here) -> None:
     for _ in range(2):
-        done = here("table", *(part.format("desk_model:desk") for part in command))
+        done = here("table", "consumers", "desk_model:desk")
         assert (done.code, done.out) == (1, "")
         assert "there is no table 'desk'" in done.err
-        assert "`tickler table create`" in done.err
-        assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["parked", "forget"])

@@ -54,7 +54,7 @@ async def test_consumers_that_are_killed_lose_nothing_and_repeat_only_what_they_
     any_url: str, soak: bool, seed: int, tmp_path: Path
 ) -> None:
     url = any_url.replace("&shards=4", "")
-    kills, rounds = (30, 400) if soak else (2, 12)
+    kills, rounds = (15, 200) if soak else (2, 12)
     events = tmp_path / "events"
     async with STREAMED.connect(url, create=True) as db:
         process = await asyncio.create_subprocess_exec(
