@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 
 from tickler.aws.address import Address
+from tickler.clock import ManualClock
+from tickler.database.memory import MemoryDatabase
 from tickler.dynamo.client import Client
-from tickler.errors import InvalidInput
-from tickler.table import Attr, Entity, Index, Key, Table, attr
+from tickler.errors import InvalidInput, StoreUnavailable
+from tickler.table import Attr, Consumer, Entity, Index, ItemChange, Key, Table, attr, changed, created
 from tickler.table.definition import METADATA_PARTITION
 from tickler.table.engines.dynamodb.change_log import DynamodbChangeLog
 from tickler.table.engines.dynamodb.connection import Connection
+from tickler.table.engines.memory.engine import MemoryEngine
+from tickler.table.engines.metadata import Metadata
+from tickler.table.streams.context import StreamContext
+from tickler.table.streams.options import ConsumerOptions
 
 shop = Table("shop", stream=True)
 LABEL = "2026-11-18T16:25:32.428"
@@ -172,3 +178,64 @@ def test_other_images_are_refused(changes: DynamodbChangeLog, kind: str) -> None
         InvalidInput, match=f"the stream of 'shop-live' has {kind}, and must have NEW_AND_OLD_IMAGES: turn it off"
     ):
         changes.records_of({"Records": [other]})
+
+
+class TestConsumer:
+    """A function that is called with events. What is parked is kept in memory here."""
+
+    @pytest.fixture
+    async def metadata(self) -> Metadata:
+        engine = MemoryEngine(shop, MemoryDatabase())
+        await engine.open(create=True)
+        return engine.metadata
+
+    @pytest.fixture
+    def consumer(self, changes: DynamodbChangeLog, metadata: Metadata) -> Consumer:
+        options = ConsumerOptions(name="it", attempts=1)
+        return Consumer(StreamContext(shop, changes, metadata, ManualClock(1_795_019_132_000), options), set())
+
+    async def test_a_change_that_fails_is_parked_so_that_the_batch_is_done(self, consumer: Consumer) -> None:
+        seen = numbers(consumer, failing={1})
+        event = {"Records": [record(1, None, image(1)), record(2, image(1), image(2))]}
+        assert await consumer.consume_event(event) == {"batchItemFailures": []}
+        assert seen == [1], "the second waits behind the first"
+        assert [each.id for each in await consumer.parked()] == [f"{1:021}", f"{2:021}"]
+
+    async def test_what_was_parked_and_asked_for_is_delivered_with_the_next_event(self, consumer: Consumer) -> None:
+        seen = numbers(consumer, failing=(failing := {1}))
+        await consumer.consume_event({"Records": [record(1, None, image(1)), record(2, image(1), image(2))]})
+        failing.clear()
+        await consumer.retry(f"{1:021}")
+        for _ in range(2):
+            await consumer.consume_event({"Records": []})
+        assert seen == [1, 1, 2]
+        assert await consumer.parked() == []
+
+    async def test_what_cannot_be_parked_is_reported_so_that_lambda_repeats_it(
+        self, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def away(*args: Any, **kwargs: Any) -> bool:
+            raise StoreUnavailable("throttled")
+
+        monkeypatch.setattr(consumer._parking, "park", away)
+        seen = numbers(consumer, failing=(failing := {2}))
+        event = {"Records": [record(1, None, image(1)), record(2, image(1), image(2)), record(3, image(2), image(3))]}
+        assert await consumer.consume_event(event) == {"batchItemFailures": [{"itemIdentifier": f"{2:021}"}]}
+        assert seen == [1, 2]
+        failing.clear()
+        again = {"Records": event["Records"][1:]}
+        assert await consumer.consume_event(again) == {"batchItemFailures": []}
+        assert seen == [1, 2, 2, 3]
+
+
+def numbers(consumer: Consumer, failing: set[int]) -> list[int]:
+    """Return a list to which the numbers of products will be added, also of those whose handler fails."""
+    seen: list[int] = []
+
+    @consumer.on(created(Product), changed(Product))
+    async def handle(change: ItemChange[Product | None, Product]) -> None:
+        seen.append(change.new.n)
+        if change.new.n in failing:
+            raise ValueError("no")
+
+    return seen

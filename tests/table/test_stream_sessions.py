@@ -295,6 +295,32 @@ async def test_a_retry_that_takes_longer_than_a_lease_is_made_by_one_process(db:
     assert calls == 1
 
 
+async def test_a_retry_that_is_interrupted_by_the_end_goes_on_elsewhere_at_once(db: OpenTable) -> None:
+    """The clock stands still, so that no claim expires."""
+    failing, calls = True, asyncio.Event()
+    one = db.consumer("it", attempts=5)
+
+    @one.on(created(Task))
+    async def fail(change: ItemChange[None, Task]) -> None:
+        if failing:
+            raise GiveUp("down")
+        calls.set()
+        raise ValueError("still down")
+
+    await db.put(task(1))
+    await caught_up(one)
+    await one.retry()
+    failing = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tickler.table.streams.delivery.FIRST_PAUSE_S", 60.0)  # it ends while it waits for the next attempt
+        async with one.running():
+            await asyncio.wait_for(calls.wait(), 10)
+    seen = ids_of(other := db.consumer("it"))
+    await caught_up(other)
+    assert seen == ["t001"]
+    assert await other.parked() == []
+
+
 async def nothing_parked(consumer: Consumer) -> bool:
     return not await consumer.parked()
 
