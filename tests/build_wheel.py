@@ -30,7 +30,7 @@ PROMISED = {
         "tickler.table.engines.memory.engine",
         "tickler.table.explain",
     ),
-    "cli": ("tickler.cli.app", "tickler.database.progress_bar"),
+    "cli": ("tickler.cli.app", "tickler.cli.commands.serve", "tickler.cli.commands.table", "tickler.database.progress_bar"),
     "postgres": ("tickler.stores.postgres", "tickler.table.engines.postgres.engine"),
     "dynamodb": ("tickler.stores.dynamodb", "tickler.table.engines.dynamodb.engine"),
     "http": ("tickler.deliver.targets.http", "cryptography.fernet"),

@@ -315,3 +315,15 @@ def _python(code: str) -> str:
         )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def test_the_command_line_starts_where_only_its_own_extra_is_installed() -> None:
+    missing = [name for name in NOT_NEEDED if name not in ("typer", "rich")]
+    start = f"""
+import sys
+sys.modules.update(dict.fromkeys({missing!r}))
+sys.argv = ["tickler", "--version"]
+from tickler.cli import main
+main()
+"""
+    assert _python(start).startswith("tickler ")

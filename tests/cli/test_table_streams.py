@@ -95,7 +95,16 @@ def test_a_table_that_nobody_has_consumed_says_so(model: Any, url: str, here: He
     assert here("table", "create", "desk_model:desk").code == 0
     assert here("table", "consumers", "desk_model:desk") == (0, "no consumer has run on this table\n", "")
     assert here("table", "consumers", "desk_model:desk", "--json").json == {"consumers": []}
+    unknown = "tickler: no consumer 'mailer' has run on the table 'desk_model:desk': none has run yet\n"
+    assert here("table", "parked", "desk_model:desk", "mailer") == (1, "", unknown)
+
+
+def test_a_consumer_with_a_misspelt_name_is_refused(consume: Consume, here: Here) -> None:
+    consume(("a", 1))
     assert here("table", "parked", "desk_model:desk", "mailer") == (0, "mailer has parked nothing\n", "")
+    for command in (["parked"], ["retry", "--all"], ["discard", "--all", "--yes"], ["forget", "--yes"]):
+        done = here("table", command[0], "desk_model:desk", "maler", *command[1:])
+        assert done == (1, "", "tickler: no consumer 'maler' has run on the table 'desk_model:desk': there are mailer\n")
 
 
 def test_parked_changes_are_listed(consume: Consume, here: Here) -> None:
@@ -145,7 +154,8 @@ def test_a_consumer_that_is_forgotten_is_not_shown_and_begins_anew(consume: Cons
     consume(("a", 1), fails=True)
     assert here("table", "forget", "desk_model:desk", "mailer", "--yes") == (0, "mailer is forgotten\n", "")
     assert here("table", "consumers", "desk_model:desk", "--json").json == {"consumers": []}
-    assert here("table", "parked", "desk_model:desk", "mailer", "--json").json == {"parked": []}
+    assert here("table", "forget", "desk_model:desk", "mailer", "--yes").code == 1
+    consume(("b", 1), fails=True)
     assert here("table", "forget", "desk_model:desk", "mailer", "--yes", "--json").json == {"forgotten": "mailer"}
 
 

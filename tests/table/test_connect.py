@@ -298,3 +298,27 @@ async def test_an_entity_may_be_defined_after_connect(tmp_path: Path) -> None:
     async with db:
         await db.put(Thing(id="1"))
         assert await db.count(Thing.all()) == 1
+
+
+async def test_arguments_of_another_kind_are_refused_with_what_to_pass() -> None:
+    table = Table("kinds", stream=True)
+
+    class Thing(Entity, table=table):
+        id: Attr[str] = attr()
+        age: Attr[int] = attr(default=0)
+        key = Key("THING" / id, "THING")
+        old = Index("gsi1", "OLD", id, when=age > 9)
+
+    async with table.connect("memory://") as db:
+        wrong: Any = db
+        for id in (Thing.key("k"), "k", Thing.key):
+            with pytest.raises(InvalidInput, match=r"is not the key of an item: pass order\.key"):
+                await wrong.get(id)
+            with pytest.raises(InvalidInput, match="is not the key of an item"):
+                await wrong.delete(id)
+        with pytest.raises(InvalidInput, match=r"Thing\.old is no selection: call an index or a key"):
+            await wrong.query(Thing.old, first=3)
+        with pytest.raises(InvalidInput, match=r"is no change: use set, add"):
+            await wrong.update(Thing.key.id("k"), Thing.age == 3)
+        with pytest.raises(InvalidInput, match=r"is no event: pass some, as in @consumer\.on"):
+            wrong.consumer("c").on(Thing)

@@ -76,13 +76,13 @@ async def test_a_replay_of_all_changes_changes_nothing(recipe: Recipe) -> None:
     await recipe.db.put(Ticket(id="2", remind_at=TOMORROW))
     await recipe.db.delete(Ticket.key.id("2"))
     await recipe.catch_up()
-    before = await recipe.t.schedules.get("reminders", "TICKET#1")
+    before = await recipe.t.schedules.get("reminders", "TICKET#1/TICKET")
     delivered = recipe.consumer._delivery.delivered
     await recipe.consumer.forget()
     await recipe.catch_up()
     assert recipe.consumer._delivery.delivered == 2 * delivered > 0
     assert await recipe.times() == {"1": TOMORROW}
-    after = await recipe.t.schedules.get("reminders", "TICKET#1")
+    after = await recipe.t.schedules.get("reminders", "TICKET#1/TICKET")
     assert before is not None
     assert after is not None
     assert after.version == before.version
@@ -99,7 +99,7 @@ async def test_the_sweep_mends_what_was_lost(recipe: Recipe) -> None:
     for n in range(3):
         await recipe.db.put(Ticket(id=str(n), remind_at=TOMORROW))
     await recipe.catch_up()
-    await recipe.t.schedules.delete("reminders", "TICKET#0")
+    await recipe.t.schedules.delete("reminders", "TICKET#0/TICKET")
     await recipe.t.schedules.put(schedule_of("1", TOMORROW + timedelta(days=9)))
     await recipe.t.schedules.put(schedule_of("ghost", TOMORROW))
     await recipe.sweep()
@@ -110,4 +110,4 @@ async def test_the_sweep_mends_what_was_lost(recipe: Recipe) -> None:
 
 def schedule_of(id: str, at: datetime) -> Any:
     target = tickler.PythonTarget("remind")
-    return tickler.Schedule(owner="reminders", key=f"TICKET#{id}", when=tickler.At(at), target=target, payload={"id": id})
+    return tickler.Schedule(owner="reminders", key=f"TICKET#{id}/TICKET", when=tickler.At(at), target=target, payload={"id": id})

@@ -189,7 +189,7 @@ async def test_only_the_first_of_an_item_is_due_and_only_if_asked_for(parking: P
 
 async def test_one_that_waits_behind_another_is_due_as_soon_as_that_is_gone(parking: Parking) -> None:
     await parking.park(parked(1, "a"))
-    await parking.park(parked(2, "a"), behind=True)
+    await parking.park(parked(2, "a"), again=True)
     assert await due_ids(parking) == []
     await parking.discard("1")
     assert await due_ids(parking) == ["2"]

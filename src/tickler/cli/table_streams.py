@@ -12,7 +12,9 @@ import typer
 from tickler.cli.loading import load_table
 from tickler.cli.options import JsonOption, LimitOption, StoreOption, TableArgument, YesOption, required_store, usage_error
 from tickler.cli.output import confirmed, print_json, print_result, show_table
+from tickler.errors import InvalidInput
 from tickler.observe.human_format import count, instant
+from tickler.table import Consumer
 from tickler.table.open_table import OpenTable
 from tickler.table.streams.parking import ParkedChange
 from tickler.table.streams.status import MAX_COUNTED, ConsumerStatus
@@ -45,7 +47,7 @@ def parked(
     as_json: JsonOption = False,
 ) -> None:
     """List changes that keep failing, and those of the same items that wait behind them, oldest first."""
-    found = _with_table(table, store, lambda db: db.consumer(consumer).parked(limit=limit))
+    found = _with_consumer(table, store, consumer, lambda each: each.parked(limit=limit))
     if as_json:
         print_json({"parked": [_parked_json(each) for each in found]})
     elif found:
@@ -65,7 +67,7 @@ def retry(
 ) -> None:
     """Ask for another try of a parked change, or of all. The consumer makes it where it runs, within some seconds."""
     _check_choice(id, all)
-    asked = _with_table(table, store, lambda db: db.consumer(consumer).retry(id))
+    asked = _with_consumer(table, store, consumer, lambda each: each.retry(id))
     print_result({"asked": asked}, f"{count(asked, 'change')} will be tried again where {consumer} runs", as_json=as_json)
 
 
@@ -82,7 +84,7 @@ def discard(
     _check_choice(id, all)
     if not confirmed(f"Delete {'all parked changes' if all else 'this parked change'} of {consumer}?", yes=yes):
         raise typer.Exit(1)
-    deleted = _with_table(table, store, lambda db: db.consumer(consumer).discard(id))
+    deleted = _with_consumer(table, store, consumer, lambda each: each.discard(id))
     print_result({"discarded": deleted}, f"{count(deleted, 'change')} deleted", as_json=as_json)
 
 
@@ -96,8 +98,22 @@ def forget(
     """Delete the positions and the parked changes of a consumer that is gone for good, so that no changes are kept for it."""
     if not confirmed(f"Forget {consumer}, and what it has parked?", yes=yes):
         raise typer.Exit(1)
-    _with_table(table, store, lambda db: db.consumer(consumer).forget())
+    _with_consumer(table, store, consumer, lambda each: each.forget())
     print_result({"forgotten": consumer}, f"{consumer} is forgotten", as_json=as_json)
+
+
+def _with_consumer(table: str, store: str | None, name: str, work: Callable[[Consumer], Awaitable[T]]) -> T:
+    """Call `work` with a consumer that has run on the table. `InvalidInput` names those that have if it has not."""
+
+    async def known(db: OpenTable) -> T:
+        consumer = db.consumer(name)
+        names = [status.name for status in await db.consumers()]
+        if name not in names and not await consumer.parked(limit=1):
+            have = f"there are {', '.join(names)}" if names else "none has run yet"
+            raise InvalidInput(f"no consumer {name!r} has run on the table {table!r}: {have}")
+        return await work(consumer)
+
+    return _with_table(table, store, known)
 
 
 def _with_table(table: str, store: str | None, work: Callable[[OpenTable], Awaitable[T]]) -> T:

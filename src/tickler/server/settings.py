@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from tickler.errors import InvalidInput
-from tickler.server.middleware.rate_limit import REQUESTS_PER_SECOND
 
 DEFAULT_PORT = 8321
 # What a setting takes, if not any text.
@@ -32,7 +31,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = DEFAULT_PORT
     hosts: tuple[str, ...] = ()  # allowed Host names besides the listening address; others get 421
-    rate: Annotated[float, Meta(gt=0)] = REQUESTS_PER_SECOND  # of one token
+    rate: Annotated[float, Meta(gt=0)] = 200.0  # requests a second of one token
     max_body: Annotated[int, Meta(ge=1)] = 1_048_576  # bytes of a body, or of one line of an import
     body_s: Annotated[float, Meta(gt=0)] = 20.0  # time limit for receiving a body
     secure_cookie: bool = False  # set it if the page is served over https

@@ -9,7 +9,7 @@ from tickler.errors import InvalidInput
 from tickler.table.change import Change
 from tickler.table.condition import Condition
 from tickler.table.definition import EntityDefinition, TableDefinition
-from tickler.table.key import ItemId
+from tickler.table.key import ItemId, not_an_id
 from tickler.table.operation import Check, Delete, Put, Update, initial_entity
 from tickler.table.reads import CheckEntity
 
@@ -47,10 +47,14 @@ class CheckedOperations:
         if not changes:
             raise InvalidInput("update: pass at least one change, such as Order.status.set(…)")
         for change in changes:
+            if not isinstance(change, Change):
+                raise InvalidInput(f"update: {change!r} is no change: use set, add, remove or append, as in Order.status.set(…)")
             definition.check_change(change)
         _refuse_overlap(changes)
 
     def _owned(self, id: ItemId[Any]) -> EntityDefinition:
+        if not isinstance(id, ItemId):
+            raise not_an_id(id)
         self._check_entity(id.definition)
         return id.definition
 

@@ -48,6 +48,10 @@ class ItemId(Generic[E]):
         return f"{self.definition.name}({self.pk!r}, {self.sk!r})"
 
 
+def not_an_id(given: object) -> InvalidInput:
+    return InvalidInput(f"{given!r} is not the key of an item: pass order.key, or Order.key.id(…) with its values")
+
+
 class _Pair:
     """The templates of a partition key and a sort key."""
 
@@ -88,6 +92,9 @@ class BoundKey(Generic[E, P, S, *Ts]):
     def __init__(self, pair: _Pair) -> None:
         self._pair = pair
 
+    def __repr__(self) -> str:
+        return self._pair.name
+
     def id(self, *values: *Ts) -> ItemId[E]:
         """Return the key of one item, from the attributes of its partition key and then of its sort key."""
         pair = self._pair
@@ -103,6 +110,9 @@ class BoundIndex(Generic[E, P, S]):
 
     def __init__(self, index: Index[Any, Any]) -> None:
         self.declared = index
+
+    def __repr__(self) -> str:
+        return self.declared.name
 
     def __call__(self: BoundIndex[E, tuple[*Us], S], *partition: *Us) -> Selection[E, S]:
         return self.declared.select(self.declared.gsi, partition)

@@ -11,7 +11,7 @@ from tickler.table.condition import Condition
 from tickler.table.cursor import Cursors
 from tickler.table.definition import EntityDefinition
 from tickler.table.engines.engine import Reader
-from tickler.table.key import ItemId
+from tickler.table.key import ItemId, not_an_id
 from tickler.table.page import Page, PageRequest, Query
 from tickler.table.selection import Selection
 
@@ -145,9 +145,13 @@ class Reads:
         if not selections:
             raise InvalidInput("query: pass at least one selection, such as Order.pending()")
         for selection in selections:
+            if not isinstance(selection, Selection):
+                raise InvalidInput(f"query: {selection!r} is no selection: call an index or a key, as in Order.pending()")
             self._check_entity(selection.definition)
         return Query(selections, where)
 
     def _own(self, id: ItemId[E]) -> ItemId[E]:
+        if not isinstance(id, ItemId):
+            raise not_an_id(id)
         self._check_entity(id.definition)
         return id

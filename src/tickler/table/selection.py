@@ -56,6 +56,9 @@ class Selection(Generic[E_co, S]):
         self._template = template
         self._values = values
 
+    def __repr__(self) -> str:
+        return f"a selection of {self.definition.name} items"
+
     def under(self: Selection[E_co, tuple[A1, *Us]], value: A1) -> Selection[E_co, tuple[*Us]]:
         """Keep the items whose next attribute of the sort key is `value`."""
         self._next()

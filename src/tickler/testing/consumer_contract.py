@@ -8,6 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import pytest
+
 from tickler.clock import ManualClock
 from tickler.errors import GiveUp
 from tickler.table import Consumer, ItemChange, changed, created, entered, left, removed
@@ -151,6 +153,31 @@ class ConsumerContract(StreamFixtures):
         await db.put(task(1, size=4))
         await caught_up(consumer)
         assert seen[-1] == 4
+
+    async def test_in_steps_that_are_too_short_for_all_attempts_a_change_is_parked_and_goes_on(
+        self, db: OpenTable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tickler.table.streams.delivery.FIRST_PAUSE_S", 60.0)
+        calls: list[str] = []
+        consumer = db.consumer("it", attempts=3)
+
+        @consumer.on(created(Task), changed(Task))
+        async def handle(change: ItemChange[Task | None, Task]) -> None:
+            calls.append(change.new.id)
+            if change.new.id == "t001":
+                raise ValueError("no")
+
+        await db.put_many([task(n) for n in range(20)])
+        await db.put(task(1, size=2))
+        for attempt in (1, 2):
+            assert not (await consumer.consume(budget_ms=500)).caught_up
+            assert [each.attempts for each in await consumer.parked()] == [attempt, 0]
+        await caught_up(consumer)
+        await caught_up(consumer)
+        assert [each.attempts for each in await consumer.parked()] == [3, 0]
+        assert calls.count("t001") == 3
+        assert sorted({each for each in calls if each != "t001"}) == [f"t{n:03}" for n in range(20) if n != 1]
+        assert len(calls) == 22  # nothing else was delivered twice
 
     async def test_a_retry_that_fails_leaves_the_change_parked(self, db: OpenTable) -> None:
         calls = 0

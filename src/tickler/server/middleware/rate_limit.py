@@ -1,4 +1,4 @@
-"""Limits the request rate per caller with token buckets."""
+"""Limits the request rate per caller with token buckets. `ServerSettings.rate` is how many requests a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from tickler.server.problems import Refused
 
-REQUESTS_PER_SECOND = 200.0  # of one token, unless TICKLER_RATE says otherwise
 BURST_S = 2.0  # a burst has as many requests as this time allows
 MAX_CALLERS = 10_000
 MAX_FAILURES_A_MINUTE = 30  # wrong tokens from one address

@@ -83,6 +83,9 @@ class Consumer:
         It may be a coroutine function or a plain one, which runs in a thread. Changes come at least once, and those of one item
         in order. If it raises, it is called again later; `GiveUp` parks the change at once.
         """
+        for event in events:
+            if not isinstance(event, Event):
+                raise InvalidInput(f"on: {event!r} is no event: pass some, as in @consumer.on(created(Order))")
         names = {self._context.table.definition_for(event.entity).name for event in events}
         if len(names) != 1:
             raise InvalidInput("on: pass events of one entity, and a handler for each entity")

@@ -37,6 +37,15 @@ class Stopped(Exception):
     """The consumer stops, or has lost the shard: what is not delivered yet stays where it is."""
 
 
+class Interrupted(Stopped):
+    """The consumer stops between two attempts at a change: the last of `attempts` failed with `error`."""
+
+    def __init__(self, error: Exception, attempts: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.attempts = attempts
+
+
 class Delivery:
     def __init__(self, context: StreamContext, parking: Parking) -> None:
         self.delivered = 0
@@ -79,15 +88,19 @@ class Delivery:
                 raise outcome
 
     async def retry(self, parked: ParkedChange, may_start: Callable[[], bool]) -> str | None:
-        """Deliver a parked change. Returns the error if that fails. `may_start` is asked before each handler."""
+        """Deliver a parked change. Returns the error if that fails. `may_start` is asked before each handler.
+
+        One that was interrupted has the attempts that are left, any other all of them.
+        """
+        most = self._options.attempts
         try:
             change = self._decoded(parked.record)
             if change is not None:
-                await self._attempts(change, may_start)
+                await self._attempts(change, may_start, most - parked.attempts if parked.attempts < most else most)
         except Stopped:
             raise
         except Exception as error:
-            return _text(error)
+            return error_text(error)
         self.delivered += 1
         return None
 
@@ -100,17 +113,19 @@ class Delivery:
 
     async def _one(self, record: ChangeRecord, may_start: Callable[[], bool]) -> None:
         if self._parking.is_blocked(record):
-            await self._park(record, "waits for an earlier change of the same item", 0, may_start)
+            await self._park(record, "waits for an earlier change of the same item", 0, may_start, again=True)
             return
         try:
             change = self._decoded(record)
             if change is not None:
-                await self._attempts(change, may_start)
+                await self._attempts(change, may_start, self._options.attempts)
+        except Interrupted as stop:
+            await self._park(record, error_text(stop.error), stop.attempts, may_start, again=True)
         except Stopped:
             raise
         except Exception as error:
             attempts = self._options.attempts if not isinstance(error, GiveUp | InvalidItem | SchemaMismatch) else 1
-            await self._park(record, _text(error), attempts, may_start)
+            await self._park(record, error_text(error), attempts, may_start)
         else:
             self.delivered += 1
 
@@ -120,10 +135,13 @@ class Delivery:
         change = item_change(self._table.name, definition, record, self._changes)
         return change if any(each.concerns(change) for each in self._by_entity.get(record.entity, ())) else None
 
-    async def _attempts(self, change: ItemChange[Any, Any], may_start: Callable[[], bool]) -> None:
-        """Call the handlers of a change, each until it succeeds. Raises the last error after too many attempts."""
+    async def _attempts(self, change: ItemChange[Any, Any], may_start: Callable[[], bool], most: int) -> None:
+        """Call the handlers of a change, each until it succeeds. Raises the last error after too many attempts.
+
+        Raises `Interrupted` if the consumer stops after a failure.
+        """
         concerned = [each for each in self._by_entity[change.key.definition.name] if each.concerns(change)]
-        for attempt in range(1, self._options.attempts + 1):
+        for attempt in range(1, most + 1):
             try:
                 while concerned:
                     await self._call(concerned[0].handler, change, may_start)
@@ -131,10 +149,13 @@ class Delivery:
             except (Stopped, GiveUp):
                 raise
             except Exception as error:
-                if attempt == self._options.attempts:
+                if attempt == most:
                     raise
-                log.warning("consumer %s: attempt %d of %s failed: %s", self._options.name, attempt, change.id, _text(error))
-                await self.pause(attempt)
+                log.warning("consumer %s: attempt %d of %s failed", self._options.name, attempt, change.id, exc_info=error)
+                try:
+                    await self.pause(attempt)
+                except Stopped:
+                    raise Interrupted(error, attempt) from None
             else:
                 return
 
@@ -163,8 +184,10 @@ class Delivery:
                 raise
             raise TimeoutError(f"the handler took longer than {self._options.timeout}") from error
 
-    async def _park(self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool]) -> None:
-        """Park a change. While too many are parked, wait, so that the consumer stops here.
+    async def _park(
+        self, record: ChangeRecord, error: str, attempts: int, may_start: Callable[[], bool], *, again: bool = False
+    ) -> None:
+        """Park a change; `again`: to be tried again without being asked. While too many are parked, wait, so that all stops.
 
         A process that has lost the shard parks nothing: the next one may have delivered this change, and later ones, meanwhile.
         """
@@ -172,7 +195,7 @@ class Delivery:
             raise Stopped
         parked = ParkedChange(record, error, attempts, self._clock.now_ms())
         waits = 0
-        while not await self._parking.park(parked, behind=not attempts):
+        while not await self._parking.park(parked, again=again):
             waits += 1
             if waits == 1:
                 log.error(
@@ -184,7 +207,7 @@ class Delivery:
                 raise Stopped
             await self._parking.refresh()
         self.parked += 1
-        if attempts:
+        if not again:
             log.error("consumer %s parked %s %s: %s", self._options.name, record.entity, record.position, error)
 
     async def pause(self, attempt: int) -> None:
@@ -205,6 +228,6 @@ def _called(handler: AnyHandler, change: ItemChange[Any, Any]) -> Awaitable[None
         raise RuntimeError("the handler raised StopIteration") from error
 
 
-def _text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     shown = str(error) or "no message"
     return f"{type(error).__name__}: {shown}"[:MAX_ERROR_CHARACTERS]

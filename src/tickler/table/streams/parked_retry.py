@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickler.errors import StoreUnavailable
 from tickler.table.engines.metadata import Entry
 from tickler.table.streams.context import StreamContext
-from tickler.table.streams.delivery import Delivery, Stopped
+from tickler.table.streams.delivery import Delivery, Interrupted, Stopped, error_text
 from tickler.table.streams.parking import ParkedChange, Parking
 
 RENEWALS_PER_LEASE = 3
@@ -49,6 +49,11 @@ class _Retry:
         renewing = asyncio.create_task(self._renew())
         try:
             error = await self._delivery.retry(self._parked, self._may_start)
+        except Interrupted as stop:
+            await _ended(renewing)
+            if self._is_mine:
+                await self._release(error_text(stop.error), stop.attempts, again=True)
+            raise
         except Stopped:
             await _ended(renewing)
             if self._is_mine:
@@ -59,8 +64,12 @@ class _Retry:
         if error is None:
             await self._parking.remove(self._entry)
             return
-        attempts = self._parked.attempts + self._context.options.attempts
-        await self._parking.release(self._entry, replace(self._parked, error=error, attempts=attempts))
+        most, before = self._context.options.attempts, self._parked.attempts
+        await self._release(error, most - before if before < most else most)
+
+    async def _release(self, error: str, attempts: int, *, again: bool = False) -> None:
+        failed = replace(self._parked, error=error, attempts=self._parked.attempts + attempts)
+        await self._parking.release(self._entry, failed, again=again)
 
     def _may_start(self) -> bool:
         return self._is_mine and asyncio.get_running_loop().time() < self._valid_until

@@ -70,8 +70,8 @@ class Parking:
             self._places = {_place(entry.key) for entry in await self._metadata.read(self._parked, keys_only=True)}
             self._items = {place.item for place in self._places}
 
-    async def park(self, parked: ParkedChange, *, behind: bool = False) -> bool:
-        """Park a change, to be tried again when asked for, or as soon as those before it are gone if it is `behind` others.
+    async def park(self, parked: ParkedChange, *, again: bool = False) -> bool:
+        """Park a change, to be tried again when that is asked for; with `again`, as soon as it is the first of its item.
 
         Returns False if too many are parked already. To park a change twice is fine.
         """
@@ -79,7 +79,7 @@ class Parking:
         async with self._one_at_a_time:
             if len(self._places) >= self._most and place not in self._places:
                 return False
-            retry = [EntryWrite(self._retry + place.position, b"")] if behind else []
+            retry = [EntryWrite(self._retry + place.position, b"")] if again else []
             await self._metadata.write([EntryWrite(self._key(place), msgspec.msgpack.encode(parked), expected=0), *retry])
             self._places.add(place)
             self._items.add(place.item)
@@ -111,11 +111,11 @@ class Parking:
         (is_written,) = await self._metadata.write([EntryWrite(entry.key, value, entry.version)])
         return Entry(entry.key, entry.version + 1, value) if is_written else None
 
-    async def release(self, entry: Entry, parked: ParkedChange) -> None:
-        """Give a claimed change back, which has failed once more."""
+    async def release(self, entry: Entry, parked: ParkedChange, *, again: bool = False) -> None:
+        """Give a claimed change back, which has failed once more; with `again`, to be tried again without being asked."""
         value = msgspec.msgpack.encode(msgspec.structs.replace(parked, claimed_until_ms=0))
         retry = self._retry + _place(entry.key).position
-        await self._metadata.write([EntryWrite(entry.key, value, entry.version), EntryWrite(retry, None)])
+        await self._metadata.write([EntryWrite(entry.key, value, entry.version), EntryWrite(retry, b"" if again else None)])
 
     async def remove(self, entry: Entry) -> None:
         """Delete a claimed change, which was delivered."""
