@@ -88,3 +88,18 @@ def test_an_error_in_a_block_with_a_consumer_travels(file_desk: BlockingTable) -
 def file_desk(sqlite_url: str) -> Iterator[BlockingTable]:
     with blocking_desk.connect_sync(sqlite_url) as opened:
         yield opened
+
+
+@pytest.mark.parametrize("any_url", ["sqlite"], indirect=True)
+def test_a_handler_may_stop_the_consumer_that_calls_it(desk: BlockingTable) -> None:
+    seen: list[str] = []
+    mailer = desk.consumer("mailer")
+
+    def announce(change: ItemChange[None, Ticket]) -> None:
+        seen.append(change.new.id)
+        mailer.stop()
+
+    mailer.on(created(Ticket))(announce)
+    desk.put(Ticket(id="1"))
+    mailer.run()
+    assert seen == ["1"]

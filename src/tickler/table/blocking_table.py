@@ -12,6 +12,18 @@ from tickler.errors import TransactionConflict
 R = TypeVar("R")
 
 
+class BlockingConsumer(Blocking):
+    """A `Consumer` whose methods block."""
+
+    def stop(self) -> None:
+        """Let `run` end after the handlers that have begun. Any thread may call it, also that of a handler."""
+        self._loop.run(_stopped(self._wrapped))
+
+
+async def _stopped(consumer: Any) -> None:
+    consumer.stop()
+
+
 class BlockingTable(Blocking):
     """An `OpenTable` whose methods block. Made by `Table.connect_sync`."""
 
@@ -22,9 +34,9 @@ class BlockingTable(Blocking):
                 return self._transacted(work)
         return self._transacted(work)
 
-    def consumer(self, name: str, **options: Any) -> Blocking:
+    def consumer(self, name: str, **options: Any) -> BlockingConsumer:
         """Return a consumer of the changes of this table. Its handlers are plain functions, which run in threads."""
-        return self.beside(lambda table: table.consumer(name, **options), Blocking)
+        return self.beside(lambda table: table.consumer(name, **options), BlockingConsumer)
 
     def _transacted(self, work: Callable[[Any], R]) -> R:
         with self.transaction() as transaction:
