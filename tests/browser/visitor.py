@@ -25,14 +25,18 @@ SCROLLED = -2  # the number of a part that arrow keys scroll
 _WATCH_FOCUS = f"""() => {{
   const isShown = (element) => element.checkVisibility({{ visibilityProperty: true }}) && element.getClientRects().length > 0;
   const selector = "a[href]:not([tabindex='-1']), button, input:not([type=hidden]), select, textarea, summary";
-  const used = [...document.querySelectorAll(selector)].filter(isShown);
+  const controls = () => [...document.querySelectorAll(selector)].filter(isShown);
+  const used = controls();
+  window.isSame = () => {{ const now = controls(); return now.length === used.length && now.every((each, n) => each === used[n]); }};
   window.focused = [];
-  document.addEventListener("focusin", ({{ target }}) => {{
+  if (window.watchFocus) document.removeEventListener("focusin", window.watchFocus); // of an earlier round
+  window.watchFocus = ({{ target }}) => {{
     const style = getComputedStyle(target);
     const seen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
     const number = target.matches(".scroll, nav") ? {SCROLLED} : used.indexOf(target);
     window.focused.push({{ number, seen, what: target.outerHTML.slice(0, 100) }});
-  }});
+  }};
+  document.addEventListener("focusin", window.watchFocus);
   document.body.tabIndex = -1; // so that the way begins at its beginning
   document.body.focus();
   document.body.removeAttribute("tabindex");
@@ -135,11 +139,18 @@ class Visitor:
         assert not self.faults, "\n".join(self.faults)
 
     async def tab_through(self) -> None:
-        """Check that Tab reaches all controls in the order of the page, with a visible focus."""
-        used, scrolled = await self.page.evaluate(_WATCH_FOCUS)
-        for _ in range(used + scrolled):
-            await self.page.keyboard.press("Tab")
-        focused = await self.page.evaluate("window.focused")
+        """Check that Tab reaches all controls in the order of the page, with a visible focus.
+
+        A page that shows fires as they happen may get or lose a control meanwhile: then Tab goes round again.
+        """
+        used, focused = 0, []
+        for _ in range(5):
+            used, scrolled = await self.page.evaluate(_WATCH_FOCUS)
+            for _ in range(used + scrolled):
+                await self.page.keyboard.press("Tab")
+            focused = await self.page.evaluate("window.focused")
+            if await self.page.evaluate("window.isSame()"):
+                break
         reached = [each["number"] for each in focused if each["number"] != SCROLLED]
         assert [each["what"] for each in focused if not each["seen"]] == [], f"{self.path}: the focus is invisible"
         assert reached[:used] == list(range(used)), f"{self.path}: Tab goes in another order, among {used}"
