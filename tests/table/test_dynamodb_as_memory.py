@@ -20,7 +20,7 @@ from tickler.table.engines.dynamodb.engine import DynamodbEngine
 from tickler.table.engines.memory.engine import MemoryEngine
 from tickler.table.open_table import OpenTable
 
-STEPS = 400
+STEPS = 200
 
 
 def _address(choice: random.Random) -> Address:
