@@ -27,7 +27,8 @@ _WATCH_FOCUS = f"""() => {{
   const selector = "a[href]:not([tabindex='-1']), button, input:not([type=hidden]), select, textarea, summary";
   const controls = () => [...document.querySelectorAll(selector)].filter(isShown);
   const used = controls();
-  window.isSame = () => {{ const now = controls(); return now.length === used.length && now.every((each, n) => each === used[n]); }};
+  const isAtItsPlace = (each, n) => each === used[n];
+  window.isSame = () => controls().length === used.length && controls().every(isAtItsPlace);
   window.focused = [];
   if (window.watchFocus) document.removeEventListener("focusin", window.watchFocus); // of an earlier round
   window.watchFocus = ({{ target }}) => {{

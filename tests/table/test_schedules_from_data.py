@@ -43,7 +43,7 @@ class Recipe:
     async def times(self) -> dict[str, datetime]:
         """Return when each ticket will be reminded, by its schedules."""
         page = await self.t.schedules.list(owner="reminders", limit=1000)
-        return {each.payload["id"]: each.when.upcoming(1)[0] for each in page.items}  # type: ignore[index]  # of the recipe
+        return {each.payload["id"]: datetime.fromtimestamp((each.next_fire_at or 0) / 1000, UTC) for each in page.items}  # type: ignore[index]  # of the recipe
 
 
 @pytest.fixture
