@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tickler.errors import InvalidInput
@@ -16,7 +16,13 @@ from tickler.table import MISSING, Attr, Condition, Entity, Index, Key, Missing,
 from tickler.table.disjoint import implies, never_both
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
-examples = settings(max_examples=5_000 if SOAK else 150, derandomize=not SOAK, deadline=None, database=None)
+examples = settings(
+    max_examples=5_000 if SOAK else 150,
+    derandomize=not SOAK,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 Make = Callable[[Any, Any, Any], Any]
 

@@ -13,14 +13,20 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tickler.errors import InvalidInput
 from tickler.table.key_codec import PartCodec, after_component, codec_for, join, prefix_range, split
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
-examples = settings(max_examples=3_000 if SOAK else 50, derandomize=not SOAK, deadline=None, database=None)
+examples = settings(
+    max_examples=3_000 if SOAK else 50,
+    derandomize=not SOAK,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 TEXT, INT, FLOAT, DECIMAL = codec_for(str), codec_for(int), codec_for(float), codec_for(Decimal)
 INSTANT, DATE, BYTES, ID = codec_for(datetime), codec_for(date), codec_for(bytes), codec_for(UUID)

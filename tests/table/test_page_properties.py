@@ -12,7 +12,7 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table.walks import (
     NOW,
@@ -156,7 +156,13 @@ async def walk_through(
 
 def check_walks(db: OpenTable, examples: int, runner: asyncio.Runner) -> None:
     runner.run(db.open())
-    enough = settings(max_examples=40 * examples if SOAK else examples, derandomize=not SOAK, deadline=None, database=None)
+    enough = settings(
+        max_examples=40 * examples if SOAK else examples,
+        derandomize=not SOAK,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
     @enough
     @given(st.tuples(names, staying, passing, steps))

@@ -8,7 +8,7 @@ import os
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table.random_entities import Inner, condition_of, conditions, definitions, entity_of, values
 
@@ -23,7 +23,13 @@ from tickler.table.schema.wish import answer
 from tickler.testing.table_fixtures import NOW
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
-examples = settings(max_examples=1_000 if SOAK else 60, derandomize=not SOAK, deadline=None, database=None)
+examples = settings(
+    max_examples=1_000 if SOAK else 60,
+    derandomize=not SOAK,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 items = st.lists(values, min_size=1, max_size=12)
 
 

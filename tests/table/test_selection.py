@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tickler.errors import InvalidInput
@@ -17,7 +17,14 @@ from tickler.table import Attr, Entity, Index, Key, Table, attr
 from tickler.table.selection import Selection
 
 SOAK = os.environ.get("TICKLER_SOAK") == "1"
-examples = settings(max_examples=3_000 if SOAK else 60, derandomize=not SOAK, deadline=None, database=None)
+# A loaded machine may take long to draw the first examples, which says nothing about the code.
+examples = settings(
+    max_examples=3_000 if SOAK else 60,
+    derandomize=not SOAK,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 NOW = datetime(2024, 3, 15, tzinfo=UTC)
 
 
