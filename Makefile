@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
+APPS   := apps/slothpost apps/pricebook
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench soak pythons wheel mutants clean
@@ -20,9 +21,9 @@ $(RUN): pyproject.toml constraints.txt
 	@touch $@
 
 # And what tests and checks it, in the same environment. Groups need a recent pip.
-$(READY): $(RUN)
+$(READY): $(RUN) $(APPS:%=%/pyproject.toml)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . $(APPS:%=--editable %) --group dev
 	@touch $@
 
 # Parts that only some tests need: installed where that is possible; the tests say loudly what they miss otherwise.
@@ -62,6 +63,9 @@ format: $(READY) ## Put the code into shape
 
 bench: $(READY) ## Measure, beside peers and the raw limit
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group peers
+	@command -v wrk >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing wrk" \
+	    && { apt-get install -qq -y wrk || { apt-get update -qq && apt-get install -qq -y wrk; }; } >/dev/null 2>&1; } \
+	    || echo "wrk could not be installed: the API is not measured (apt-get install wrk)"
 	$(BIN)/python bench/run.py
 
 soak: $(READY) ## The long tests: every zone and transition, many processes killed

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
-from measure import Result, Stopwatch, pairs
+from measure import Result, Skipped, Stopwatch, pairs
 from postgres import bench_server
 from tickler import Schedule, connect
 from workload import expressions
@@ -43,8 +43,7 @@ BODY = f"string.format('{JSON}', n % 60, n)"
 
 async def run(say: Callable[[str], None]) -> list[Result]:
     if shutil.which("wrk") is None:
-        say("SKIPPED: there is no wrk (apt-get install wrk): nothing is known of the API's speed")
-        return []
+        raise Skipped("there is no wrk (apt-get install wrk), so nothing is known of the API's speed")
     with bench_server() as server, tempfile.TemporaryDirectory() as folder:
         results: list[Result] = []
         for store, url in (("PostgreSQL", server.url("api")), ("SQLite", f"sqlite:///{folder}/api.db")):

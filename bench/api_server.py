@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ from litestar import Litestar, route
 from litestar.enums import HttpMethod
 
 from tickler import connect
+from tickler.cli.event_loop import run
 from tickler.cli.gc_tuning import tune_gc
 from tickler.server.app import make_app
 from tickler.server.middleware.uvicorn_protocol import uvicorn_config
@@ -39,4 +39,4 @@ async def serve(app: Any) -> None:
     await uvicorn.Server(uvicorn_config(app, ServerSettings())).serve([listening])
 
 
-asyncio.run(main(sys.argv[1]))
+run(lambda: main(sys.argv[1]))

@@ -10,6 +10,10 @@ from typing import NamedTuple
 PAIRS = 9
 
 
+class Skipped(Exception):  # nothing went wrong
+    """A benchmark cannot run here. The message says what it lacks."""
+
+
 class Result(NamedTuple):
     """One line of the table. `ratio` is ours to theirs, in the sense that `target` bounds."""
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measure import Result
+from measure import Result, Skipped
 
 BENCHMARKS = [
     "cron",
@@ -35,16 +35,23 @@ BENCHMARKS = [
     "streams",
 ]
 
+PIPED_WIDTH = 200  # a table that is not shown on a terminal is not cut to 80 columns
+
 progress = Console(stderr=True)
 
 
-async def measure(names: list[str]) -> list[Result]:
+async def measure(names: list[str]) -> tuple[list[Result], dict[str, str]]:
+    """Return the results, and why benchmarks were skipped, by name."""
     results: list[Result] = []
+    skipped: dict[str, str] = {}
     for name in names:
         started = time.monotonic()
-        results += await importlib.import_module(name).run(lambda line: progress.print(f"[dim]{line} …"))
+        try:
+            results += await importlib.import_module(name).run(lambda line: progress.print(f"[dim]{line} …"))
+        except Skipped as why:
+            skipped[name] = str(why)
         progress.print(f"[dim]{name}: {time.monotonic() - started:.0f} s")
-    return results
+    return results, skipped
 
 
 def table(results: list[Result]) -> Table:
@@ -66,12 +73,23 @@ def main() -> int:
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark {', '.join(unknown)}: there are {', '.join(BENCHMARKS)}")
-    results = asyncio.run(measure(arguments.names or BENCHMARKS))
+    results, skipped = asyncio.run(measure(arguments.names or BENCHMARKS))
     if arguments.json:
         sys.stdout.write(json.dumps([{**result._asdict(), "holds": result.holds} for result in results], indent=2) + "\n")
     else:
-        Console().print(table(results))
-    return 0 if all(result.holds for result in results) else 1
+        terminal = Console()
+        (terminal if terminal.is_terminal else Console(width=PIPED_WIDTH)).print(table(results))
+    missed = [result.name for result in results if not result.holds]
+    progress.print(last_line(len(results), missed, skipped), highlight=False, markup=False, soft_wrap=True)
+    return 1 if missed else 0
+
+
+def last_line(count: int, missed: list[str], skipped: dict[str, str]) -> str:
+    """Say which bounds do not hold, and what is not known because it was skipped."""
+    held = f"{count - len(missed)} of {count} hold"
+    failed = f"; NOT: {'; '.join(missed)}" if missed else ""
+    left_out = "".join(f"; SKIPPED {name}: {why}" for name, why in skipped.items())
+    return f"{held}{failed}{left_out}"
 
 
 if __name__ == "__main__":

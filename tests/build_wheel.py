@@ -1,6 +1,7 @@
-"""Build the wheel and install it with each extra alone, into an empty environment: `make wheel`.
+"""Build the wheels and install ours with each extra alone, into an empty environment: `make wheel`.
 
-Every extra has to bring what it promises, and nothing may need a package that only another extra brings.
+Every extra has to bring what it promises, and nothing may need a package that only another extra brings. Each application is a
+wheel of its own, which is installed with ours.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -17,6 +20,7 @@ from rich.console import Console
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
+APPS = {"slothpost": ("slothpost.plan",), "pricebook": ("pricebook.money",)}  # what each lets one import
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 # What each extra lets one import; "" is the core.
@@ -29,13 +33,15 @@ PROMISED = {
         "tickler.table.engines.sqlite.engine",
         "tickler.table.engines.memory.engine",
         "tickler.table.explain",
+        "tickler.web",
     ),
     "cli": ("tickler.cli.app", "tickler.cli.commands.serve", "tickler.cli.commands.table", "tickler.database.progress_bar"),
     "postgres": ("tickler.stores.postgres", "tickler.table.engines.postgres.engine"),
     "dynamodb": ("tickler.stores.dynamodb", "tickler.table.engines.dynamodb.engine"),
     "http": ("tickler.deliver.targets.http", "cryptography.fernet"),
     "aws": ("tickler.deliver.targets.sqs", "tickler.deliver.targets.aws_lambda"),
-    "server": ("tickler.server.app", "tickler.observe.metrics", "tickler.cli.app", "tickler.deliver.targets.http"),
+    "server": ("tickler.server.app", "tickler.observe.metrics", "tickler.cli.app", "tickler.deliver.targets.http", "uvloop"),
+    "uvloop": ("uvloop",),
     "traces": ("tickler.observe.tracing",),
     "testing": ("tickler.testing",),
     "all": (
@@ -85,33 +91,43 @@ with shop.connect_sync("sqlite:///t.db") as db:
 """
 
 
-def build(folder: Path) -> Path:
-    """The wheel, built from this tree."""
+def build(folder: Path, project: Path = ROOT) -> Path:
+    """The wheel, built from this tree or from that of an application."""
     shutil.rmtree(folder, ignore_errors=True)
-    command = [sys.executable, *PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    command = [sys.executable, *PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(project)]
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def missing_files(wheel: Path) -> list[str]:
+def missing_files(wheel: Path, project: Path = ROOT) -> list[str]:
     """Files of the package that are not in the wheel."""
     with ZipFile(wheel) as archive:
         packed = set(archive.namelist())
-    files = (file for file in (ROOT / "src").rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    return sorted(name for file in files if (name := file.relative_to(ROOT / "src").as_posix()) not in packed)
+    source = project / "src"
+    files = (file for file in source.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return sorted(name for file in files if (name := file.relative_to(source).as_posix()) not in packed)
 
 
 def check(wheel: Path, extra: str, folder: Path) -> str | None:
     """Install the wheel with that extra alone; the complaint of whatever fails, or None."""
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    return _complaint([wanted], _imports(PROMISED[extra]) + WORKS, folder)
+
+
+def check_application(name: str, wheels: list[Path], folder: Path) -> str | None:
+    """Install the wheel of an application and ours; the complaint of whatever fails, or None."""
+    return _complaint([str(wheel) for wheel in wheels], _imports(APPS[name]), folder)
+
+
+def _imports(modules: tuple[str, ...]) -> str:
+    return "".join(f"import {module}\n" for module in modules)
+
+
+def _complaint(wanted: list[str], program: str, folder: Path) -> str | None:
     python = folder / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-    imports = "\n".join(f"import {module}" for module in PROMISED[extra])
-    for command in (
-        [*PIP, "install", "--constraint", ROOT / "constraints.txt", wanted],
-        ["-c", f"{imports}\n{WORKS}"],
-    ):
+    for command in ([*PIP, "install", "--constraint", ROOT / "constraints.txt", *wanted], ["-c", program]):
         done = subprocess.run([python, *command], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return done.stderr.strip()
@@ -126,10 +142,18 @@ def main() -> int:
         return 1
     wheel = build(DIST)
     failed = [f"not in the wheel: {name}" for name in missing_files(wheel)]
-    for extra in PROMISED:
-        with tempfile.TemporaryDirectory() as folder, console.status(f"installing {extra or 'the core'}"):
-            complaint = check(wheel, extra, Path(folder, "environment"))
-        console.print(f"{'[green]works[/]' if complaint is None else '[red]FAILED[/]'}  {extra or 'the core alone'}")
+    tried: dict[str, Callable[[Path], str | None]] = {
+        extra or "the core alone": partial(check, wheel, extra) for extra in PROMISED
+    }
+    for name in APPS:
+        project = ROOT / "apps" / name
+        of_application = build(DIST / name, project)
+        failed += [f"not in the wheel of {name}: {file}" for file in missing_files(of_application, project)]
+        tried[name] = partial(check_application, name, [wheel, of_application])
+    for title, attempt in tried.items():
+        with tempfile.TemporaryDirectory() as folder, console.status(f"installing {title}"):
+            complaint = attempt(Path(folder, "environment"))
+        console.print(f"{'[green]works[/]' if complaint is None else '[red]FAILED[/]'}  {title}")
         if complaint is not None:
             failed.append(complaint)
     console.print("\n".join(failed) or f"{wheel.relative_to(ROOT)} is ready", highlight=False, markup=False)

@@ -30,6 +30,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests that add an index to a table of DynamoDB Local in the soak only, one at a time.
+
+    It loses such requests when they come together, and the index is never active.
+    """
+    for item in items:
+        on_sql = any(f"[{engine}" in item.name for engine in ("memory", "sqlite", "postgres"))
+        if on_sql or not item.get_closest_marker("adds_index"):
+            continue
+        item.add_marker(pytest.mark.xdist_group("indexes of DynamoDB Local"))
+        if os.environ.get("TICKLER_SOAK") != "1":
+            item.add_marker(pytest.mark.skip(reason="adds an index on DynamoDB Local, which may stand still: make soak"))
+
+
 @pytest.fixture(scope="session")
 def soak() -> bool:
     """Whether to be thorough rather than quick: `make soak`."""

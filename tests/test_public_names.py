@@ -37,6 +37,7 @@ PUBLIC = {
     "Policy",
     "PythonTarget",
     "Received",
+    "RetryLater",
     "RunOptions",
     "Schedule",
     "ScheduleNotFound",
@@ -65,6 +66,7 @@ OF_PACKAGES = {
     "tickler.observe": {"Diagnosis", "Finding", "Forecast", "Why"},
     "tickler.records": {"Record", "RecordStore", "Records"},
     "tickler.schedules": {"Declared", "Page", "ScheduleStore", "Schedules"},
+    "tickler.sends": {"SendStore", "Sends", "Sent"},
     "tickler.table": {
         "MISSING",
         "Attr",
@@ -90,6 +92,23 @@ OF_PACKAGES = {
         "removed",
     },
     "tickler.table.schema": {"Advice", "Answer", "Finding", "Schema", "html_page"},
+    "tickler.web": {
+        "Answer",
+        "Assets",
+        "BearerToken",
+        "BearerTokens",
+        "FormFields",
+        "Forms",
+        "OneTimeLinks",
+        "RateLimit",
+        "Refused",
+        "Session",
+        "Sessions",
+        "Visitor",
+        "Web",
+        "WebSettings",
+        "local_path",
+    },
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }
 FOR_TESTS = {
@@ -100,16 +119,19 @@ FOR_TESTS = {
     "ManualClock",
     "OrphanContract",
     "OwnerRowsContract",
+    "Played",
     "RecordStoreContract",
     "ScheduleIndexContract",
     "ScheduleStoreContract",
+    "SendStoreContract",
     "StoreContract",
     "StreamContract",
     "TableContract",
+    "play",
 }
 NOT_NEEDED = (
     "aiohttp", "asyncpg", "botocore", "cryptography", "typer", "rich", "pytest", "litestar", "jinja2", "prometheus_client",
-    "opentelemetry",
+    "opentelemetry", "uvicorn", "starlette",
 )  # fmt: skip
 
 DRAWN = re.compile(r"(?P<branches>[│├└─ ]*)(?P<name>[A-Z]\w+)  .*?(?:\(also an? (?P<also>\w+)\))?")
@@ -125,11 +147,15 @@ ERRORS: list[TicklerError] = [
     errors.InvalidSignature("x", "y"),
     errors.ScheduleNotFound("u1", "digest"),
     errors.FireNotFound("fire_1", "it is not dead"),
+    errors.DecryptionFailed("calendar token of u1", "no key decrypts it"),
     errors.InvalidItem("Order", "status is not one of its values"),
     errors.InvalidCursor("the cursor is not one of ours"),
     errors.ItemNotFound("Order", "CUSTOMER#c1", "ORDER#o1"),
+    errors.ConsumerNotFound("mailer", "shop", ["searcher"]),
+    errors.ChangeNotFound("17"),
     errors.ConditionFailed("Order('CUSTOMER#c1', 'ORDER#o1')", "Order.status == 'pending'", None),
     errors.TransactionConflict("u1/digest"),
+    errors.SendConflict("u1", "welcome", "is a schedule", "fire_1"),
     errors.VersionConflict("u1/digest", 1, 2),
     errors.StoreUnavailable("x"),
     errors.PartlyWritten("dynamodb://t", 25, 100, errors.StoreUnavailable("x")),
@@ -138,6 +164,7 @@ ERRORS: list[TicklerError] = [
     errors.SchemaMismatch("dynamodb://t", "the table has no index 'due'", "due"),
     errors.SchemaOutdated("sqlite://", 1, 2),
     errors.SchemaTooNew("sqlite://", 3, 1),
+    errors.AddressRefused("10.0.0.1 is private"),
     errors.WorkerUnfit(["Mars/Olympus_Mons"]),
     errors.GiveUp("x"),
 ]
@@ -236,7 +263,7 @@ def test_errors_travel_between_processes_with_their_fields() -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("module", ["tickler", "tickler.table"])
+@pytest.mark.parametrize("module", ["tickler", "tickler.table", "tickler.web"])
 def test_importing_tickler_imports_none_of_the_extras(module: str) -> None:
     ask = f"import sys, {module}; print(*sorted(set(sys.modules) & set({NOT_NEEDED!r})))"
     assert _python(ask) == ""
@@ -305,6 +332,19 @@ def test_what_needs_an_extra_names_it(wanted: str, extra: str) -> None:
     said = _python(work)
     assert said.startswith(wanted.partition("(")[0] if extra == "cli" else "postgres" if extra == "postgres" else "dynamodb://")
     assert f"pip install 'ticklerfile[{extra}]'" in said
+
+
+def test_an_http_session_names_the_extra_that_it_needs() -> None:
+    work = f"""
+import sys
+sys.modules.update(dict.fromkeys({NOT_NEEDED!r}))
+import tickler
+try:
+    tickler.connect("memory://").http_session()
+except tickler.InvalidInput as error:
+    print(error)
+"""
+    assert _python(work) == "http_session needs the package aiohttp: pip install 'ticklerfile[http]'"
 
 
 def _python(code: str) -> str:

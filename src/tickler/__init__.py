@@ -18,10 +18,11 @@ from tickler.errors import (
 from tickler.model.delivery import Deliverer, Delivery, Outcome
 from tickler.model.index_row import IndexRow
 from tickler.model.policy import Policy
+from tickler.model.retry_later import RetryLater
 from tickler.model.schedule import Schedule, StoredSchedule
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 from tickler.version import VERSION
-from tickler.webhooks.encryption import new_key
+from tickler.webhooks.key_ring import new_key
 from tickler.webhooks.signature import new_secret
 from tickler.webhooks.verify import Received, verify
 from tickler.when import At, Cron, Every, Weekly, When, parse_when
@@ -48,6 +49,7 @@ __all__ = [
     "Policy",
     "PythonTarget",
     "Received",
+    "RetryLater",
     "RunOptions",
     "Schedule",
     "ScheduleNotFound",

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from tickler.access.audit_log import AuditLog
 from tickler.access.tokens import Tokens
 from tickler.clock import Clock, SystemClock, to_ms
+from tickler.database.background import innermost, running_in_background
 from tickler.database.progress import OnProgress, no_progress
-from tickler.database.unit_of_work import Database
+from tickler.database.unit_of_work import Database, UnitOfWork, after_commit
 from tickler.deliver.abandoned import Abandoned
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.listeners import Listeners, OnDispatch
 from tickler.deliver.run_options import RunOptions, WorkerConfig
+from tickler.deliver.sequential_worker import SequentialWorker
 from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import TargetRegistry, Wrap, own_deliverers, wrapped
 from tickler.deliver.target_warnings import target_warnings
 from tickler.deliver.targets.python import H, Handlers
 from tickler.deliver.worker import Worker, new_name
+from tickler.distribution import install_command
 from tickler.errors import InvalidInput, InvalidSchedule, ScheduleNotFound
 from tickler.fires.fires import Fires
 from tickler.index.index import Index
 from tickler.model.delivery import Deliverer, Listener
+from tickler.model.duration import Duration, to_duration
 from tickler.model.fire import HISTORY_RETENTION_MS, Fire, fire_id
+from tickler.model.policy import DEFAULT_POLICY, Policy
 from tickler.model.schedule import checked_id
 from tickler.model.target import HttpTarget, PythonTarget, Target
 from tickler.observe.diagnosis import Diagnosis
@@ -39,11 +47,19 @@ from tickler.records.kinds import STORE
 from tickler.records.records import Records
 from tickler.records.worker_status import WorkerReport, workers
 from tickler.schedules.schedules import Schedules
+from tickler.sends.sends import SendOptions, Sends, Sent
 from tickler.stores.optional import HasClock
 from tickler.stores.store import Capabilities, Store
 from tickler.webhooks.encryption import Encryption
+from tickler.webhooks.key_ring import KeyRing
 from tickler.webhooks.signing_secrets import SigningSecrets
+from tickler.webhooks.text_encryption import TextEncryption
 from tickler.when import tzdata_version
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_HTTP_TIMEOUT = timedelta(days=1)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,10 +87,13 @@ class Tickler:
         self._listeners: list[Listener] = []
         self._wraps: list[Wrap] = []
         self._abandoned = Abandoned()  # attempts abandoned by any worker or earlier tick
-        self._encryption = Encryption.from_environment(settings.environ)
+        keys = KeyRing.from_environment(settings.environ)
+        self._encryption = Encryption(keys)
+        self.encryption = TextEncryption(keys)
         self.schedules = Schedules(
             store.schedules, clock, encryption=self._encryption, retention_ms=self._retention_ms, wake=self._wake
         )
+        self._sends = Sends(store.sends, clock, encryption=self._encryption, retention_ms=self._retention_ms, wake=self._wake)
         self.index = Index(store.index)
         self.fires = Fires(store.fires, clock, retention_ms=self._retention_ms, wake=self._wake)
         self.records = Records(store.records, clock)
@@ -120,11 +139,16 @@ class Tickler:
         """Return the time to claim with: the store's, as far as it is known, so that all workers agree."""
         return self._clock.now_ms()
 
-    async def trigger(self, owner: str, key: str) -> Fire:
-        """Fire a schedule now, in addition to its planned fires, even if it is paused. A worker delivers it."""
+    async def trigger(self, owner: str, key: str, *, using: object = None) -> Fire:
+        """Fire a schedule now, in addition to its planned fires, even if it is paused. A worker delivers it.
+
+        `using` is a connection of yours with an open transaction, or a transaction of a table. The fire opens when it commits.
+        """
         id = checked_id(owner, key)
         now_ms = self._clock.now_ms()
-        while (schedule := await self.schedules.get(owner, key)) is not None:
+        if isinstance(using, UnitOfWork):
+            using.check_not_joined([id])
+        while (schedule := await self.schedules.get(owner, key, using=using)) is not None:
             if schedule.target is None:
                 raise InvalidSchedule("target", f"{id} has no target: put it with one, or dispatch it yourself")
             fire = Fire(
@@ -135,11 +159,30 @@ class Tickler:
                 opened_at=now_ms,
                 deliver_after=now_ms,
             )
-            if await self._store.fires.open(fire):
-                self._wake()
+            if await self._store.fires.open(fire, using=using):
+                after_commit(using, self._wake)
                 return fire
             now_ms += 1  # another trigger took this millisecond
         raise ScheduleNotFound(owner, key)
+
+    async def send(
+        self,
+        owner: str,
+        key: str,
+        target: Target | str,
+        payload: object = None,
+        *,
+        at: int | datetime | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        using: object = None,
+    ) -> Sent:
+        """Deliver once to a target, now or at an instant: signed, retried and in the history, as the fire of a one-shot schedule.
+
+        The owner and key name the send as long as the history is kept: a second call with the same content sends nothing and
+        returns the first fire. `SendConflict` if it has other content, or if they name a schedule. `using` is a connection of
+        yours with an open transaction, or a transaction of a table: it is sent if that commits.
+        """
+        return await self._sends.send(checked_id(owner, key), target, payload, SendOptions(at, policy), using=using)
 
     async def why(self, owner: str, key: str, at: int | datetime | None = None, *, names_workers: bool = True) -> Why:
         """Explain why a schedule fired at an instant, or did not; without `at`, describe its present state.
@@ -176,10 +219,30 @@ class Tickler:
             return []
         return target_warnings(target, self._settings.environ, self._settings.allow_networks)
 
+    def http_session(self, *, timeout: Duration = 30, max_bytes: int = 1_000_000) -> aiohttp.ClientSession:
+        """Return an aiohttp session for URLs that users gave you: `async with t.http_session() as session: …`.
+
+        It connects only where deliveries may, also after a redirect; otherwise `AddressRefused`. `timeout` limits each request in
+        all. A body longer than `max_bytes`, as sent or decompressed, is an `aiohttp.ClientPayloadError`. No proxies, no cookies.
+        """
+        limit = to_duration("timeout", timeout, MAX_HTTP_TIMEOUT)
+        if not limit:
+            raise InvalidInput("timeout: 0 allows no request: pass some seconds")
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+            raise InvalidInput(f"max_bytes: {max_bytes!r} is not a number of bytes: pass 1_000_000 for a megabyte")
+        try:
+            guards, sessions = import_module("tickler.deliver.address_guard"), import_module("tickler.deliver.http_session")
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            raise InvalidInput(f"http_session needs the package {package}: {install_command('http')}") from None
+        guard = guards.AddressGuard.from_environment(self._settings.environ, self._settings.allow_networks)
+        session: aiohttp.ClientSession = sessions.open_session(guard, timeout_s=limit.total_seconds(), max_bytes=max_bytes)
+        return session
+
     def handler(self, name: str) -> Callable[[H], H]:
         """Register a function for `PythonTarget(name)`: `@t.handler("digest")`. It is called with the delivery.
 
-        Functions that are not async run in a thread. An exception leads to a retry, unless it is `GiveUp`.
+        Functions that are not async run in a thread. An exception leads to a retry, unless it is `GiveUp` or `RetryLater`.
         """
 
         def register(handler: H) -> H:
@@ -215,15 +278,22 @@ class Tickler:
 
         It keeps running while the store is unavailable. Any number of workers may run on a shared store.
         """
+        await self._run(self._worker(options or RunOptions()))
+
+    @asynccontextmanager
+    async def running(self, options: RunOptions | None = None) -> AsyncIterator[Self]:
+        """Deliver due fires while the block runs: the worker of a web application in its own process.
+
+        At its end, attempts in flight have `options.drain` to finish, and the other fires are released. A worker that fails
+        cancels the block, and its error is raised there, as by an `asyncio.TaskGroup`; without `await`, at the end of the block.
+        """
         worker = self._worker(options or RunOptions())
         self._workers.add(worker)
-        try:
-            await worker.run()
-        finally:
-            self._workers.discard(worker)
+        async with running_in_background(self._run(worker), worker.stop, f"worker {worker.name}"):
+            yield self
 
     def stop(self) -> None:
-        """Make `run` finish. May be called from any thread, and from a signal handler."""
+        """Make `run` finish, and the workers of `running`. May be called from any thread, and from a signal handler."""
         for worker in list(self._workers):
             worker.stop()
 
@@ -257,14 +327,35 @@ class Tickler:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    def _worker(self, options: RunOptions) -> Worker:
+    async def _run(self, worker: Worker) -> None:
+        self._workers.add(worker)
+        crash: BaseException | None = None
+        try:
+            await worker.run()
+        except BaseExceptionGroup as group:
+            crash = innermost(group)
+        finally:
+            self._workers.discard(worker)
+        if crash is not None:
+            raise crash
+
+    def sequential_worker(self, rng: Callable[[], float]) -> SequentialWorker:
+        """Return a worker that delivers one fire after the other, for `tickler.testing.play`. `rng` gives its jitter."""
+        config = WorkerConfig("sequential", RunOptions(in_flight=1), self._retention_ms)
+        return SequentialWorker(self._store, self.schedules, self._attempts(config.name, rng), self._clock, config)
+
+    def _attempts(self, worker: str, rng: Callable[[], float] = random.random) -> Attempts:
         settings = self._settings
         own = own_deliverers(self._store.records, self._encryption, self._clock, settings.environ, settings.allow_networks)
         deliverers = wrapped({**own, **self._deliverers}, self._wraps)
         handlers = self._handlers if self._deliverers[PythonTarget] is self._handlers else None
-        name, listeners = new_name(), Listeners(self._dispatch_callbacks, self._listeners)
-        attempts = Attempts(TargetRegistry(deliverers, handlers), self._clock, name, listeners, self._abandoned)
-        shared, reopen = self._store.capabilities.shared, settings.reopen
+        listeners = Listeners(self._dispatch_callbacks, self._listeners)
+        return Attempts(TargetRegistry(deliverers, handlers), self._clock, worker, listeners, self._abandoned, rng)
+
+    def _worker(self, options: RunOptions) -> Worker:
+        name = new_name()
+        attempts = self._attempts(name)
+        shared, reopen = self._store.capabilities.shared, self._settings.reopen
         if shared and reopen is None:
             options = options.without_keeper()
         config = WorkerConfig(name, options, self._retention_ms, reopen if shared else None)

@@ -7,13 +7,17 @@ TicklerError
 │   ├── InvalidSchedule         a field of a schedule is invalid
 │   ├── NeverFires              the schedule is valid, but no instant is left at which it would fire
 │   ├── ManagedRow              the index row mirrors a schedule: change the schedule instead
+│   ├── DecryptionFailed        an encrypted text is of another key or purpose, or was changed
 │   ├── InvalidItem             an item does not fit its entity, or is too large
 │   └── InvalidCursor           the cursor of a page is of another query, or not ours
 ├── ScheduleNotFound            no schedule has that owner and key (also a LookupError)
 ├── FireNotFound                no fire has that id, or it is in another state than the call needs (also a LookupError)
 ├── ItemNotFound                no item has that key (also a LookupError)
+├── ConsumerNotFound            no consumer of that name has run on a table (also a LookupError)
+├── ChangeNotFound              no parked change has that id (also a LookupError)
 ├── ConditionFailed             an item is not as the condition of a write demands; nothing changed
 ├── TransactionConflict         others changed what a transaction had read; nothing changed
+├── SendConflict                an owner and key were sent before with other content, or are those of a schedule
 ├── VersionConflict             another caller wrote in between
 ├── InvalidSignature            a request is not proven to come from Tickler, or is too old
 ├── StoreUnavailable            the store did not answer, or is locked; nothing changed
@@ -23,8 +27,11 @@ TicklerError
 │   ├── SchemaMismatch          their keys differ
 │   ├── SchemaOutdated          they are older: migrate
 │   └── SchemaTooNew            they are newer: upgrade this worker
+├── AddressRefused              a URL leads to an address that may not be connected to
 ├── WorkerUnfit                 this worker lacks time zones that others have, and must not claim
 └── GiveUp                      raised by a handler: this fire is dead, do not retry it
+
+A handler postpones a fire by raising `RetryLater`. It is in `model/retry_later.py`, as it has an instant or a duration.
 """
 
 from __future__ import annotations
@@ -116,6 +123,15 @@ class ManagedRow(InvalidInput):
         self.key = key
 
 
+class DecryptionFailed(InvalidInput):
+    """An encrypted text cannot be decrypted for this purpose. `reason` says why, and what to do."""
+
+    def __init__(self, purpose: str, reason: str) -> None:
+        super().__init__(f"{purpose}: {reason}")
+        self.purpose = purpose
+        self.reason = reason
+
+
 class InvalidItem(InvalidInput):
     """An item does not fit its entity, or is too large. `reason` says which attribute, and what it must be."""
 
@@ -162,6 +178,25 @@ class ItemNotFound(TicklerError, LookupError):
         self.sk = sk
 
 
+class ConsumerNotFound(TicklerError, LookupError):
+    """No consumer of that name has run on the table. `known` are those that have."""
+
+    def __init__(self, name: str, table: str, known: Iterable[str]) -> None:
+        self.known = list(known)
+        have = f"there are {', '.join(self.known)}" if self.known else "none has run yet"
+        super().__init__(f"no consumer {name!r} has run on the table {table!r}: {have}")
+        self.name = name
+        self.table = table
+
+
+class ChangeNotFound(TicklerError, LookupError):
+    """No parked change has that id: it was delivered or discarded meanwhile, or is of another consumer."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"no parked change has the id {id!r}: list them with `tickler table parked`")
+        self.id = id
+
+
 class ConditionFailed(TicklerError):
     """An item is not as the condition of a write demands, and nothing changed. `found` is the item, None if there is none."""
 
@@ -178,6 +213,20 @@ class TransactionConflict(TicklerError):
     def __init__(self, name: str) -> None:
         super().__init__(f"others changed {name} while a transaction depended on it; nothing changed: repeat the transaction")
         self.name = name
+
+
+class SendConflict(TicklerError):
+    """An owner and key were sent before with other content, or are those of a schedule, so nothing was sent.
+
+    `fire_id` is the fire of the earlier send, None if there was none. `reason` says what is in the way, and the remedy.
+    """
+
+    def __init__(self, owner: str, key: str, reason: str, fire_id: str | None = None) -> None:
+        super().__init__(f"{owner}/{key} {reason}")
+        self.owner = owner
+        self.key = key
+        self.reason = reason
+        self.fire_id = fire_id
 
 
 class VersionConflict(TicklerError):
@@ -266,6 +315,10 @@ class SchemaTooNew(SchemaError):
         )
         self.found = found
         self.supported = supported
+
+
+class AddressRefused(TicklerError):
+    """A URL leads to an address that may not be connected to, or is none. The message says why, and how to allow it."""
 
 
 class WorkerUnfit(TicklerError):

@@ -83,6 +83,24 @@ async def test_a_retrying_fire_is_cancelled_after_a_question(visitor: Visitor, s
     assert await visitor.row(owner, "trying").count() == 0
 
 
+async def test_a_postponed_fire_is_shown_as_such_with_its_reason_and_nothing_is_wrong(
+    visitor: Visitor, service: Service, owner: str
+) -> None:
+    await service.put(owner, "later", when=NEVER, target={"type": "python", "handler": "postponing"})
+    await service.call("POST", f"{path(owner, 'later')}/trigger")
+    await until("it is postponed", lambda: _last(service, owner, "postponed", "later"))
+    await visitor.open(f"/failed?owner={owner}")
+    await visitor.sees("No retries pending.")
+    await visitor.sees("postponed: the post office is closed", visitor.row(owner, "later"))
+    await visitor.open(path(owner, "later"))
+    await visitor.sees("is postponed until", visitor.page.locator(".why .sentence"))
+    assert await visitor.page.locator(".why.bad").count() == 0
+    assert await visitor.page.locator("#fires .state-postponed").inner_text() == "postponed"
+    await visitor.sees("until", visitor.page.locator("[data-part=history] td[data-label=State]").first)
+    await visitor.sees("postponed", visitor.page.locator("[data-part=timeline] .legend"))
+    await visitor.press("Cancel", visitor.page.locator("#fires"), agree=True)
+
+
 async def test_a_dead_one_is_cancelled_from_the_page_of_its_schedule(visitor: Visitor, service: Service, owner: str) -> None:
     await service.kill_fires(owner, "broken")
     await visitor.open(path(owner, "broken"))

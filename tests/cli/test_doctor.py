@@ -111,6 +111,7 @@ ACTIVE = {"S": "active"}
 DUE = {"N": str(NOW_MS)}
 
 
+@pytest.mark.adds_index
 def test_items_that_no_index_finds_are_named_with_their_attribute_and_the_remedy(
     table: OldTable, dynamodb_server: DynamodbServer, tmp_path: Path
 ) -> None:
@@ -156,6 +157,7 @@ def test_items_that_no_index_finds_are_named_with_their_attribute_and_the_remedy
     assert all(line.startswith("critical  unfound ") for line in lines)
 
 
+@pytest.mark.adds_index
 def test_nulls_and_flags_in_the_place_of_keys_are_named(table: OldTable, dynamodb_server: DynamodbServer, tmp_path: Path) -> None:
     """A null is what the bug of the story would have written, had it written anything."""
     table.put("good", scheduleStatus=ACTIVE, nextRunAt=DUE)
@@ -176,6 +178,7 @@ def test_nulls_and_flags_in_the_place_of_keys_are_named(table: OldTable, dynamod
     assert {(finding.check, finding.severity) for finding in scan.findings} == {("unfound", "critical")}
 
 
+@pytest.mark.adds_index
 def test_a_table_in_which_every_item_fits_has_nothing_wrong(table: OldTable, tmp_path: Path) -> None:
     table.put("good", scheduleStatus=ACTIVE, nextRunAt=DUE)
     table.put("paused")
@@ -186,6 +189,7 @@ def test_a_table_in_which_every_item_fits_has_nothing_wrong(table: OldTable, tmp
     assert (done.returncode, done.stdout, done.stderr) == (0, "no problems found\n", "")
 
 
+@pytest.mark.adds_index
 async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_reason(
     table: OldTable, dynamodb_server: DynamodbServer, tmp_path: Path
 ) -> None:
@@ -205,6 +209,7 @@ async def test_an_item_that_a_claim_has_set_aside_is_named_once_and_with_the_rea
     assert line.endswith("  fix that, and upsert the item")
 
 
+@pytest.mark.adds_index
 def test_a_table_of_many_items_is_read_to_its_end(table: OldTable, tmp_path: Path) -> None:
     """A page of a scan is a megabyte."""
     for n in range(4):
@@ -242,6 +247,7 @@ async def test_a_dynamodb_store_of_ticklers_has_nothing_that_no_index_finds(dyna
         assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "no problems found", "")
 
 
+@pytest.mark.adds_index
 def test_an_index_that_holds_most_of_a_table_is_named_and_one_that_is_made_to_is_not(table: OldTable, tmp_path: Path) -> None:
     """The bug of the story: what is inactive says so, instead of saying nothing."""
     table.put_many(

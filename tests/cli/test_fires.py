@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tickler import GiveUp, ManualClock, Policy, PythonTarget, Schedule, connect_sync
+from tickler import GiveUp, ManualClock, Policy, PythonTarget, RetryLater, Schedule, connect_sync
 
 from .conftest import Here
 from .test_schedules import NEW_YEAR, deeds
@@ -100,6 +100,30 @@ def test_skipped_instants_say_how_many_and_by_which_rule(here: Here, file_url: s
     done = here("fires", "--history", "--owner", "u1", "--key", "k")
     assert done.lines[1].startswith("2030-01-01 00:01:00  skipped")
     assert done.lines[1].endswith("3 instants to 2030-01-01 00:03:00, by the missed policy")
+
+
+def test_what_is_postponed_says_until_when_and_why(here: Here, file_url: str) -> None:
+    clock = ManualClock(START_MS)
+
+    def later(fire: object) -> None:
+        raise RetryLater(after=600, reason="the bank\nis closed")
+
+    with connect_sync(file_url, clock=clock) as t:
+        t.handler("h")(later)
+        t.schedules.put(Schedule(owner="u1", key="k", when="* * * * *", target=PythonTarget("h")))
+        clock.advance(60)
+        t.tick()
+    done = here("fires", "--owner", "u1", "--key", "k")
+    assert done.lines[1].endswith("  postponed until 2030-01-01 00:11:00 UTC: the bank\\nis closed")
+    done = here("fires", "--history", "--owner", "u1", "--key", "k")
+    assert done.lines[1].startswith("2030-01-01 00:01:00  postponed  1")
+    assert done.lines[1].endswith("until 2030-01-01 00:11:00 UTC: the bank\\nis closed")
+    shown = here("show", "u1", "k")
+    assert "postponed until 2030-01-01 00:11:00 UTC" in shown.out
+    shown = here("show", "u1", "k", "--json").json
+    assert (shown["failing"], shown["last"]["result"]) == (False, "postponed")
+    (entry,) = shown["history"]
+    assert (entry["happened"], entry["until_at"], entry["attempt"]) == ("postponed", START_MS + 11 * MINUTE_MS, 1)
 
 
 def test_the_history_is_that_of_one_schedule(here: Here, file_url: str) -> None:

@@ -444,6 +444,22 @@ def test_a_schedule_fires_when_it_is_triggered(here: Here, url: str) -> None:
     assert deeds(url)[1] == ("ada", "triggered", "u1", "k", fire["id"])
 
 
+def test_something_is_sent_once(here: Here, url: str) -> None:
+    command = ("send", "u1", "welcome", "--target", "https://example.org/hook", "--payload", '{"n": 1}')
+    sent = here(*command, "--at", "2035-01-01T09:00:00", "--tz", "Europe/Paris", "--json").json
+    assert (sent["nominal_at"], sent["is_new"]) == (2_051_251_200_000, True)
+    again = here(*command, "--at", "2035-01-01T08:00:00Z")
+    assert again.out == f"u1/welcome was sent before; nothing was sent: {sent['fire_id']}, 2035-01-01 08:00:00 UTC\n"
+    other = here(*command)
+    assert (other.code, "u1/welcome was sent with other content" in other.err) == (1, True)
+    schedule = stored(url, key="welcome")
+    assert (schedule.target, schedule.payload) == (HttpTarget("https://example.org/hook"), {"n": 1})
+    assert deeds(url) == [("ada", "sent", "u1", "welcome", sent["fire_id"])]
+    assert here("send", "u1", "other", "--handler", "h", "--policy", '{"attempts": 1}').code == 0
+    assert stored(url, key="other").policy == Policy(attempts=1)
+    assert here("send", "u1", "none").code == 2
+
+
 def test_what_has_no_target_cannot_be_triggered(here: Here, file_url: str) -> None:
     here("add", "u1", "k", NEW_YEAR)
     done = here("trigger", "u1", "k")

@@ -51,9 +51,7 @@ with shop.connect_sync(sys.argv[1], create=False) as db:
 """
 
 
-@pytest.fixture(
-    params=["sqlite", "postgres", pytest.param("dynamodb", marks=pytest.mark.xdist_group("indexes of DynamoDB Local"))]
-)
+@pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
 def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url")).replace("&create=1&shards=4", "")
 
@@ -95,6 +93,7 @@ def test_create_answers_in_json(folder: Path, url: str) -> None:
     assert json.loads(again.stdout)["created"] == []
 
 
+@pytest.mark.adds_index
 def test_an_index_that_is_added_later_is_filled_by_reindex(folder: Path, url: str) -> None:
     run_tickler("table", "create", "first:shop", "--store", url, folder=folder)
     program(WRITE, url, "51", folder=folder)

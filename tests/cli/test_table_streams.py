@@ -96,7 +96,7 @@ def test_a_table_that_nobody_has_consumed_says_so(model: Any, url: str, here: He
     assert here("table", "consumers", "desk_model:desk") == (0, "no consumer has run on this table\n", "")
     assert here("table", "consumers", "desk_model:desk", "--json").json == {"consumers": []}
     unknown = "tickler: no consumer 'mailer' has run on the table 'desk_model:desk': none has run yet\n"
-    assert here("table", "parked", "desk_model:desk", "mailer") == (1, "", unknown)
+    assert here("table", "parked", "desk_model:desk", "mailer") == (3, "", unknown)
 
 
 def test_a_consumer_with_a_misspelt_name_is_refused(consume: Consume, here: Here) -> None:
@@ -104,7 +104,7 @@ def test_a_consumer_with_a_misspelt_name_is_refused(consume: Consume, here: Here
     assert here("table", "parked", "desk_model:desk", "mailer") == (0, "mailer has parked nothing\n", "")
     for command in (["parked"], ["retry", "--all"], ["discard", "--all", "--yes"], ["forget", "--yes"]):
         done = here("table", command[0], "desk_model:desk", "maler", *command[1:])
-        assert done == (1, "", "tickler: no consumer 'maler' has run on the table 'desk_model:desk': there are mailer\n")
+        assert done == (3, "", "tickler: no consumer 'maler' has run on the table 'desk_model:desk': there are mailer\n")
 
 
 def test_parked_changes_are_listed(consume: Consume, here: Here) -> None:
@@ -154,7 +154,7 @@ def test_a_consumer_that_is_forgotten_is_not_shown_and_begins_anew(consume: Cons
     consume(("a", 1), fails=True)
     assert here("table", "forget", "desk_model:desk", "mailer", "--yes") == (0, "mailer is forgotten\n", "")
     assert here("table", "consumers", "desk_model:desk", "--json").json == {"consumers": []}
-    assert here("table", "forget", "desk_model:desk", "mailer", "--yes").code == 1
+    assert here("table", "forget", "desk_model:desk", "mailer", "--yes").code == 3
     consume(("b", 1), fails=True)
     assert here("table", "forget", "desk_model:desk", "mailer", "--yes", "--json").json == {"forgotten": "mailer"}
 
@@ -164,7 +164,7 @@ def test_an_unknown_id_is_an_error_of_one_line(consume: Consume, here: Here, com
     consume(("a", 1), fails=True)
     yes = ["--yes"] if command == "discard" else []
     done = here("table", command, "desk_model:desk", "mailer", "999", *yes)
-    assert done == (1, "", "tickler: no parked change has the id '999': list them with `tickler table parked`\n")
+    assert done == (3, "", "tickler: no parked change has the id '999': list them with `tickler table parked`\n")
     assert len(here("table", "parked", "desk_model:desk", "mailer", "--json").json["parked"]) == 1
 
 

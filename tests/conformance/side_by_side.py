@@ -22,7 +22,7 @@ from tickler.client import Settings, Tickler
 from tickler.clock import ManualClock
 from tickler.errors import InvalidSchedule, TicklerError
 from tickler.fires.contract import ClaimRequest, LeaseRequest, next_at
-from tickler.model.fire import Claim, DueItem, Entry, Fire, FireState, Settlement
+from tickler.model.fire import POSTPONED, Claim, DueItem, Entry, Fire, FireState, Settlement, Then
 from tickler.model.schedule import State
 from tickler.stores.contents import Part, RawSchedule
 from tickler.stores.optional import contents_of
@@ -34,7 +34,7 @@ from tickler.testing.store_contract import DAY_MS, HOUR_MS, NOW_MS
 from tickler.when import When
 
 T = TypeVar("T")
-Outcome = Literal["hold", "done", "retry", "dead", "release"]
+Outcome = Literal["hold", "done", "retry", "dead", "release", "postpone"]
 
 RETRY_AFTER_MS = 5_000
 EXPIRES_AT = NOW_MS + 365 * DAY_MS
@@ -80,7 +80,7 @@ SCHEDULES = st.fixed_dictionaries(
         "enabled": st.sampled_from([True, True, True, False]),
     }
 )
-OUTCOMES = st.lists(st.sampled_from(["hold", "done", "retry", "dead", "release"]), max_size=4)
+OUTCOMES = st.lists(st.sampled_from(["hold", "done", "retry", "dead", "release", "postpone"]), max_size=4)
 
 
 class Turn(NamedTuple):
@@ -183,6 +183,10 @@ class SideBySide(RuleBasedStateMachine):
     @rule(owner=OWNERS, key=KEYS, change=st.sampled_from(["trigger", "pause", "resume", "delete"]))
     def change(self, owner: str, key: str, change: str) -> None:
         self.stage.ask(lambda t: getattr(t if change == "trigger" else t.schedules, change)(owner, key))
+
+    @rule(owner=OWNERS, key=KEYS, payload=st.sampled_from([1, 1, 2]), at=st.sampled_from([None, None, hour(1), hour(12)]))
+    def send(self, owner: str, key: str, payload: int, at: int | None) -> None:
+        self.stage.ask(lambda t: t.send(owner, key, HOOK, payload, at=at))
 
     @rule(state=st.sampled_from(["dead", "waiting", "open"]), which=st.integers(0, 3), retry=st.booleans())
     def change_a_fire(self, state: FireState, which: int, retry: bool) -> None:
@@ -364,7 +368,7 @@ def _fires_at(row: IndexRow) -> int:
     return row.next_fire_at
 
 
-def _settlement(held: Held, outcome: Literal["done", "retry", "dead", "release"], now_ms: int) -> Settlement:
+def _settlement(held: Held, outcome: Then, now_ms: int) -> Settlement:
     claim, fire = held.claim, held.claim.fire
     schedule, delivered = claim.schedule, outcome == "done"
     entry = Entry(
@@ -372,7 +376,7 @@ def _settlement(held: Held, outcome: Literal["done", "retry", "dead", "release"]
         key=schedule.key,
         nominal_at=claim.nominal_at,
         at=now_ms,
-        happened="delivered" if delivered else "failed",
+        happened="delivered" if delivered else "postponed" if outcome == "postpone" else "failed",
         fire_id=None if fire is None else fire.id,
         attempt=1 if fire is None else fire.attempt,
         detail=None if delivered else "it answered 503",
@@ -380,9 +384,11 @@ def _settlement(held: Held, outcome: Literal["done", "retry", "dead", "release"]
     )
     if fire is None:
         return Settlement(schedule.id, None, "done", entry, delete_schedule=delivered and schedule.delete_after)
-    deliver_after = now_ms + RETRY_AFTER_MS if outcome in ("retry", "release") else None
+    reason = f"{POSTPONED}it answered 503" if outcome == "postpone" else None
+    deliver_after = now_ms + RETRY_AFTER_MS if outcome in ("retry", "release", "postpone") else None
     told = None if outcome == "release" else entry
-    return Settlement(schedule.id, fire, outcome, told, deliver_after, delete_schedule=delivered and schedule.delete_after)
+    delete = delivered and schedule.delete_after
+    return Settlement(schedule.id, fire, outcome, told, deliver_after, delete_schedule=delete, reason=reason)
 
 
 async def _history(t: Tickler, owner: str, key: str) -> list[Entry]:

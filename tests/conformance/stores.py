@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +15,10 @@ import pytest
 
 from conformance import faults
 from postgres_server import PostgresServer
+from tickler.client import Settings, Tickler
+from tickler.clock import ManualClock
 from tickler.connect import store_for_url
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.dynamo.batches import write_many
 from tickler.dynamo.codec import Item, to_attribute
 from tickler.model.schedule import Id
@@ -23,10 +27,28 @@ from tickler.stores.dynamodb.layout import SETTINGS_KEY, head_key, split_body, t
 from tickler.stores.memory import MemoryStore
 from tickler.stores.memory.tables import IndexEntry, ScheduleEntry, Tables
 from tickler.stores.store import Store
-from tickler.testing.store_contract import StoreContract
+from tickler.table import Attr, Entity, Key, Table, attr
+from tickler.testing.store_contract import NOW_MS, StoreContract
+
+kits = Table("kits_joined")
 
 
-class OnMemory(StoreContract):
+class Anything(Entity, table=kits):
+    id: Attr[str] = attr()
+    key = Key("ANYTHING" / id, "ANYTHING")
+
+
+class WithTables(StoreContract):
+    """A unit of work is a transaction of a table in the same database."""
+
+    @asynccontextmanager
+    async def transaction(self, store: Store) -> AsyncIterator[UnitOfWork]:
+        t = Tickler(store, ManualClock(NOW_MS), Settings(create=False, environ={}))
+        async with kits.connect(t, name=f"kits_joined_{os.getpid()}", create=True) as db, db.transaction() as transaction:
+            yield transaction
+
+
+class OnMemory(WithTables):
     @pytest.fixture
     async def store(self) -> AsyncIterator[Store]:
         store = MemoryStore()
@@ -61,7 +83,7 @@ class OnMemory(StoreContract):
         await faults.lose_schedule(store, owner, key)
 
 
-class OnSqlite(StoreContract):
+class OnSqlite(WithTables):
     @pytest.fixture
     def url(self, sqlite_url: str) -> str:
         return f"{sqlite_url}?timeout=30"  # SQLite is not fair: of four processes, one may wait for very long on a busy disk
@@ -73,6 +95,12 @@ class OnSqlite(StoreContract):
         self._path = url.removeprefix("sqlite:///").partition("?")[0]
         yield store
         await store.close()
+
+    @asynccontextmanager
+    async def own_transaction(self, store: Store) -> AsyncIterator[object]:
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            connection.execute("BEGIN")
+            yield connection
 
     async def corrupt(
         self,
@@ -97,7 +125,7 @@ class OnSqlite(StoreContract):
         await faults.lose_schedule(store, owner, key)
 
 
-class OnPostgres(StoreContract):
+class OnPostgres(WithTables):
     @pytest.fixture
     def url(self, postgres_server: PostgresServer) -> str:
         """Of one schema for all tests: to empty it takes the server a tenth of what it takes to make another."""
@@ -111,6 +139,15 @@ class OnPostgres(StoreContract):
         yield store
         await empty_schema(store)
         await store.close()
+
+    @asynccontextmanager
+    async def own_transaction(self, store: Store) -> AsyncIterator[object]:
+        connection = await asyncpg.connect(self._url.partition("&schema=")[0])
+        try:
+            async with connection.transaction():
+                yield connection
+        finally:
+            await connection.close()
 
     async def corrupt(
         self,
@@ -136,7 +173,7 @@ class OnPostgres(StoreContract):
         await faults.lose_schedule(store, owner, key)
 
 
-class OnDynamodb(StoreContract):
+class OnDynamodb(WithTables):
     many = 300
 
     @pytest.fixture

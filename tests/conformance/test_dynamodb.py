@@ -8,6 +8,7 @@ from tickler.testing import (
     RecordStoreContract,
     ScheduleIndexContract,
     ScheduleStoreContract,
+    SendStoreContract,
 )
 
 
@@ -24,6 +25,10 @@ class TestFires(OnDynamodb, FireStoreContract):
 
 
 class TestRecords(OnDynamodb, RecordStoreContract):
+    pass
+
+
+class TestSends(OnDynamodb, SendStoreContract):
     pass
 
 

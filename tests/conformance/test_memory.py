@@ -10,6 +10,7 @@ from tickler.testing import (
     RecordStoreContract,
     ScheduleIndexContract,
     ScheduleStoreContract,
+    SendStoreContract,
 )
 
 
@@ -26,6 +27,10 @@ class TestRecords(OnMemory, RecordStoreContract):
 
 
 class TestFires(OnMemory, FireStoreContract):
+    pass
+
+
+class TestSends(OnMemory, SendStoreContract):
     pass
 
 

@@ -10,6 +10,7 @@ from tickler.testing import (
     RecordStoreContract,
     ScheduleIndexContract,
     ScheduleStoreContract,
+    SendStoreContract,
 )
 
 
@@ -26,6 +27,10 @@ class TestRecords(OnPostgres, RecordStoreContract):
 
 
 class TestFires(OnPostgres, FireStoreContract):
+    pass
+
+
+class TestSends(OnPostgres, SendStoreContract):
     pass
 
 

@@ -10,6 +10,7 @@ from tickler.testing import (
     RecordStoreContract,
     ScheduleIndexContract,
     ScheduleStoreContract,
+    SendStoreContract,
 )
 
 
@@ -26,6 +27,10 @@ class TestRecords(OnSqlite, RecordStoreContract):
 
 
 class TestFires(OnSqlite, FireStoreContract):
+    pass
+
+
+class TestSends(OnSqlite, SendStoreContract):
     pass
 
 

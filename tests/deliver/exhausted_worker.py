@@ -31,33 +31,43 @@ async def state(tickler: Tickler, keys: list[str]) -> dict[str, Any]:
     }
 
 
+def due_in(delay: timedelta, port: int, number: int) -> list[Schedule]:
+    due = datetime.now(UTC) + delay
+    return [
+        Schedule(
+            owner="u1",
+            key=f"{policy}-{host}-{n}",
+            when=At(due),
+            target=f"http://{host}:{port}/hook",
+            policy=Policy(delivery=policy),
+            delete_after=False,
+        )
+        for policy in ("at-least-once", "at-most-once")
+        for host in ("127.0.0.1", "localhost")
+        for n in range(number)
+    ]
+
+
+def hold_all(held: list[int]) -> None:
+    with suppress(OSError):
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+
+
 async def main(port: int, number: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     async with connect("memory://", allow_networks=["127.0.0.0/8", "::1/128"]) as tickler:
-        due = datetime.now(UTC) + timedelta(seconds=0.5)
-        schedules = [
-            Schedule(
-                owner="u1",
-                key=f"{policy}-{host}-{n}",
-                when=At(due),
-                target=f"http://{host}:{port}/hook",
-                policy=Policy(delivery=policy),
-                delete_after=False,
-            )
-            for policy in ("at-least-once", "at-most-once")
-            for host in ("127.0.0.1", "localhost")
-            for n in range(number)
-        ]
-        await tickler.schedules.put_many(schedules)
-        keys = [schedule.key for schedule in schedules]
+        await tickler.schedules.put_many(due_in(timedelta(hours=1), port, number))  # whatever that reads, it has read now
         running = asyncio.create_task(tickler.run(RunOptions(in_flight=100, per_owner=100, per_host=100)))
         await asyncio.sleep(0.1)
         held: list[int] = []
         until = time.monotonic() + DEADLINE_S
+        hold_all(held)
+        schedules = due_in(timedelta(seconds=1), port, number)
+        await tickler.schedules.put_many(schedules)
+        keys = [schedule.key for schedule in schedules]
         while (during := await state(tickler, keys))["released"] < len(keys) // 2 and time.monotonic() < until:
-            with suppress(OSError):
-                while True:
-                    held.append(os.open(os.devnull, os.O_RDONLY))
+            hold_all(held)  # also those that were given back in between
             await asyncio.sleep(0.02)
         for descriptor in held:
             os.close(descriptor)

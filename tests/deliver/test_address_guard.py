@@ -18,9 +18,9 @@ from msgspec.structs import force_setattr
 
 from deliver.hostile_sinks import DnsResolver, FickleDns, ScriptedResolver, Sink, answers
 from tickler.clock import ManualClock
-from tickler.deliver.address_guard import AddressGuard, AddressRefused, GuardedResolver
+from tickler.deliver.address_guard import AddressGuard, GuardedResolver
 from tickler.deliver.targets.http import HttpDeliverer
-from tickler.errors import InvalidInput
+from tickler.errors import AddressRefused, InvalidInput
 from tickler.model.delivery import Delivery, Outcome
 from tickler.model.target import HttpTarget
 

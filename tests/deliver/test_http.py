@@ -766,7 +766,7 @@ async def test_a_certificate_is_checked_for_the_name_in_the_url(
     deliverer: HttpDeliverer, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = authority.server("receiver.example")
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    monkeypatch.setattr("tickler.deliver.http_client.tls.verified_context", authority.trusted)
     async with Sink(answers(200, b"x" * 2_000), tls=server) as sink:
         for _ in range(50):
             outcome = await deliverer.deliver(DELIVERY, HttpTarget(f"https://receiver.example:{sink.port}/hook"))
@@ -788,7 +788,7 @@ async def test_a_certificate_that_ran_out_is_not_accepted(
     deliverer: HttpDeliverer, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = authority.server("receiver.example", days=-1)
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    monkeypatch.setattr("tickler.deliver.http_client.tls.verified_context", authority.trusted)
     outcome, sink = await over_tls(deliverer, server)
     assert sink.received == []
     assert outcome.detail == "the certificate of receiver.example was rejected: certificate has expired"
@@ -809,7 +809,6 @@ async def test_a_connection_that_never_comes_about_is_not_waited_for(
     async with Sink(says_nothing, reads=False) as sink:
         delivery = a_delivery(timeout_s=60.5)
         outcome = await deliverer.deliver(delivery, HttpTarget(sink.url.replace("http:", "https:")))
-    http._limits.cache_clear()
     assert (outcome.verdict, outcome.detail) == ("retry", "could not connect to 127.0.0.1 within 0.25 s")
 
 
@@ -911,7 +910,7 @@ async def test_a_second_answer_is_not_taken_for_that_of_the_next(deliverer: Http
 @pytest.fixture
 def kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that connections are not closed just because of their age."""
-    monkeypatch.setattr("tickler.deliver.targets.bounded_connector.KEEP_ALIVE_S", 60)
+    monkeypatch.setattr("tickler.deliver.http_client.pool.KEEP_ALIVE_S", 60)
 
 
 @pytest.mark.parametrize("stale", [HEAD + b"content-length: 0\r\n\r\n", b"H", b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"])
@@ -969,7 +968,7 @@ async def test_what_tls_keeps_to_itself_counts_as_well(
 ) -> None:
     server = authority.server("receiver.example")
     server.num_tickets = 1_000  # sent after the handshake, some 250 bytes each, and nothing of it is HTTP
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    monkeypatch.setattr("tickler.deliver.http_client.tls.verified_context", authority.trusted)
     async with Sink(says_nothing, tls=server) as sink:
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(f"https://receiver.example:{sink.port}/"))
     assert (outcome.verdict, outcome.detail) == ("retry", "received more than 64 KB without an answer")
@@ -980,7 +979,7 @@ async def test_who_asks_for_new_keys_without_end_is_not_heard_to_the_end(
 ) -> None:
     """Each costs this side more than the other, and is answered, behind the back of HTTP: that makes no room for the next."""
     converse = asks_for_new_keys(authority.server("receiver.example"), tmp_path / "keys", times=5_000)
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", authority.trusted())
+    monkeypatch.setattr("tickler.deliver.http_client.tls.verified_context", authority.trusted)
     async with await asyncio.start_server(converse, "127.0.0.1", 0) as receiver:
         url = f"https://receiver.example:{receiver.sockets[0].getsockname()[1]}/"
         outcome = await deliverer.deliver(DELIVERY, HttpTarget(url))

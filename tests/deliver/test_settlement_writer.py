@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tickler import Cron, Schedule, StoreUnavailable
+from tickler import Cron, Policy, Schedule, StoreUnavailable
 from tickler.deliver.settlement_writer import LINGER_S, MAX_BATCH, MAX_PAUSE_S, SettlementWriter
 from tickler.errors import InvalidInput
-from tickler.model.fire import Claim, Entry, Settlement
+from tickler.model.fire import Claim, Entry, Settlement, uncounted_fire
 from tickler.model.schedule import Id
 
 from .at_work import Bench
@@ -264,3 +264,28 @@ async def test_an_answer_that_was_lost_makes_it_written_again_and_changes_no_fir
         await written.writer.flush(5)
     assert (await written.bench.fires(), written.writer.lost, written.writer.written) == ([], 1, 1)
     assert set(await written.bench.happened("k0")) == {"delivered"}
+
+
+@in_virtual_time
+@pytest.mark.parametrize("postponed", [False, True], ids=["released", "postponed"])
+async def test_a_fire_that_was_opened_while_the_writer_was_cancelled_is_not_opened_again(postponed: bool) -> None:
+    """Another worker has delivered it by then, and it is delivered at most once."""
+    written = Written()
+    fires, clock = written.bench.store.real.fires, written.bench.clock
+    await written.bench.put(
+        Schedule(owner="u1", key="k0", when="* * * * *", target="https://h.example", policy=Policy(delivery="at-most-once"))
+    )
+    await asyncio.sleep(60)
+    (claim,) = await written.bench.claimed_by_a_ghost(60_000)
+    fire = uncounted_fire(claim, clock.now_ms(), clock.now_ms())
+    entry = Entry(owner="u1", key="k0", nominal_at=fire.nominal_at, at=clock.now_ms(), happened="postponed", fire_id=fire.id)
+    written.faults.held["fires.open"] = asyncio.Event()
+    async with written.running():
+        written.writer.open(fire, entry if postponed else None)
+        await written.faults.until_asked("fires.open")
+    del written.faults.held["fires.open"]
+    (again,) = await written.bench.tickler.fires.lease(clock.now_ms(), 1, worker="another")
+    await fires.settle([done(again)], clock.now_ms(), expires_at=clock.now_ms() + RETENTION_MS)
+    await written.writer.flush(5)
+    assert (len(written.writer), await written.bench.fires()) == (0, [])
+    assert sorted(await written.bench.happened("k0")) == ["delivered", *(["postponed"] if postponed else [])]

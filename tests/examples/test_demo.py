@@ -77,6 +77,7 @@ def _json(url: str) -> Any:
 def test_what_runs_is_set_up_without_what_tests(tmp_path: Path) -> None:
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "apps", tmp_path / "apps")
 
     def plan(target: str) -> str:
         return subprocess.run(["make", "-n", target], cwd=tmp_path, capture_output=True, text=True, check=True).stdout

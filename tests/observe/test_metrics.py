@@ -22,6 +22,7 @@ from tickler import (
     Outcome,
     Policy,
     PythonTarget,
+    RetryLater,
     RunOptions,
     Schedule,
     Tickler,
@@ -104,6 +105,32 @@ async def due(t: Tickler, key: str, handler: str, *, late_s: float = 60, policy:
     await schedules.put(Schedule(owner="u1", key=key, when=when, target=PythonTarget(handler), policy=policy or Policy()))
 
 
+async def test_postponements_are_counted_apart_and_make_nothing_late(quiet: Tickler) -> None:
+    metrics, clock = Metrics(quiet), quiet._clock
+    assert isinstance(clock, ManualClock)
+    later = [RetryLater(after=600)] * 2
+
+    @quiet.handler("later")
+    async def handle(delivery: Delivery) -> None:
+        if later:
+            raise later.pop()
+
+    for key, policy in (("a", Policy()), ("b", Policy(delivery="at-most-once"))):
+        await quiet.schedules.put(
+            Schedule(owner="u1", key=key, when=At(to_datetime(NOW_MS + 1_000)), target=PythonTarget("later"), policy=policy)
+        )
+    clock.advance(1)
+    await quiet.tick()
+    found = await values(metrics)
+    assert (found["tickler_deliveries_total{postponed}"], found["tickler_oldest_due_seconds"]) == (2, 0)
+    clock.advance(600)
+    await quiet.tick()
+    found = await values(metrics)
+    assert (found["tickler_deliveries_total{delivered}"], found["tickler_deliveries_total{postponed}"]) == (2, 2)
+    assert found["tickler_lateness_seconds_count"] == found["tickler_lateness_seconds_bucket{0.01}"] == 2
+    assert found["tickler_dead_fires"] == 0
+
+
 async def test_a_runner_at_work_is_counted(t: Tickler) -> None:
     metrics = Metrics(t)
     blocked, go = asyncio.Event(), asyncio.Event()
@@ -158,6 +185,7 @@ async def test_a_runner_at_work_is_counted(t: Tickler) -> None:
     assert {outcome: found[f"tickler_deliveries_total{{{outcome}}}"] for outcome in OUTCOMES} == {
         "delivered": 4,
         "retry": 1,
+        "postponed": 0,
         "dead": 1,
         "gone": 0,
         "lost": 1,

@@ -12,7 +12,19 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, get_current_span
 
-from tickler import Delivery, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, Schedule, Target, Tickler, connect
+from tickler import (
+    Delivery,
+    GiveUp,
+    InvalidInput,
+    ManualClock,
+    Policy,
+    PythonTarget,
+    RetryLater,
+    Schedule,
+    Target,
+    Tickler,
+    connect,
+)
 from tickler.cli.tracing import trace_if_asked
 from tickler.observe.tracing import tracing
 
@@ -95,6 +107,7 @@ async def test_what_a_handler_traces_is_a_child_of_its_attempt(t: Tickler, spans
         (ValueError("no"), "retry", "ValueError: no"),
         (GiveUp("never"), "give_up", "never"),
         (TimeoutError(), "retry", "TimeoutError: "),
+        (RetryLater(after=5, counts=True, reason="rate limited"), "retry", "rate limited"),
     ],
 )
 async def test_a_failure_is_an_error_with_its_reason(t: Tickler, spans: Spans, error: Exception, outcome: str, says: str) -> None:
@@ -107,6 +120,21 @@ async def test_a_failure_is_an_error_with_its_reason(t: Tickler, spans: Spans, e
     assert span.attributes is not None
     assert (span.attributes["tickler.outcome"], span.status.status_code) == (outcome, StatusCode.ERROR)
     assert span.status.description == says
+
+
+async def test_a_postponement_is_no_error(t: Tickler, spans: Spans) -> None:
+    @t.handler("work")
+    async def work(delivery: Delivery) -> None:
+        raise RetryLater(after=5, reason="rate limited")
+
+    await fire(t)
+    (span,) = spans.all
+    assert span.attributes is not None
+    assert span.attributes["tickler.outcome"] == "postpone"
+    assert span.status.status_code is StatusCode.UNSET
+    assert span.events == ()
+    (entry,) = (await t.fires.history("u1", "k")).items
+    assert entry.happened == "postponed"
 
 
 async def test_an_attempt_that_takes_too_long_ends_its_span(t: Tickler, spans: Spans) -> None:

@@ -9,7 +9,21 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from tickler import At, Cron, GiveUp, InvalidInput, ManualClock, Policy, PythonTarget, RunOptions, Schedule, Tickler, connect
+from tickler import (
+    At,
+    Cron,
+    Delivery,
+    GiveUp,
+    InvalidInput,
+    ManualClock,
+    Policy,
+    PythonTarget,
+    RetryLater,
+    RunOptions,
+    Schedule,
+    Tickler,
+    connect,
+)
 from tickler.clock import to_datetime, to_ms
 from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.observe import Why
@@ -130,6 +144,44 @@ async def test_a_failure_that_is_tried_again_says_when_and_why(t: Tickler, clock
         why = await t.why("u1", "digest", at)
         expected = "failed at attempt 1 (RuntimeError: no mail server), and retries at "
         assert why.sentence.startswith(f"u1/digest's fire of 2030-11-20 13:00:00 UTC {expected}")
+
+
+async def test_what_is_postponed_says_until_when_and_why_and_is_no_hindrance(t: Tickler, clock: ManualClock) -> None:
+    errors: list[Exception] = [
+        RetryLater(after=timedelta(minutes=10), reason="the bank is closed"),
+        RuntimeError("no mail server"),
+        RetryLater(after=600),
+    ]
+
+    @t.handler("digest")
+    def later(fire: Delivery) -> None:
+        if errors:
+            raise errors.pop(0)
+
+    await put(t, policy=Policy(backoff=[0]))
+    clock.advance(timedelta(hours=1))
+    await t.tick()
+    await alive(t)
+    fire, moment = "u1/digest's fire of 2030-11-20 13:00:00 UTC", "2030-11-20 13:10:00 UTC"
+    for at in (None, NOW_MS + HOUR_MS):
+        why = await t.why("u1", "digest", at)
+        assert why.sentence == f"{fire} is postponed until {moment}, in 10 min, because the bank is closed"
+        assert hindrances(why) == set()
+        (said,) = says(why, "history")
+        assert said.startswith("2030-11-20 13:00:00 UTC: postponed at attempt 1 at 2030-11-20 13:00:00 UTC in 0 ms by ")
+        assert said.endswith(f", until {moment}: the bank is closed")
+    clock.advance(timedelta(minutes=10))
+    while (await t.tick()).claimed:
+        pass
+    await alive(t)
+    assert (await t.why("u1", "digest")).sentence == (
+        f"{fire} failed once and is postponed until 2030-11-20 13:20:00 UTC, in 10 min, because its target asked for it"
+    )
+    assert (await t.doctor()).findings == []
+    clock.advance(1)
+    await t.schedules.delete("u1", "digest")
+    why = await t.why("u1", "digest", NOW_MS + HOUR_MS)
+    assert why.sentence == f"{fire} was cancelled: its schedule is gone"
 
 
 async def test_what_was_given_up_says_so_and_how_to_send_it_again(t: Tickler, clock: ManualClock) -> None:

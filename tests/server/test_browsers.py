@@ -14,6 +14,7 @@ from server.served import Answer, Api, serving
 from server.surface import Route, every_route
 from tickler import ManualClock, Schedule, Tickler
 from tickler.server.middleware.sessions import COOKIE, LIFETIME_S
+from tickler.server.pages.assets import ASSETS
 from tickler.server.pages.time_format import sentence
 from tickler.server.settings import ServerSettings
 
@@ -461,3 +462,9 @@ def test_a_sentence_renders_its_instants_as_times_and_what_users_wrote_as_text()
 async def test_pages_are_not_kept_by_browsers(api: Api) -> None:
     for path in ("/", "/schedules", "/login"):
         assert (await api("GET", path, headers={"accept": "text/html"})).headers["cache-control"] == "no-store"
+
+
+async def test_files_are_kept_for_ever_under_the_address_of_their_content_only(api: Api) -> None:
+    url = ASSETS.url("style.css")
+    for path, kept in ((url, "public, max-age=31536000, immutable"), (f"{url}0", "no-cache"), ("/static/style.css", "no-cache")):
+        assert (await api.get(path)).headers["cache-control"] == kept

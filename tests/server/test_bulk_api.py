@@ -14,9 +14,9 @@ import pytest
 from server.served import NDJSON, Api, serving
 from tickler import Schedule, StoreUnavailable, Tickler, connect
 from tickler.errors import PartlyWritten
-from tickler.server.middleware import incoming
 from tickler.server.settings import ServerSettings
 from tickler.server.spooled_response import SpooledResponse
+from tickler.web import body_limits as incoming
 
 IMPORT, EXPORT = "/v1/schedules:import", "/v1/schedules:export"
 

@@ -20,8 +20,8 @@ from tickler.cli.commands.serve import _check_open
 from tickler.model.delivery import Delivery
 from tickler.records import worker_status as workers
 from tickler.records.worker_status import WorkerReport
-from tickler.server.middleware.rate_limit import RateLimit
 from tickler.server.settings import ServerSettings
+from tickler.web.rate_limit import RateLimit
 
 # What each route of the API takes. A new one is to be decided on, and added here.
 SCOPE_OF = {
@@ -38,6 +38,7 @@ SCOPE_OF = {
     "GET /v1/schedules/{owner}/{key}/fires": "read",
     "GET /v1/preview": "read",
     "POST /v1/schedules:import": "write",
+    "POST /v1/send/{owner}/{key}": "write",
     "GET /v1/schedules:export": "read",
     "GET /v1/fires": "read",
     "GET /v1/fires/{fire_id}": "read",

@@ -17,10 +17,10 @@ from server.served import serving
 from server.test_hostile import first
 from tickler import Tickler
 from tickler.server.app import make_app
-from tickler.server.middleware.addresses import caller_address
 from tickler.server.middleware.connection_limit import ConnectionLimit, ConnectionLimits, connection_limits
 from tickler.server.middleware.uvicorn_protocol import QUEUED_CONNECTIONS, ServiceServer, uvicorn_config
 from tickler.server.settings import ServerSettings
+from tickler.web.addresses import caller_address
 
 HANG_S = 20
 

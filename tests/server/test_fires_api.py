@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from server.served import Api
-from tickler import GiveUp, ManualClock, Policy, PythonTarget, Schedule, Tickler
+from tickler import GiveUp, ManualClock, Policy, PythonTarget, RetryLater, Schedule, Tickler
 from tickler.model.delivery import Delivery
 
 PATH = "/v1/schedules/u1/digest"
@@ -94,6 +94,29 @@ async def test_what_is_dead_is_looked_at_and_sent_again(t: Tickler, api: Api, me
     assert (await api.get(f"/v1/fires/{id}")).status == 404
     happened = [entry["happened"] for entry in (await api.get(f"{PATH}/fires")).json["items"]]
     assert happened == ["delivered", "retried", "failed"]
+
+
+async def test_what_is_postponed_is_open_and_in_the_history_until_when_and_why(t: Tickler, api: Api, clock: ManualClock) -> None:
+    @t.handler("later")
+    async def later(delivery: Delivery) -> None:
+        raise RetryLater(after=600, reason="the bank is closed")
+
+    await put(t, target=PythonTarget("later"))
+    await t.trigger("u1", "digest")
+    summary = (await api.post("/v1/tick")).json
+    assert (summary["postponed"], summary["failed"], summary["left"]) == (1, 0, False)
+    until_at = clock.now_ms() + 600_000
+    (fire,) = (await api.get("/v1/fires")).json["items"]
+    assert (fire["state"], fire["attempt"], fire["deliver_after"]) == ("open", 0, until_at)
+    assert fire["reason"] == "postponed: the bank is closed"
+    (entry,) = (await api.get(f"{PATH}/fires")).json["items"]
+    assert (entry["happened"], entry["until_at"], entry["detail"]) == ("postponed", until_at, "the bank is closed")
+    read = (await api.get(PATH)).json
+    assert (read["failing"], read["last"]["result"]) == (False, "postponed")
+    described = (await api.get("/openapi.json")).json["components"]["schemas"]
+    assert "postponed" in described["Entry"]["properties"]["happened"]["enum"]
+    assert "postponed" in described["LastResult"]["properties"]["result"]["enum"]
+    assert (await api.post(f"/v1/fires/{fire['id']}/cancel")).status == 200
 
 
 async def test_a_fire_that_nobody_has_is_cancelled(t: Tickler, api: Api) -> None:

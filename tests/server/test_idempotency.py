@@ -12,7 +12,7 @@ from tickler import ManualClock, PythonTarget, Schedule, StoreUnavailable, Tickl
 from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, CALLER, LOCAL
 from tickler.server.middleware.idempotency import LOCK_MS, Idempotency
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 PATH = "/v1/schedules/u1/digest"
 TRIGGER = f"{PATH}/trigger"

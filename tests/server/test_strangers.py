@@ -13,13 +13,14 @@ import pytest
 from server.served import Api, serving
 from server.test_hostile import HOST, drip, first, is_well, request
 from tickler import ManualClock, Tickler, connect
-from tickler.access import tokens
+from tickler.access import bearer_tokens as tokens
 from tickler.records.activity import Event
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.event_stream import EventStream, events_of
-from tickler.server.middleware import gateway, rate_limit, sessions, uvicorn_protocol
+from tickler.server.middleware import gateway, uvicorn_protocol
 from tickler.server.settings import ServerSettings
+from tickler.web import rate_limit, sessions
 
 FORM = b"content-type: application/x-www-form-urlencoded"
 HANG_S = 20

@@ -19,7 +19,7 @@ from tickler.observe.doctor import DEPENDS_ON, QUICK, name_of
 from tickler.server.api import system
 from tickler.server.app import make_app
 from tickler.server.event_stream import EventStream
-from tickler.server.middleware.sessions import Sessions
+from tickler.server.middleware.sessions import page_sessions
 from tickler.server.middleware.uvicorn_protocol import PROTOCOLS
 from tickler.server.settings import ServerSettings
 from tickler.server.single_flight import SingleFlight
@@ -388,7 +388,7 @@ async def test_whose_token_expires_or_is_revoked_watches_no_longer(t: Tickler, a
 @pytest.mark.usefixtures("hasty")
 async def test_who_signs_out_watches_no_longer(t: Tickler, clock: ManualClock) -> None:
     token, _ = await t.tokens.create(["read"])
-    sessions = Sessions(t.store.records, clock, ServerSettings())
+    sessions = page_sessions(t.store.records, clock, ServerSettings())
     cookies = [(await sessions.cookie_for(token.id)).partition(";")[0] for _ in range(2)]
     async with serving(t) as api:
         first, second = (Api(api.port, api.session, {"cookie": cookie}) for cookie in cookies)

@@ -604,6 +604,7 @@ async def test_an_index_that_is_missing_or_keyed_differently_is_named(
     await good.client.call("DeleteTable", {"TableName": name})
 
 
+@pytest.mark.adds_index
 async def test_migrate_adds_what_is_missing_to_a_table_that_was_made_without_it(tables: Tables) -> None:
     good = await tables.open()
     name = tables.new_name()

@@ -395,6 +395,7 @@ async def test_migrating_a_table_from_the_template_needs_the_fewest_permissions(
         assert await t.index.count() == 0
 
 
+@pytest.mark.adds_index
 async def test_commands_ask_for_what_every_form_says(dynamodb_url: str, table: str, hand: Client, used: set[Use]) -> None:
     definition = table_definition(table)
     definition["GlobalSecondaryIndexes"] = [each for each in definition["GlobalSecondaryIndexes"] if each["IndexName"] != LISTED]

@@ -14,6 +14,8 @@ from postgres_server import PostgresServer
 from tickler import (
     At,
     Cron,
+    Delivery,
+    GiveUp,
     IndexRow,
     InvalidInput,
     ManualClock,
@@ -24,10 +26,11 @@ from tickler import (
     Tickler,
     connect,
 )
-from tickler.database.postgres.pool import BEGIN_CLAIM
+from tickler.database.postgres.pool import BEGIN_CLAIM, Pool
 from tickler.database.store_url import parse_url
 from tickler.errors import ManagedRow
 from tickler.model.fire import Extension
+from tickler.model.schedule import Id
 from tickler.stores.optional import FindsOrphans, HasClock
 from tickler.stores.postgres.index import SELECT_DUE, WALK
 
@@ -253,6 +256,37 @@ async def test_a_database_that_defaults_to_serializable_changes_nothing(postgres
 
         shares = await asyncio.gather(*(claim_all() for _ in range(5)))
     assert sorted(key for share in shares for key in share) == sorted(f"k{n}" for n in range(100))
+
+
+async def test_many_who_ask_for_the_health_of_a_schedule_share_round_trips_and_each_gets_its_own(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips, fetch = 0, Pool.fetch
+
+    async def counting(pool: Pool, statement: str, *parameters: object) -> list[asyncpg.Record]:
+        nonlocal trips
+        trips += 1
+        return await fetch(pool, statement, *parameters)
+
+    monkeypatch.setattr(Pool, "fetch", counting)
+    async with connect(postgres_url, clock=ManualClock(NOW_MS)) as t:
+        await t.schedules.put_many([schedule(f"k{n}", target=PythonTarget("note")) for n in range(40)])
+
+        @t.handler("note")
+        def note(delivery: Delivery) -> None:
+            if delivery.key != "k7":
+                raise GiveUp("no use")
+
+        for n in (7, 8):
+            await t.trigger("u1", f"k{n}")
+        await t.tick()
+        trips, ids = 0, [Id("u1", f"k{n % 40}") for n in range(80)]
+        found = await asyncio.gather(*(t.fires.health([id]) for id in ids))
+    assert trips <= 3
+    assert [list(each) for each in found] == [[id] for id in ids]
+    by_key = {id.key: each[id] for id, each in zip(ids, found, strict=True)}
+    assert {key for key, health in by_key.items() if health.failing} == {"k8"}
+    assert {key for key, health in by_key.items() if health.last is not None} == {"k7", "k8"}
 
 
 # Lost connections.

@@ -213,7 +213,6 @@ class TestReads:
         assert len({await read_secret(db.engine.metadata) for _ in range(2)}) == 1
 
 
-@pytest.mark.xdist_group("indexes of DynamoDB Local")
 class TestSchema:
     async def test_a_missing_table_is_not_made_unless_asked_for(self, dynamodb_client: Client, dynamodb_table: str) -> None:
         with pytest.raises(SchemaMissing, match=r"no table .*`tickler table create`"):
@@ -233,6 +232,7 @@ class TestSchema:
         await db.put(item())
         assert await db.reindex() == 0
 
+    @pytest.mark.adds_index
     async def test_missing_indexes_are_added(self, dynamodb_client: Client, dynamodb_table: str) -> None:
         await schema.make(dynamodb_client, dynamodb_table, "test", ["gsi1"])
         engine = DynamodbEngine(goods, dynamodb_client, dynamodb_table, owned=False)

@@ -16,6 +16,7 @@ from tickler.testing.stream_fixtures import STREAMED
 class TestDynamodb(StreamContract):
     sweeps = False
     prunes = False
+    bounds_reads = False  # the service does
 
     @pytest.fixture
     async def engine(self, dynamodb_client: Client, dynamodb_table: str) -> AsyncIterator[Engine]:

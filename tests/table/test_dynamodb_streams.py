@@ -118,6 +118,7 @@ class TestChanges:
         product = await db.put(Product(id="a"))
         assert images(engine, await all_changes(engine, {read.shard: read.position})) == [(None, product)]
 
+    @pytest.mark.adds_index
     async def test_a_reindex_makes_none(
         self, db: OpenTable, engine: DynamodbEngine, dynamodb_client: Client, dynamodb_table: str
     ) -> None:

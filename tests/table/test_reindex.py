@@ -23,7 +23,7 @@ from tickler.table.open_table import OpenTable
 NAME = "reindexed"
 CLOCK = ManualClock(4_000_000_000_000)
 # DynamoDB Local takes seconds to add an index, and minutes if it is asked for several at once.
-ONE_AT_A_TIME = pytest.mark.xdist_group("indexes of DynamoDB Local")
+ONE_AT_A_TIME = pytest.mark.adds_index
 ENGINES = ["memory", "sqlite", "postgres", pytest.param("dynamodb", marks=ONE_AT_A_TIME)]
 ON_DYNAMODB = {
     "test_a_new_index_is_filled_when_a_small_table_is_opened",

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tickler.database.memory import MemoryDatabase
-from tickler.errors import InvalidInput
+from tickler.errors import ChangeNotFound, InvalidInput
 from tickler.table import Attr, Entity, Index, Key, Part, Table, attr, changed, created, entered, left, removed
 from tickler.table.engines.change_log import ChangeRecord
 from tickler.table.engines.memory.engine import MemoryEngine
@@ -255,9 +255,9 @@ async def test_a_change_that_is_gone_cannot_be_claimed(parking: Parking) -> None
 @pytest.mark.parametrize("id", ["2", "", "x", "0/1"])
 async def test_an_unknown_id_is_refused(parking: Parking, id: str) -> None:
     await parking.park(parked(1, "a"))
-    with pytest.raises(InvalidInput, match=r"no parked change has the id .*: list them with `tickler table parked`"):
+    with pytest.raises(ChangeNotFound, match=r"no parked change has the id .*: list them with `tickler table parked`"):
         await parking.ask_again(id)
-    with pytest.raises(InvalidInput, match="no parked change has the id"):
+    with pytest.raises(ChangeNotFound, match="no parked change has the id"):
         await parking.discard(id)
     assert await ids(parking) == ["1"]
 

@@ -134,7 +134,16 @@ async def test_a_crash_is_raised_where_the_block_ends(db: OpenTable, caplog: pyt
     consumer._context.changes.shards = broken("no shards")  # type: ignore[method-assign, assignment]  # as a bug would
     with pytest.raises(RuntimeError, match="no shards"):
         async with consumer.running():
-            await until(lambda: "a consumer has stopped" in caplog.text)
+            await until(lambda: "consumer it has stopped" in caplog.text)
+
+
+async def test_a_crash_cancels_the_block(db: OpenTable) -> None:
+    consumer = db.consumer("it")
+    consumer._context.changes.shards = broken("no shards")  # type: ignore[method-assign, assignment]  # as a bug would
+    async with asyncio.timeout(10):
+        with pytest.raises(RuntimeError, match="no shards"):
+            async with consumer.running():
+                await asyncio.Event().wait()
 
 
 async def test_a_crash_of_a_delivery_is_raised_though_the_block_ends_at_the_same_moment(db: OpenTable) -> None:

@@ -17,6 +17,8 @@ from tickler.testing.stream_fixtures import STREAMED
 
 
 class TestMemory(StreamContract):
+    bounds_reads = False
+
     @pytest.fixture
     async def engine(self) -> AsyncIterator[Engine]:
         engine = MemoryEngine(STREAMED, MemoryDatabase())

@@ -423,7 +423,9 @@ async def test_what_has_expired_stays_behind(connected: Connected, clock: Manual
 
 def test_of_every_kind_of_record_it_is_decided_whether_it_is_copied() -> None:
     assert set(OWN_KINDS) >= transfer_copy.NOT_COPIED
-    assert set(OWN_KINDS) - transfer_copy.NOT_COPIED == {"zone", "secret", "token", "audit", "server"}, "or add it to NOT_COPIED"
+    assert set(OWN_KINDS) - transfer_copy.NOT_COPIED == {"zone", "secret", "token", "audit", "server", "send"}, (
+        "or add it to NOT_COPIED"
+    )
 
 
 # What is refused.

@@ -22,7 +22,8 @@ from tickler.model.schedule_json import encode_body, schedule_from_json, schedul
 from tickler.model.target import REDACTED, HttpTarget, PythonTarget
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
-from tickler.webhooks.encryption import MAX_REMEMBERED, Encryption, new_key
+from tickler.webhooks.encryption import MAX_REMEMBERED, Encryption
+from tickler.webhooks.key_ring import new_key
 from tickler.webhooks.signature import new_secret
 
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z

@@ -19,8 +19,9 @@ from tickler.model.target import HttpTarget
 from tickler.records.contract import RecordStore
 from tickler.records.records import Records
 from tickler.stores.store import Store
-from tickler.webhooks.encryption import Encryption, new_key
+from tickler.webhooks.encryption import Encryption
 from tickler.webhooks.envelope import envelope
+from tickler.webhooks.key_ring import new_key
 from tickler.webhooks.signature import new_secret, sign
 from tickler.webhooks.signing_secrets import MAX_REMEMBERED, MAX_SECRETS, SecretCache, SigningSecrets
 from tickler.webhooks.verify import verify
@@ -52,12 +53,20 @@ class CountedRecords:
         return await self._records.list(kind, now_ms=now_ms, after=after, limit=limit)
 
     async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: bytes,
+        *,
+        now_ms: int,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> int:
-        return await self._records.put(kind, name, value, now_ms=now_ms, expires_at=expires_at, expected=expected)
+        return await self._records.put(kind, name, value, now_ms=now_ms, expires_at=expires_at, expected=expected, using=using)
 
-    async def delete(self, kind: str, name: str) -> bool:
-        return await self._records.delete(kind, name)
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
+        return await self._records.delete(kind, name, using=using)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         return await self._records.prune(now_ms, limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tickler
-from tickler.errors import UnknownTimezone
+from tickler.errors import StoreUnavailable, UnknownTimezone
 from tickler.when import load_zone, tzdata_version, zones
 
 from .effort import examples
@@ -145,6 +146,21 @@ def test_zones_are_listed_once_and_the_same_mistake_is_looked_at_once(monkeypatc
             with pytest.raises(UnknownTimezone):
                 load_zone(name, suggest=suggest)
     assert (len(listed), looked_at) == (1, ["Nowhere/1", "Nowhere/2"])
+
+
+def test_a_process_without_file_descriptors_does_not_call_a_zone_unknown() -> None:
+    name = "Pacific/Kiritimati"
+    zones._load_zone.cache_clear()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))  # the next one to open would be higher
+        with pytest.raises(StoreUnavailable, match="too many open files: raise the limit"):
+            load_zone(name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(lowest)
+    assert load_zone(name).info.key == name
 
 
 def test_a_name_unlike_any_zone_gets_an_example() -> None:

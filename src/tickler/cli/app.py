@@ -30,10 +30,11 @@ WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run a command. A `TicklerError` becomes one line on stderr and exit code 1, or 3 if something was not found."""
     try:
-        build_app()(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        build_app(words[0] if words else None)(arguments)
     except TicklerError as error:
         _print_error(_message(error))
-        sys.exit(NOT_FOUND if isinstance(error, ScheduleNotFound | FireNotFound) else FAILED)
+        sys.exit(NOT_FOUND if isinstance(error, LookupError) else FAILED)
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):  # Rich and Click exit with 1, without a message
             sys.exit(BROKEN_PIPE)
@@ -59,15 +60,17 @@ class WhenCommand(TyperCommand):
         return rest
 
 
-def build_app() -> typer.Typer:
+def build_app(only: str | None = None) -> typer.Typer:
     """Add each module of `commands/` under its name: its `command`, or its `app` of subcommands.
 
-    A trailing underscore is dropped: `import_.py` is `tickler import`.
+    A trailing underscore is dropped: `import_.py` is `tickler import`. If `only` is the name of a command, the others are left
+    out, since importing and building all of them takes longer than most commands.
     """
     # A traceback with local variables would show the password in a store's URL.
     root = typer.Typer(callback=_root, no_args_is_help=True, pretty_exceptions_show_locals=False)
-    for found in pkgutil.iter_modules(commands.__path__):
-        module, name = import_module(f"{commands.__name__}.{found.name}"), found.name.removesuffix("_")
+    modules = {found.name.removesuffix("_"): found.name for found in pkgutil.iter_modules(commands.__path__)}
+    for name in [only] if only in modules else modules:
+        module = import_module(f"{commands.__name__}.{modules[name]}")
         command, app = getattr(module, "command", None), getattr(module, "app", None)
         if command is not None:
             short_help = f"{command.__doc__.partition('.')[0]}."  # the first sentence, in the list of commands

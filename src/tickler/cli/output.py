@@ -25,6 +25,7 @@ STYLES = {
     "delivered": "green",
     "failed": "red",
     "expired": "red",
+    "postponed": "yellow",
     "skipped": "yellow",
     "cancelled": "yellow",
 }

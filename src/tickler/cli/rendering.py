@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tickler.cli.output import print_line, show_table, visible
 from tickler.cli.time_format import show_upcoming, utc
-from tickler.model.fire import Entry, Fire, Health
+from tickler.model.fire import POSTPONED, Entry, Fire, Health
 from tickler.model.policy import policy_to_json
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import HttpTarget, PythonTarget, Target
@@ -132,6 +132,8 @@ def _fire_state(fire: Fire) -> str:
     tried = f" after attempt {fire.attempt}" if fire.attempt else ""
     if fire.worker is not None:
         return f"attempt {fire.attempt} by {fire.worker}, leased until {utc(fire.deliver_after)} UTC"
+    if fire.state == "open" and fire.was_postponed:
+        return f"postponed until {utc(fire.deliver_after)} UTC{tried}{because.replace(POSTPONED, '', 1)}"
     if fire.state == "open":
         return f"open, next attempt {utc(fire.deliver_after)} UTC{tried}{because}"
     return f"{fire.state}{tried}{because}"
@@ -142,6 +144,8 @@ def _history_row(entry: Entry) -> list[str]:
     if entry.happened == "skipped":
         until = "" if entry.until_at in (None, entry.nominal_at) else f" to {utc(entry.until_at)}"
         detail = f"{count(entry.count or 1, 'instant')}{until}, by the {entry.rule} policy"
+    elif entry.happened == "postponed" and entry.until_at is not None:
+        detail = f"until {utc(entry.until_at)} UTC: {detail}"
     took = "" if entry.duration_ms is None else f" in {entry.duration_ms} ms"
     status = f"{entry.status or ''}{took}".strip()
     attempt = str(entry.attempt) if entry.attempt else ""

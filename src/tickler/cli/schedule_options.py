@@ -57,13 +57,13 @@ def with_schedule_options(command: Command) -> Command:
 
 def schedule_fields(when: str | None, tz: str | None, options: ScheduleOptions) -> dict[str, object]:
     """Return the JSON fields that the options set, without the bounds."""
-    target = _target(options["target"], options["handler"])
+    target = read_target_options(options["target"], options["handler"])
     fields = _given(when=None if when is None else _when(when), tz=tz, target=target, delete_after=options["delete_after"])
     if options["payload"] is not None:
-        fields["payload"] = _json("payload", options["payload"])
+        fields["payload"] = read_json_option("payload", options["payload"])
     overrides = _given(**{name: value for name, value in options.items() if name in Policy.__struct_fields__})
     if options["policy"] is not None or overrides:
-        declared = {} if options["policy"] is None else _json("policy", options["policy"])
+        declared = {} if options["policy"] is None else read_json_option("policy", options["policy"])
         fields["policy"] = {**declared, **overrides} if isinstance(declared, dict) else declared
     return fields
 
@@ -78,20 +78,20 @@ def _given(**options: object) -> dict[str, object]:
 
 
 def _when(text: str) -> object:
-    return _json("when", text) if text.lstrip().startswith("{") else text
+    return read_json_option("when", text) if text.lstrip().startswith("{") else text
 
 
-def _target(target: str | None, handler: str | None) -> object:
+def read_target_options(target: str | None, handler: str | None) -> object:
     if target is not None and handler is not None:
         raise usage_error("a schedule has one target: pass --target or --handler, not both")
     if handler is not None:
         if "://" in handler:
             raise usage_error("--handler takes the name of a handler: pass a URL with --target")
         return {"type": "python", "handler": handler}
-    return _json("target", target) if target is not None and target.lstrip().startswith("{") else target
+    return read_json_option("target", target) if target is not None and target.lstrip().startswith("{") else target
 
 
-def _json(name: str, text: str) -> object:
+def read_json_option(name: str, text: str) -> object:
     try:
         value: object = read_json(text.encode("utf-8", "surrogateescape"))
     except InvalidInput as error:

@@ -12,7 +12,7 @@ import typer
 from tickler.cli.loading import load_table
 from tickler.cli.options import JsonOption, LimitOption, StoreOption, TableArgument, YesOption, required_store, usage_error
 from tickler.cli.output import confirmed, print_json, print_result, show_table
-from tickler.errors import InvalidInput
+from tickler.errors import ConsumerNotFound
 from tickler.observe.human_format import count, instant
 from tickler.table import Consumer
 from tickler.table.open_table import OpenTable
@@ -103,14 +103,13 @@ def forget(
 
 
 def _with_consumer(table: str, store: str | None, name: str, work: Callable[[Consumer], Awaitable[T]]) -> T:
-    """Call `work` with a consumer that has run on the table. `InvalidInput` names those that have if it has not."""
+    """Call `work` with a consumer that has run on the table. `ConsumerNotFound` names those that have if it has not."""
 
     async def known(db: OpenTable) -> T:
         consumer = db.consumer(name)
         names = [status.name for status in await db.consumers()]
         if name not in names and not await consumer.parked(limit=1):
-            have = f"there are {', '.join(names)}" if names else "none has run yet"
-            raise InvalidInput(f"no consumer {name!r} has run on the table {table!r}: {have}")
+            raise ConsumerNotFound(name, table, names)
         return await work(consumer)
 
     return _with_table(table, store, known)

@@ -20,6 +20,7 @@ FORKED = "this was opened in another process: call connect_sync after the fork, 
 INTERRUPTED_S = 10  # how long an interrupted call may take to roll back
 
 B = TypeVar("B", bound="Blocking")
+R = TypeVar("R")
 
 
 class Blocking:
@@ -80,6 +81,11 @@ class Blocking:
     def beside(self, made: Callable[[Any], object], kind: type[B]) -> B:
         """Wrap what `made` returns for the wrapped object, on the same event loop, which stays this object's to end."""
         return kind(made(self._wrapped), self._loop, owns_loop=False)
+
+    def wait_for(self, work: Callable[[Any], Coroutine[Any, Any, R]]) -> R:
+        """Run a coroutine function with the wrapped object on its event loop, and return the result."""
+        result: R = self._loop.run(work(self._wrapped))
+        return result
 
     def open(self) -> Self:
         """Connect. `with` calls this, and `close` at its end."""

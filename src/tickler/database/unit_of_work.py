@@ -40,14 +40,18 @@ class UnitOfWork:
         """Raise `InvalidInput` unless parts for `database` can be added that change what `names` names. Each joins once."""
         self._refuse_if_over()
         wanted = set(names)
-        if twice := wanted & self._joined:
-            raise InvalidInput(f"{twice.pop()} is in this transaction already: change it once in each")
+        self.check_not_joined(wanted)
         self._joined |= wanted
         if not await self.database.is_same(database):
             raise InvalidInput(
                 f"using= is a transaction on {self.database.name}, and this is {database.name}: a transaction needs both in one "
                 "file, database, or account and region"
             )
+
+    def check_not_joined(self, names: Iterable[object]) -> None:
+        """Raise `InvalidInput` if parts change what is named here already: what they write cannot be read before the commit."""
+        for name in self._joined.intersection(names):
+            raise InvalidInput(f"{name} is in this transaction already: change it once in each")
 
     def add(self, *parts: Any) -> None:
         """Add parts, after `join`. `InvalidInput` if the transaction has ended in the meantime: then they would be lost."""
@@ -65,3 +69,11 @@ class UnitOfWork:
     def committed(self) -> None:
         for callback in self._after_commit:
             callback()
+
+
+def after_commit(using: object, callback: Callable[[], None]) -> None:
+    """Call `callback` once a unit of work is written, and at once for anything else that is passed as `using=`."""
+    if isinstance(using, UnitOfWork):
+        using.after_commit(callback)
+    else:
+        callback()

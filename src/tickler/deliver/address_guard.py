@@ -17,7 +17,7 @@ from typing import Self
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from tickler.errors import InvalidInput
+from tickler.errors import AddressRefused, InvalidInput
 
 DEFAULT_PORTS = (80, 443)
 
@@ -93,10 +93,6 @@ _REMEDY = f"name its network in allow_networks= or TICKLER_ALLOW_NETWORKS {_ANY_
 _METADATA_REMEDY = "name this very address in allow_networks= or TICKLER_ALLOW_NETWORKS to allow it"
 
 log = logging.getLogger("tickler.deliver")
-
-
-class AddressRefused(Exception):
-    """An address that may not be connected to. The message says why, and how to allow it."""
 
 
 class PortRefused(AddressRefused):

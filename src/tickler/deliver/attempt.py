@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from tickler.clock import Clock
+from tickler.clock import Clock, to_ms
 from tickler.deliver import retry
 from tickler.deliver.abandonable_task import AbandonableTasks, TaskResult
 from tickler.deliver.abandoned import STUCK, Abandoned
@@ -20,11 +21,13 @@ from tickler.deliver.listeners import Listeners, log_fields
 from tickler.deliver.missing_targets import missing_target
 from tickler.deliver.target_registry import MAX_LABELS, TargetRegistry
 from tickler.model.delivery import Deliverer, Delivery, Obstacle, Outcome, Verdict
-from tickler.model.fire import MAX_ANSWER_BYTES, RELEASED, Claim, Entry, Settlement, fire_id
+from tickler.model.fire import MAX_ANSWER_BYTES, POSTPONED, RELEASED, Claim, Entry, Happened, Settlement, fire_id
 from tickler.model.payload import fresh_payload
+from tickler.model.retry_later import RetryLater
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
 
 MAX_DETAIL_BYTES = 1_000
+NO_REASON = "its target asked for it"  # for a postponement without a reason
 
 _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
@@ -55,10 +58,16 @@ def _host(url: str) -> str:
 
 
 class Attempts:
-    """Makes the attempts of one worker. `abandoned` counts those of all workers of this process."""
+    """Makes the attempts of one worker. `abandoned` counts those of all workers of this process; `rng` gives the jitter."""
 
     def __init__(
-        self, targets: TargetRegistry, clock: Clock, worker: str, listeners: Listeners, abandoned: Abandoned | None = None
+        self,
+        targets: TargetRegistry,
+        clock: Clock,
+        worker: str,
+        listeners: Listeners,
+        abandoned: Abandoned | None = None,
+        rng: Callable[[], float] = random.random,
     ) -> None:
         self.targets = targets
         self._deliverers = targets.deliverers
@@ -66,6 +75,7 @@ class Attempts:
         self.worker = worker
         self.listeners = listeners
         self.abandoned = Abandoned() if abandoned is None else abandoned
+        self._rng = rng
         self.counts: Counter[str] = Counter()  # of everything that this worker does
         self._tasks = AbandonableTasks()
         self._logged_labels: set[str] = set()  # of targets whose attempts were abandoned
@@ -95,6 +105,7 @@ class Attempts:
         if outcome.verdict == "release":
             return self.released(claim, outcome), outcome
         outcome = replace(outcome, duration_ms=max(now_ms - delivery.started_at, 0))
+        outcome = retry.within_bounds(outcome, claim, now_ms)
         await self.listeners.dispatched(delivery, outcome)
         settlement = self.settled(claim, delivery, outcome, now_ms)
         self.listeners.attempt_ended(claim, settlement, outcome)
@@ -110,7 +121,7 @@ class Attempts:
         delivery = self._delivery(claim, None)
         now_ms = delivery.started_at
         opened_at = now_ms if claim.fire is None else claim.fire.opened_at
-        then, deliver_after = retry.after_release(outcome, opened_at, now_ms)
+        then, deliver_after = retry.after_release(outcome, opened_at, now_ms, self._rng)
         detail = _clean(outcome.detail, MAX_DETAIL_BYTES) or "the attempt could not begin"
         if then == "dead" or deliver_after is None:
             days = retry.MAX_RELEASE_AGE_MS // 86_400_000
@@ -122,27 +133,31 @@ class Attempts:
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         """Return the settlement of an attempt that ended with this outcome."""
         schedule, delivered = claim.schedule, outcome.verdict == "delivered"
-        if claim.fire is None:
+        then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms, self._rng)
+        is_postponed, detail = then == "postpone", _clean(outcome.detail, MAX_DETAIL_BYTES)
+        if is_postponed:
+            detail = detail or NO_REASON
+        elif claim.fire is None:
             then, deliver_after = retry.NextStep("done")
-        else:
-            then, deliver_after = retry.after(outcome, schedule.policy, delivery.attempt, now_ms)
+        happened: Happened = "delivered" if delivered else "postponed" if is_postponed else "failed"
         entry = Entry(
             owner=delivery.owner,
             key=delivery.key,
             nominal_at=delivery.nominal_at,
             at=delivery.started_at,
-            happened="delivered" if delivered else "failed",
+            happened=happened,
             fire_id=delivery.id,
             attempt=delivery.attempt,
             status=outcome.status,
             duration_ms=outcome.duration_ms,
-            detail=_clean(outcome.detail, MAX_DETAIL_BYTES),
+            detail=detail,
             answer=_clean(outcome.answer, MAX_ANSWER_BYTES),
             worker=self.worker,
-            gave_up=not delivered and then != "retry",
+            gave_up=happened == "failed" and then != "retry",
+            until_at=deliver_after if is_postponed else None,
         )
-        delete = delivered and schedule.delete_after
-        return Settlement(schedule.id, claim.fire, then, entry, deliver_after, delete_schedule=delete)
+        delete, reason = delivered and schedule.delete_after, f"{POSTPONED}{detail}" if is_postponed else None
+        return Settlement(schedule.id, claim.fire, then, entry, deliver_after, delete_schedule=delete, reason=reason)
 
     def _delivery(self, claim: Claim, timeout_s: float | None) -> Delivery:
         schedule, fire = claim.schedule, claim.fire
@@ -186,6 +201,8 @@ class Attempts:
         """Return the outcome of a deliverer that raised or was late. A KeyboardInterrupt is meant for the whole program."""
         if isinstance(ended.raised, KeyboardInterrupt):
             raise ended.raised
+        if isinstance(ended.raised, RetryLater):
+            return _postponed(ended.raised, self._clock.now_ms())
         if ended.late or ended.raised is None:
             return Outcome(verdict="retry", detail=f"no answer within {delivery.timeout_s:g} s")
         log.debug("%s: an attempt failed", delivery.id, exc_info=ended.raised, extra=log_fields(delivery))
@@ -208,6 +225,11 @@ class Attempts:
             )
 
 
+def _postponed(error: RetryLater, now_ms: int) -> Outcome:
+    verdict: Verdict = "retry" if error.counts else "postpone"
+    return Outcome(verdict=verdict, detail=error.reason, retry_at=error.instant(now_ms))
+
+
 def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:
     """Check the outcome of a deliverer that users may have written: the stores trust it from here on."""
     made_by = type(deliverer).__name__
@@ -220,7 +242,20 @@ def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:
     asked = outcome.retry_after_ms
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):
         raise TypeError(f"{made_by} returned retry_after_ms={asked!r}: give whole milliseconds, or leave it out")
+    _check_retry_at(outcome, made_by)
     return outcome
+
+
+def _check_retry_at(outcome: Outcome, made_by: str) -> None:
+    if outcome.retry_at is None:
+        if outcome.verdict == "postpone":
+            raise TypeError(f"{made_by} returned a postponement without retry_at: give it in milliseconds, or raise RetryLater")
+        return
+    if outcome.verdict not in ("postpone", "retry"):
+        raise TypeError(f"{made_by} returned retry_at with the verdict {outcome.verdict!r}: give it with postpone or retry alone")
+    if not isinstance(outcome.retry_at, int):
+        raise TypeError(f"{made_by} returned retry_at={outcome.retry_at!r}: give whole milliseconds since the epoch")
+    to_ms(outcome.retry_at, "retry_at")
 
 
 def _described(error: BaseException) -> str:

@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 
 from tickler.clock import Clock
 from tickler.deliver.attempt import Attempts
 from tickler.deliver.claimer import Claimer
 from tickler.deliver.dispatcher import Dispatcher
+from tickler.deliver.gone_targets import pause_schedule
 from tickler.deliver.history_pruner import HistoryPruner
 from tickler.deliver.lease_extender import LeaseExtender
 from tickler.deliver.run_options import CLAIM_BATCH, WorkerConfig
@@ -21,7 +23,7 @@ from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.summary import Summary
 from tickler.errors import StoreUnavailable, TicklerError, WorkerUnfit
 from tickler.fires.contract import next_at
-from tickler.model.fire import Claim, DueItem
+from tickler.model.fire import DueItem
 from tickler.schedules.schedules import Schedules
 from tickler.stores.optional import Watches
 from tickler.stores.store import Store
@@ -42,12 +44,13 @@ class ClaimLoop:
 
     def __init__(self, store: Store, schedules: Schedules, attempts: Attempts, clock: Clock, config: WorkerConfig) -> None:
         self._store = store
-        self._schedules = schedules
         self._clock = clock
         self._options = config.options
         self._ahead_ms = config.ahead_ms
         self._settlement_writer = SettlementWriter(store.fires, clock, config.retention_ms, self.wake)
-        self.dispatcher = Dispatcher(attempts, self._settlement_writer, clock, config.options, self.wake, self._pause_schedule)
+        self.dispatcher = Dispatcher(
+            attempts, self._settlement_writer, clock, config.options, self.wake, partial(pause_schedule, schedules)
+        )
         self._leases = LeaseExtender(store.fires, self.dispatcher, self._settlement_writer, clock, config)
         self.claimer = Claimer(store, self.dispatcher, self._leases, attempts.listeners, config)
         self._pruner = HistoryPruner(store, clock)
@@ -91,6 +94,7 @@ class ClaimLoop:
             left=left,
             duration_ms=round((loop.time() - started) * 1000),
             released=counts["released"],
+            postponed=counts["postponed"],
         )
 
     @asynccontextmanager
@@ -189,19 +193,6 @@ class ClaimLoop:
         except TimeoutError:
             return False
         return True
-
-    async def _pause_schedule(self, claim: Claim, reason: str) -> None:
-        """Pause a schedule whose target is gone, unless the schedule was changed meanwhile or is not active."""
-        owner, key = claim.schedule.id
-        try:
-            stored = await self._schedules.get(owner, key)
-            if stored is None or stored.state != "active" or stored.version != claim.schedule.version:
-                return
-            await self._schedules.pause(owner, key, reason=reason)
-        except TicklerError as error:
-            log.warning("could not pause %s, although %s: %s", claim.schedule.id, reason, error)
-        else:
-            log.warning("paused %s: %s", claim.schedule.id, reason)
 
     async def _listen_to_store(self) -> None:
         """Be woken by a store that can notify; return if this one cannot."""

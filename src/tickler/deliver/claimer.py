@@ -75,7 +75,7 @@ class Claimer:
         dispatcher, room = self._dispatcher, self.room()
         except_owners = [] if room else self._crowded_owners()
         waiting = dispatcher.waiting_at_most_once() if self._size.counts_waiting else Counter[str]()
-        ended = dispatcher.counts["delivered"] + dispatcher.counts["failed"]
+        ended = sum(dispatcher.counts[each] for each in ("delivered", "failed", "postponed"))
         size = self._size.next(dispatcher.free, waiting.total(), ended, asyncio.get_running_loop().time())
         if size == 0:
             except_owners = [*except_owners, *waiting]

@@ -21,7 +21,7 @@ from tickler.deliver.run_options import RunOptions
 from tickler.deliver.settlement_writer import SettlementWriter
 from tickler.deliver.shortage import Shortage
 from tickler.model.delivery import Delivery, Outcome
-from tickler.model.fire import Claim, Fire, Settlement, is_at_most_once, unbegun_fire
+from tickler.model.fire import Claim, Fire, Settlement, is_at_most_once, uncounted_fire
 from tickler.model.target import label_of
 
 MIN_FLUSH_S = 5.0
@@ -156,6 +156,11 @@ class Dispatcher:
         """End every attempt by then, on the loop's clock, plus the drain time."""
         self._ends_at = ends_at
 
+    async def finish(self) -> None:
+        """Wait until every attempt in flight has ended, and those that it made room for."""
+        while self._in_flight:
+            await asyncio.wait(self._in_flight)
+
     async def drain(self, seconds: float) -> None:
         """Release the fires that were not started, and wait for those that were."""
         loop = asyncio.get_running_loop()
@@ -218,14 +223,19 @@ class Dispatcher:
         self._release(claim, Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after))
 
     def _release(self, claim: Claim, settlement: Settlement) -> None:
-        """Release the lease of a fire whose attempt did not begin. An at-most-once claim has no fire yet: open one."""
+        """Release the lease of a fire whose attempt did not begin."""
         self.counts["released"] += 1
+        self._put_uncounted(claim, settlement)
+
+    def _put_uncounted(self, claim: Claim, settlement: Settlement) -> None:
+        """Make a fire available again without counting the attempt. An at-most-once claim has no fire yet: open one."""
         if claim.fire is not None:
-            self._settlement_writer.put(settlement)
+            self._settlement_writer.put(settlement, wakes=settlement.then == "postpone")
             return
         now_ms = self._clock.now_ms()
         deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
-        self._settlement_writer.open(unbegun_fire(claim, now_ms, deliver_after, settlement.reason))
+        fire = uncounted_fire(claim, now_ms, deliver_after, settlement.reason)
+        self._settlement_writer.open(fire, settlement.entry)
 
     # Attempts.
 
@@ -344,6 +354,10 @@ class Dispatcher:
             self.shortage.eased()
         if settlement.then == "release":
             self._release(claim, settlement)
+            return
+        if settlement.then == "postpone":
+            self._put_uncounted(claim, settlement)
+            self.counts["postponed"] += 1
             return
         self._settlement_writer.put(settlement, wakes=settlement.then == "retry" or claim.schedule.policy.overlap == "wait")
         self.counts["failed"] += 1

@@ -6,8 +6,9 @@ import msgspec
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts what a tick did. `failed` includes `dead`; a `released` fire could not be started here and counts no attempt.
+    """Counts what a tick did. `failed` includes `dead`.
 
+    No attempt is counted for a `released` fire, which could not be started here, and for one that its target `postponed`.
     `left`: something was still due when the budget was spent.
     """
 
@@ -18,3 +19,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     left: bool
     duration_ms: int
     released: int = 0
+    postponed: int = 0

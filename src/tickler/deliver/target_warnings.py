@@ -7,7 +7,7 @@ from importlib import import_module
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tickler.errors import InvalidInput
+from tickler.errors import AddressRefused, InvalidInput
 from tickler.model.target import HttpTarget, Target
 
 
@@ -26,7 +26,7 @@ def target_warnings(target: Target | str | None, environ: Mapping[str, str], all
         return []  # no package, or invalid settings: this process delivers nothing
     try:
         settings.check_url(url)
-    except guard.AddressRefused as refused:
+    except AddressRefused as refused:
         return [f"a worker with the settings of this process would not deliver it: {refused}"]
     return []
 

@@ -90,12 +90,17 @@ class FireStore(Protocol):
 
         Entries are always recorded, because the attempt did happen. A fire changes only if the caller still holds its lease, by
         worker, attempt and lease token; the other fires are returned. When a fire is done or dead, the earliest waiting fire of
-        its schedule opens, if no other fire is open, and not before its instant. A caller that does not know whether a call
-        succeeded may repeat it.
+        its schedule opens, if no other fire is open, and not before its instant; its `opened_at` is when it opens. A caller that
+        does not know whether a call succeeded may repeat it.
         """
 
-    async def open(self, fire: Fire) -> bool:
-        """Open a fire from its deliver_after on. Return False if the fire exists already or its schedule does not."""
+    async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
+        """Open a fire from its deliver_after on, and record an entry that belongs to it: both or neither.
+
+        Return False if the fire exists already or its schedule does not. Then nothing is recorded. `using` is a connection of the
+        caller with an open transaction, which this joins. Or it is a `UnitOfWork`: then the answer is that of now, and
+        `TransactionConflict` is raised at the commit if the fire could not be opened any more.
+        """
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY

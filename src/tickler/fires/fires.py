@@ -3,15 +3,15 @@
 A fire is one occurrence of a schedule. It is open from its claim until it is delivered, dead or cancelled:
 
     claim ──► leased ──delivered──► closed, and in the history
-                │ ▲
-          retry │ │ lease (also when a lease ran out)
+       retry or │ ▲
+       postpone │ │ lease (also when a lease ran out)
                 ▼ │
                open                    waiting ──► open      (overlap="wait": when the fire before it is settled)
                 │
                 └─ no attempts left ──► dead ──manual retry──► open
 
 A schedule that is delivered at most once has no open fires: only its claimer knows of the claim. A claimer that cannot start the
-attempt releases it by opening a fire (`unbegun_fire`), whose next attempt is its only one.
+attempt, or whose target postpones it, opens a fire (`uncounted_fire`), whose next attempt is its only one.
 """
 
 from __future__ import annotations

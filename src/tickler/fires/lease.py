@@ -27,7 +27,7 @@ def lease(found: Iterable[tuple[Fire, StoredSchedule | None]], request: LeaseReq
     """Decide about fires, each with its schedule, as they were found.
 
     The time of a lease is its token. It tells a lease from a later one of the same worker and attempt, which exists after a
-    release and after a manual retry of a dead fire, so that a repeated settlement does not match that one.
+    release, a postponement and a manual retry of a dead fire, so that a repeated settlement does not match that one.
     """
     result, now_ms = LeasePlan([], [], [], []), request.now_ms
     until_ms = now_ms + request.lease_ms

@@ -29,11 +29,13 @@ def settled(fire: Fire, settlement: Settlement, now_ms: int) -> Fire | None:
     deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
     if settlement.then == "retry":
         return replace(unleased, deliver_after=deliver_after)
-    return replace(unleased, deliver_after=deliver_after, attempt=fire.attempt - 1, reason=settlement.reason or fire.reason)
+    return replace(unleased, deliver_after=deliver_after, attempt=fire.attempt - 1, reason=unleased.reason or fire.reason)
 
 
 def settled_reason(settlement: Settlement) -> str | None:
-    return settlement.reason if settlement.entry is None else settlement.entry.detail
+    if settlement.reason is not None or settlement.entry is None:
+        return settlement.reason
+    return settlement.entry.detail
 
 
 def ends_fire(settlement: Settlement) -> bool:
@@ -53,8 +55,12 @@ def next_to_wake(fires: Iterable[Fire]) -> Fire | None:
 
 
 def woken(fire: Fire, now_ms: int) -> Fire:
-    """Return a waiting fire as it opens: not before its instant, since it may have been claimed ahead of time."""
-    return replace(fire, state="open", deliver_after=max(now_ms, fire.nominal_at))
+    """Return a waiting fire as it opens: not before its instant, since it may have been claimed ahead of time.
+
+    What limits an open fire's age counts from then: the fire before it may have been postponed for weeks.
+    """
+    opened_at = max(now_ms, fire.nominal_at)
+    return replace(fire, state="open", opened_at=opened_at, deliver_after=opened_at)
 
 
 class ManualChange(NamedTuple):

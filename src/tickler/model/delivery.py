@@ -14,8 +14,9 @@ from tickler.model.payload import decode_on_access
 from tickler.model.target import Target
 
 # delivered; retry: it may succeed later; give_up: it never will; gone: neither will any other fire of this schedule;
-# release: the attempt did not begin, so it is not counted, and another worker may try
-Verdict = Literal["delivered", "retry", "give_up", "gone", "release"]
+# postpone: it is too early, and the attempt is not counted; release: the attempt did not begin, so it is not counted, and another
+# worker may try
+Verdict = Literal["delivered", "retry", "give_up", "gone", "postpone", "release"]
 # Why a worker releases a fire: it lacks what the target needs, or it is out of file descriptors, memory or threads.
 Obstacle = Literal["missing", "exhausted"]
 
@@ -51,6 +52,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_def
     detail: str | None = None  # what went wrong, in a sentence
     answer: str | None = None  # the first 2 KB of the response
     retry_after_ms: int | None = None  # the delay that the target asked for; of a release, the delay before the next attempt
+    retry_at: int | None = None  # of a postponement: until when; of a retry, the exact instant instead of the policy's delay
     duration_ms: int = 0
     obstacle: Obstacle | None = None  # of a release: what this worker lacks
 
@@ -61,8 +63,9 @@ T_contra = TypeVar("T_contra", contravariant=True)
 class Deliverer(Protocol[T_contra]):
     """Delivers fires to one kind of target. Each worker opens it once; `deliver` runs many times concurrently.
 
-    An exception from `deliver` leads to a retry, so only hopeless cases need a verdict of their own. `deliver` is cancelled after
-    the schedule's timeout, unless the deliverer has `bounded = True`: then it ends by itself within `timeout_s`.
+    An exception from `deliver` leads to a retry, so only hopeless cases need a verdict of their own; `RetryLater` postpones the
+    fire. `deliver` is cancelled after the schedule's timeout, unless the deliverer has `bounded = True`: then it ends by itself
+    within `timeout_s`.
     """
 
     async def open(self) -> None: ...

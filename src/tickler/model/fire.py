@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -14,16 +14,20 @@ from tickler.clock import to_datetime
 from tickler.model.schedule import Id, StoredSchedule
 
 FireState = Literal["open", "waiting", "dead"]
-# delivered; failed: with or without another attempt to come; expired: the worker's lease ran out; skipped by a policy;
-# cancelled by a person, or with its schedule; retried by a person
-Happened = Literal["delivered", "failed", "expired", "skipped", "cancelled", "retried"]
+# delivered; failed: with or without another attempt to come; postponed by its target; expired: the worker's lease ran out;
+# skipped by a policy; cancelled by a person, or with its schedule; retried by a person
+Happened = Literal["delivered", "failed", "postponed", "expired", "skipped", "cancelled", "retried"]
+# Read from a store: one of `Happened`, or what a newer version wrote during an upgrade.
+StoredHappened = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [*get_args(Happened)]})]
 # The rule that skipped: too late, more instants than `max_catchup`, or the previous fire was still open.
 Rule = Literal["missed", "max_catchup", "overlap"]
 MAX_ANSWER_BYTES = 2_048
 MANUALLY = "by hand"
 MAX_CLAIM_BYTES = 4_000_000  # the most stored bytes of schedules that one claim returns
 HISTORY_RETENTION_MS = 30 * 86_400_000  # how long the history is kept by default
+MAX_OPEN_MS = 30 * 86_400_000  # how long a fire may be released or postponed before it is dead
 RELEASED = "released: "  # prefix of a fire's reason when its attempt did not begin
+POSTPONED = "postponed: "  # prefix of a fire's reason when its target postponed it
 _SEPARATOR = "\t"  # never part of a worker's name
 
 
@@ -51,6 +55,11 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     def has_release_reason(self) -> bool:
         """Whether the last worker released it because it could not begin the attempt. A worker that stops gives no reason."""
         return self.reason is not None and self.reason.startswith(RELEASED)
+
+    @property
+    def was_postponed(self) -> bool:
+        """Whether the last attempt postponed it."""
+        return self.reason is not None and self.reason.startswith(POSTPONED)
 
     @property
     def nominal(self) -> datetime:
@@ -94,19 +103,20 @@ class DueItem(NamedTuple):
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, repr_omit_defaults=True):
     """One event of the history. `at` is when it began, `nominal_at` when it was due.
 
-    A skip has the first nominal instant, the last one in `until_at`, and their `count`, where 1,000 means at least 1,000.
+    A skip has the first nominal instant, the last one in `until_at`, and their `count`, where 1,000 means at least 1,000. A
+    postponement has the instant of the next attempt in `until_at`.
     """
 
     owner: str
     key: str
     nominal_at: int
     at: int
-    happened: Happened
+    happened: StoredHappened
     fire_id: str | None = None
     attempt: int = 0
     status: int | None = None  # of the target's response; 0 if there was none
     duration_ms: int | None = None
-    detail: str | None = None  # what went wrong
+    detail: str | None = None  # what went wrong, or why it was postponed
     answer: str | None = None  # the first 2 KB of the response
     worker: str | None = None
     gave_up: bool = False  # the fire became dead: there was no further automatic attempt
@@ -131,21 +141,25 @@ class Health(msgspec.Struct, frozen=True, gc=False):
     failing: bool = False
 
 
+Then = Literal["done", "retry", "dead", "release", "postpone"]
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """The result of an attempt: the entry for the history, and what happens to the fire.
 
     `then`: "done" closes the fire; "retry" opens it again from `deliver_after` on; "dead" makes it dead; "release" ends the lease
-    as if it had never been taken, without an entry, and makes the fire available from `deliver_after` or else from now on. A
-    released fire keeps its reason unless there is a new one. `fire` is None if delivery is at most once.
+    as if it had never been taken, without an entry, and makes the fire available from `deliver_after` or else from now on;
+    "postpone" does the same with an entry, for an attempt that was made and does not count. Both keep the fire's reason unless
+    there is a new one. `fire` is None if delivery is at most once; if such a fire is to be attempted again, it has to be opened.
     """
 
     id: Id
     fire: Fire | None
-    then: Literal["done", "retry", "dead", "release"]
+    then: Then
     entry: Entry | None
     deliver_after: int | None = None
     delete_schedule: bool = False  # if the schedule is finished and has no other fires
-    reason: str | None = None  # of a release: why the attempt did not begin
+    reason: str | None = None  # of a release or a postponement: why, with its prefix
 
 
 class Extension(NamedTuple):
@@ -167,8 +181,8 @@ def health_to_json(health: Health) -> dict[str, object]:
     return {"failing": health.failing, "last": None if last is None else {"result": last.happened, "at": last.at}}
 
 
-def unbegun_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | None = None) -> Fire:
-    """Return the fire to open for a claim without one whose attempt did not begin. No attempt is counted."""
+def uncounted_fire(claim: Claim, now_ms: int, deliver_after: int, reason: str | None = None) -> Fire:
+    """Return the fire to open for a claim without one whose attempt did not begin, or was postponed. No attempt is counted."""
     owner, key = claim.schedule.id
     return Fire(
         id=fire_id(owner, key, claim.nominal_at),

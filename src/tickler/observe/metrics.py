@@ -23,7 +23,7 @@ MAX_ROWS = 10_000  # without a forecast
 CACHE_S = 5.0  # the store is read at most this often
 SNAPSHOT_TIMEOUT_S = 5.0
 
-OUTCOMES = ("delivered", "retry", "dead", "gone", "lost")
+OUTCOMES = ("delivered", "retry", "postponed", "dead", "gone", "lost")
 
 _LATENESS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _ROUND_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -81,14 +81,16 @@ class Metrics:
     def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
         self._delivered[outcome_of(settlement, outcome)].inc()
         entry = settlement.entry
-        if entry is not None and entry.attempt == 1:
+        is_again = claim.fire is not None and claim.fire.was_postponed
+        if entry is not None and entry.attempt == 1 and not is_again:
             self._lateness.observe(max(entry.at - claim.due_at, 0) / 1000)
 
     def _add_process_metrics(self, registry: CollectorRegistry) -> None:
         self._claims = Counter("tickler_claims", "Fires claimed by workers of this process.", registry=registry)
         deliveries = Counter(
             "tickler_deliveries",
-            "Attempts by workers of this process, by outcome: delivered; retry, will be retried; dead, failed for good; "
+            "Attempts by workers of this process, by outcome: delivered; retry, will be retried; postponed, "
+            "will be made again, as the target asked; dead, failed for good; "
             "gone, the target accepts no more fires; lost, failed and not retried because delivery is at most once.",
             ["outcome"],
             registry=registry,
@@ -156,4 +158,6 @@ def outcome_of(settlement: Settlement, outcome: Outcome) -> str:
     """One of `OUTCOMES`."""
     if outcome.verdict in ("delivered", "gone"):
         return outcome.verdict
+    if settlement.then == "postpone":
+        return "postponed"
     return settlement.then if settlement.then in ("retry", "dead") else "lost"

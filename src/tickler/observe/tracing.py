@@ -12,6 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, Trac
 
 from tickler.clock import to_datetime
 from tickler.model.delivery import Deliverer, Delivery, Outcome
+from tickler.model.retry_later import RetryLater
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target
 from tickler.version import VERSION
 
@@ -49,14 +50,19 @@ class TracedDeliverer:
         with self._tracer.start_as_current_span(NAME, kind=SpanKind.PRODUCER, attributes=attributes) as span:
             context: dict[str, str] = {}
             inject(context)
+            later: RetryLater | None = None
             try:
                 outcome = await self._deliverer.deliver(replace(delivery, context=context or None), target)
+            except RetryLater as error:  # raised again after the span, which would take it for an error
+                outcome, later = Outcome(verdict="retry" if error.counts else "postpone", detail=error.reason), error
             except BaseException as error:
                 span.set_attribute("tickler.outcome", "retry")  # any error counts as a failed attempt
                 span.set_status(Status(StatusCode.ERROR, _describe(error)))
                 raise
             _record(span, outcome)
-            return outcome
+        if later is not None:
+            raise later
+        return outcome
 
 
 def _attributes(delivery: Delivery, target: Target) -> dict[str, str | int]:
@@ -82,5 +88,5 @@ def _record(span: Span, outcome: Outcome) -> None:
     span.set_attribute("tickler.outcome", outcome.verdict)
     if outcome.status:
         span.set_attribute("tickler.status", outcome.status)
-    if outcome.verdict != "delivered":
+    if outcome.verdict not in ("delivered", "postpone"):
         span.set_status(Status(StatusCode.ERROR, outcome.detail))

@@ -8,7 +8,7 @@ from shlex import quote
 
 import msgspec
 
-from tickler.model.fire import RELEASED, Entry, Fire, fire_id
+from tickler.model.fire import POSTPONED, RELEASED, Entry, Fire, fire_id
 from tickler.model.schedule import Id, StoredSchedule
 from tickler.model.target import label_of
 from tickler.observe.checks.abilities import requirement
@@ -130,7 +130,7 @@ def _of_an_instant(evidence: Evidence, at: int) -> tuple[str, list[Fact]]:
     if unsettled:
         return _of_fire(evidence, unsettled[0]), [*facts, *_workers(evidence)]
     if entries:
-        return _outcome(evidence.id, moment, entries), facts
+        return _outcome(evidence.id, moment, entries, evidence.when), facts
     if schedule is None:
         sentence, facts = _gone(evidence)
         return f"no history of {moment}: {sentence}", facts
@@ -236,12 +236,15 @@ def _state_of(fire: Fire, when: When | None, now_ms: int) -> str:
     if fire.deliver_after is None or fire.deliver_after <= now_ms:
         return f"is about to be attempted{because}"
     then = f"at {instant(fire.deliver_after, when)}, in {span(fire.deliver_after - now_ms)}"
+    if fire.reason is not None and fire.was_postponed:
+        failed = f"failed {'once' if fire.attempt == 1 else f'{fire.attempt} times'} and " if fire.attempt else ""
+        return f"{failed}is postponed until {then.removeprefix('at ')}, because {fire.reason.removeprefix(POSTPONED)}"
     if fire.reason is not None and fire.reason.startswith(RELEASED):
         return f"was released without an attempt ({fire.reason.removeprefix(RELEASED)}), and will be attempted {then}"
     return f"failed at attempt {fire.attempt}{because}, and retries {then}" if fire.attempt else f"will be attempted {then}"
 
 
-def _outcome(id: Id, moment: str, entries: Sequence[Entry]) -> str:
+def _outcome(id: Id, moment: str, entries: Sequence[Entry], when: When | None) -> str:
     last = entries[0]
     if last.happened == "delivered":
         attempt = "" if last.attempt <= 1 else f", at attempt {last.attempt}"
@@ -252,7 +255,8 @@ def _outcome(id: Id, moment: str, entries: Sequence[Entry]) -> str:
     if last.happened in ("failed", "expired"):
         end = "and is dead" if last.gave_up else "with no later entry in the history"
         return f"{id}'s fire of {moment} failed at attempt {last.attempt}, {end}{detail}"
-    return f"{id}'s fire of {moment} was {'cancelled' if last.happened == 'cancelled' else 'retried'}{detail}"
+    until = f" until {instant(last.until_at, when)}" if last.happened == "postponed" and last.until_at is not None else ""
+    return f"{id}'s fire of {moment} was {last.happened}{until}{detail}"
 
 
 # The facts.
@@ -329,8 +333,10 @@ def _history_fact(entry: Entry, when: When | None) -> Fact:
     by = f" by {entry.worker}" if entry.worker else ""
     status = f", answered {entry.status}" if entry.status else ""
     took = f" in {entry.duration_ms} ms" if entry.duration_ms is not None else ""
-    good = entry.happened in ("delivered", "retried")
-    return Fact("history", f"{moment}: {entry.happened}{attempt} at {instant(entry.at, when)}{took}{by}{status}{detail}", good)
+    until = "" if entry.until_at is None else f", until {instant(entry.until_at, when)}"
+    good = entry.happened in ("delivered", "postponed", "retried")
+    says = f"{moment}: {entry.happened}{attempt} at {instant(entry.at, when)}{took}{by}{status}{until}{detail}"
+    return Fact("history", says, good)
 
 
 def _workers(evidence: Evidence) -> list[Fact]:

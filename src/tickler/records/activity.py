@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tickler.model.fire import Entry, Happened
+from tickler.model.fire import Entry, StoredHappened
 from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
 from tickler.records.kinds import ACTIVITY
@@ -28,7 +28,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     nominal_at: int
     at: int
     attempt: int
-    happened: Happened
+    happened: StoredHappened
     status: int = 0
     duration_ms: int = 0
     detail: str | None = None

@@ -13,6 +13,17 @@ SERVER = "server"
 IDEMPOTENCY = "idempotency"
 ACTIVITY = "recent"
 FORECAST = "forecast"
+SEND = "send"  # sends that were made, by a hash of owner and key
 COPY = "copy"  # how far a copy into this store has come
+WEB = "web"  # with a suffix, what `tickler.web` keeps for one application
 
-OWN_KINDS = frozenset({STORE, ZONE, OUTDATED, SECRET, WORKER, TOKEN, AUDIT, SERVER, IDEMPOTENCY, ACTIVITY, FORECAST, COPY})
+OWN_KINDS = frozenset({STORE, ZONE, OUTDATED, SECRET, WORKER, TOKEN, AUDIT, SERVER, IDEMPOTENCY, ACTIVITY, FORECAST, SEND, COPY})
+
+
+def is_own(kind: str) -> bool:
+    return kind in OWN_KINDS or kind.startswith((f"{AUDIT}-", f"{WEB}:"))
+
+
+def web_kind(application: str, part: str = "") -> str:
+    """Return the kind of an application's records, or of a part of them that is listed by itself."""
+    return f"{WEB}:{application}:{part}" if part else f"{WEB}:{application}"

@@ -15,13 +15,16 @@ from tickler.model.limits import check_limit
 from tickler.model.record import Record
 from tickler.model.schedule import check_name
 from tickler.records.contract import RecordStore
-from tickler.records.kinds import AUDIT, OWN_KINDS
+from tickler.records.kinds import is_own
 
 MAX_VALUE_BYTES = 64 * 1024
 
 
 class Records:
-    """Checks and encodes arguments, and adds the time."""
+    """Checks and encodes arguments, and adds the time.
+
+    `put` and `delete` take `using=`: a connection of yours with an open transaction, or a transaction of a table. They join it.
+    """
 
     def __init__(self, store: RecordStore, clock: Clock) -> None:
         self._store = store
@@ -32,20 +35,27 @@ class Records:
         return await self._store.get(kind, name, now_ms=self._clock.now_ms())
 
     async def put(
-        self, kind: str, name: str, value: object, *, expires_at: int | datetime | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: object,
+        *,
+        expires_at: int | datetime | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> Record:
         _check_writable(kind, name)
         if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int) or not 0 <= expected < 1 << 63):
             raise InvalidInput(f"expected: {expected!r} is not a version: pass that of the record you read, or 0 for none")
         until = None if expires_at is None else to_ms(expires_at, "expires_at")
         version = await self._store.put(
-            kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=until, expected=expected
+            kind, name, _encode(value), now_ms=self._clock.now_ms(), expires_at=until, expected=expected, using=using
         )
         return Record(kind, name, value, version, until)
 
-    async def delete(self, kind: str, name: str) -> bool:
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
         _check_writable(kind, name)
-        return await self._store.delete(kind, name)
+        return await self._store.delete(kind, name, using=using)
 
     async def list(self, kind: str, *, after: str = "", limit: int = 100) -> list[Record]:
         check_name("kind", kind)
@@ -64,7 +74,7 @@ def _check(kind: str, name: str) -> None:
 
 def _check_writable(kind: str, name: str) -> None:
     _check(kind, name)
-    if kind in OWN_KINDS or kind.startswith(f"{AUDIT}-"):
+    if is_own(kind):
         raise InvalidInput(f"kind: {kind!r} is reserved by Tickler: use another")
 
 

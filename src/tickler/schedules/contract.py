@@ -37,7 +37,8 @@ class ScheduleStore(Protocol):
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         """Call `decide` with all schedules of an owner, and apply the changes that it returns."""
 
-    async def get(self, id: Id) -> StoredSchedule | None: ...
+    async def get(self, id: Id, *, using: object = None) -> StoredSchedule | None:
+        """Return a schedule, with a connection of the caller's as its open transaction sees it."""
 
     async def list(
         self, *, owner: str | None, state: State | None, after: Id | None, limit: int, failing: bool = False

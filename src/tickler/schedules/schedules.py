@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tickler.clock import Clock
 from tickler.database.pacing import RunInThread
-from tickler.database.unit_of_work import UnitOfWork
+from tickler.database.unit_of_work import after_commit
 from tickler.errors import InvalidInput, InvalidSchedule, NeverFires, ScheduleNotFound
 from tickler.model.cursor import decode_schedule, encode_schedule
 from tickler.model.fire import HISTORY_RETENTION_MS
@@ -260,8 +260,9 @@ class Schedules:
         await self._change_owner(owner, decide, using)
         return report
 
-    async def get(self, owner: str, key: str) -> StoredSchedule | None:
-        return await self._store.get(checked_id(owner, key))
+    async def get(self, owner: str, key: str, *, using: object = None) -> StoredSchedule | None:
+        """Return a schedule. With `using`, a connection of yours, as your open transaction sees it."""
+        return await self._store.get(checked_id(owner, key), using=using)
 
     async def list(
         self,
@@ -349,17 +350,11 @@ class Schedules:
 
     async def _change(self, ids: Sequence[Id], decide: Decide, using: object) -> None:
         await self._store.change(ids, decide, using=using)
-        self._wake_after(using)
+        after_commit(using, self._wake)
 
     async def _change_owner(self, owner: str, decide: Decide, using: object) -> None:
         await self._store.change_owner(owner, decide, using=using)
-        self._wake_after(using)
-
-    def _wake_after(self, using: object) -> None:
-        if isinstance(using, UnitOfWork):
-            using.after_commit(self._wake)
-        else:
-            self._wake()
+        after_commit(using, self._wake)
 
     async def _change_one(
         self, id: Id, decide_one: Callable[[StoredSchedule | None, int], ScheduleChange | None], using: object

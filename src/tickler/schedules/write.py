@@ -108,6 +108,13 @@ def put(
     return _change(schedule, current, now_ms, "enter", first_row(schedule, now_ms))
 
 
+def send(schedule: Schedule, nominal_at: int, now_ms: int) -> ScheduleChange:
+    """Decide a new one-shot that is sent at `nominal_at`: it enters the index although that is not after now."""
+    offset_ms = schedule.offset_ms()
+    row = IndexRow(*schedule.id, schedule.when, nominal_at + offset_ms, schedule.ends_at, offset_ms, managed=True)
+    return _change(schedule, None, now_ms, "enter", row)
+
+
 def pause(current: StoredSchedule, now_ms: int, reason: str | None = None) -> ScheduleChange | None:
     """Decide a pause. None if it is paused already."""
     if not current.enabled:

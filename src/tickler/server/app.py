@@ -12,22 +12,25 @@ from litestar.types import ASGIApp, Receive, Send
 from tickler.client import Tickler
 from tickler.errors import TicklerError
 from tickler.observe.metrics import Metrics
-from tickler.server.api import bulk, fires, schedules, system
+from tickler.records.kinds import SERVER
+from tickler.server.api import bulk, fires, schedules, sends, system
 from tickler.server.context import CONTEXT, Context
 from tickler.server.event_stream import EventStream
 from tickler.server.json_body import check_bodiless
 from tickler.server.middleware.caller import ADMITTED, caller_in, check_allowed
 from tickler.server.middleware.gateway import Gateway
 from tickler.server.middleware.idempotency import Idempotency
-from tickler.server.middleware.rate_limit import RateLimit, loop_time
-from tickler.server.middleware.sessions import Sessions
+from tickler.server.middleware.sessions import page_sessions
 from tickler.server.pages import assets, dashboard, doctor, failed, forecast, login, schedule
 from tickler.server.pages import schedules as schedule_list
 from tickler.server.pages.rendering import error_page
 from tickler.server.problems import problem_response
 from tickler.server.settings import ServerSettings
+from tickler.web.forms import Forms
+from tickler.web.rate_limit import RateLimit
 
 ERRORS = (TicklerError, HTTPException, Exception)
+API = (schedules, sends, fires, bulk, system)
 PAGES = (dashboard, forecast, schedule_list, schedule, failed, doctor, login)
 
 
@@ -38,27 +41,30 @@ def make_app(
 
     Pass an `event_stream` to have it `follow` the workers of other processes too.
     """
-    sessions = Sessions(tickler.store.records, tickler.clock, settings)
+    records, clock = tickler.store.records, tickler.clock
+    sessions = page_sessions(records, clock, settings)
+    forms = Forms(records, clock, record_kind=SERVER, otherwise="use the API under /v1 instead")
     event_stream = event_stream or EventStream()
     tickler.listen(event_stream)
-    context = Context(tickler, settings, sessions, event_stream, Metrics(tickler), runs_here=runs_here)
+    context = Context(tickler, settings, sessions, forms, event_stream, Metrics(tickler), runs_here=runs_here)
     app = routes()
 
     async def with_context(scope: Any, receive: Receive, send: Send) -> None:
         scope[CONTEXT] = context
         await app(scope, receive, send)
 
-    idempotent = Idempotency(with_context, tickler.store.records, tickler.clock)
-    return Gateway(idempotent, settings, tickler.tokens, sessions, RateLimit(settings.rate, loop_time), context.failures)
+    idempotent = Idempotency(with_context, records, clock)
+    return Gateway(idempotent, settings, tickler.tokens, sessions, RateLimit(settings.rate), context.failures)
 
 
 @cache
 def routes() -> Litestar:
     """Build the router. It serves every Tickler of the process: the context is in the scope of each request."""
+    of_api = [each for module in API for each in module.HANDLERS]
     of_pages = [each for module in PAGES for each in module.HANDLERS]
     pages = Router("/", route_handlers=of_pages, exception_handlers=dict.fromkeys(ERRORS, error_page))
     return Litestar(
-        route_handlers=[*schedules.HANDLERS, *fires.HANDLERS, *bulk.HANDLERS, *system.HANDLERS, pages, assets.asset],
+        route_handlers=[*of_api, pages, assets.asset],
         before_request=_authorize,  # not guards: Litestar copies the handler for each of them
         exception_handlers=dict.fromkeys(ERRORS, _answer),
         openapi_config=None,

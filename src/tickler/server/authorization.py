@@ -18,7 +18,7 @@ from tickler.model.schedule import StoredSchedule
 from tickler.model.target import HttpTarget, Target
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.caller import Caller
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 
 class OwnerFilter(NamedTuple):

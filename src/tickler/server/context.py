@@ -15,12 +15,13 @@ from tickler.deliver.log_throttle import ThrottledLog
 from tickler.observe.metrics import Metrics
 from tickler.server.event_stream import EventStream
 from tickler.server.middleware.caller import Caller, caller_in
-from tickler.server.middleware.rate_limit import RateLimit, failure_rate_limit
-from tickler.server.middleware.sessions import Sessions
 from tickler.server.per_caller_pool import PerCallerPool
 from tickler.server.settings import ServerSettings
 from tickler.server.single_flight import SingleFlight
 from tickler.server.stats import Stats
+from tickler.web.forms import Forms
+from tickler.web.rate_limit import RateLimit, failure_rate_limit
+from tickler.web.sessions import Sessions
 
 log = logging.getLogger("tickler.server")
 
@@ -35,6 +36,7 @@ class Context(msgspec.Struct, eq=False):
     tickler: Tickler
     settings: ServerSettings
     sessions: Sessions
+    forms: Forms
     event_stream: EventStream
     metrics: Metrics
     runs_here: bool  # a worker runs in this process

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tickler.observe.diagnosis import Diagnosis
 from tickler.server.audit_log import record
 from tickler.server.context import HttpRequest, context_of
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 
 async def examine(request: HttpRequest, *, repair: bool = False) -> Diagnosis:

@@ -9,7 +9,7 @@ from tickler.model.fire import Health, health_to_json
 from tickler.model.revision import Expected, Revision
 from tickler.model.schedule import StoredSchedule
 from tickler.server.context import HttpRequest
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 # Version, creation time of the schedule, and digest of its changing state. A client may write the version alone.
 _ETAG = re.compile(r'(?:W/)?"([1-9]\d{0,17})(?:-([0-9a-f]{1,12})(?:-[0-9a-f]{1,32})?)?"')

@@ -13,7 +13,7 @@ from tickler.database.pacing import LONG_BYTES, RunInThread
 from tickler.errors import InvalidInput
 from tickler.model.schedule_json import read_schedule_json
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"

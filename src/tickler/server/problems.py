@@ -1,4 +1,4 @@
-"""Turns errors into problem+json (RFC 9457), with the field at fault and the remedy."""
+"""Turns every error into problem+json, with its status, the field at fault and the remedy."""
 
 from __future__ import annotations
 
@@ -7,39 +7,17 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from tickler import errors
-from tickler.errors import InvalidInput, InvalidWhen, NeverFires, TicklerError
-
-MEDIA_TYPE = "application/problem+json"
+from tickler.errors import InvalidInput, InvalidWhen, NeverFires
+from tickler.web.problems import Answer, Problem, Refused, problem_answer
 
 _NAMED = re.compile(r"([a-z_]+): ")
 _REMEDIES = {404: "unknown path: see /openapi.json", 405: "this path does not support this method: see the header `allow`"}
 
 log = logging.getLogger("tickler.server")
-
-
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error. `field` names the part of the request at fault, if there is one."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
-
-
-class Refused(TicklerError):
-    """The service refuses a request, with this HTTP status."""
-
-    def __init__(self, status: int, detail: str, field: str | None = None, headers: dict[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.field = field
-        self.headers = headers or {}
 
 
 def problem_of(error: Exception) -> Problem:
@@ -51,7 +29,7 @@ def problem_of(error: Exception) -> Problem:
         detail = "internal error: see the log of the service"
     if isinstance(error, HTTPException):
         detail = _REMEDIES.get(status, detail)
-    if (isinstance(error, InvalidWhen) and field not in ("tz", "starts_at", "ends_at")) or isinstance(error, NeverFires):
+    if (isinstance(error, InvalidWhen) and field not in ("tz", "starts_at", "ends_at", "at")) or isinstance(error, NeverFires):
         field = "when"
     elif isinstance(error, InvalidInput) and field is None and (named := _NAMED.match(detail)):
         field = named[1]
@@ -60,8 +38,12 @@ def problem_of(error: Exception) -> Problem:
 
 
 def problem_response(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    problem = problem_of(error)
-    return Response(msgspec.json.encode(problem), status_code=problem.status, media_type=MEDIA_TYPE, headers=headers_of(error))
+    answer = answer_of(error)
+    return Response(answer.body, status_code=answer.status, headers=dict(answer.headers))
+
+
+def answer_of(error: Exception) -> Answer:
+    return problem_answer(problem_of(error), headers_of(error))
 
 
 def headers_of(error: Exception) -> dict[str, str]:
@@ -81,6 +63,8 @@ def _status_of(error: Exception) -> int:
             return error.status_code
         case errors.ScheduleNotFound() | errors.FireNotFound():
             return 404
+        case errors.SendConflict():
+            return 409
         case errors.VersionConflict():
             return 412
         case NeverFires() | errors.InvalidSchedule() | InvalidWhen() | InvalidInput():

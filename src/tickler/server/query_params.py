@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from tickler.clock import to_ms
 from tickler.errors import InvalidInput
 from tickler.server.context import HttpRequest
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 from tickler.when import read_instant
 
 T = TypeVar("T")

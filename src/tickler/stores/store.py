@@ -11,6 +11,7 @@ from tickler.fires.contract import FireStore
 from tickler.index.contract import ScheduleIndex
 from tickler.records.contract import RecordStore
 from tickler.schedules.contract import ScheduleStore
+from tickler.sends.contract import SendStore
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,9 @@ class Store(Protocol):
 
     @property
     def fires(self) -> FireStore: ...
+
+    @property
+    def sends(self) -> SendStore: ...
 
     async def open(self, *, create: bool) -> None: ...
 

@@ -1,4 +1,6 @@
-"""Conformance kits for a store of your own, and a clock and an unreliable engine of tables for tests.
+"""Virtual time for tests of applications, an unreliable engine of tables, and conformance kits for a store of your own.
+
+`play` lets time pass: it moves a `ManualClock` from one due instant to the next, and delivers.
 
 Subclass a kit, give it a `store` fixture, and pytest tests your backend:
 
@@ -18,8 +20,10 @@ from tickler.testing.contents_contract import ContentsContract
 from tickler.testing.fire_contract import FireStoreContract
 from tickler.testing.index_contract import ScheduleIndexContract
 from tickler.testing.optional_contract import ExpiredCountContract, OrphanContract, OwnerRowsContract
+from tickler.testing.play import Played, play
 from tickler.testing.record_contract import RecordStoreContract
 from tickler.testing.schedule_contract import ScheduleStoreContract
+from tickler.testing.send_contract import SendStoreContract
 from tickler.testing.store_contract import StoreContract
 from tickler.testing.stream_contract import StreamContract
 from tickler.testing.table_contract import TableContract
@@ -32,10 +36,13 @@ __all__ = [
     "ManualClock",
     "OrphanContract",
     "OwnerRowsContract",
+    "Played",
     "RecordStoreContract",
     "ScheduleIndexContract",
     "ScheduleStoreContract",
+    "SendStoreContract",
     "StoreContract",
     "StreamContract",
     "TableContract",
+    "play",
 ]

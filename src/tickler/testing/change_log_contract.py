@@ -43,6 +43,18 @@ class ChangeLogContract(StreamFixtures):
         assert log.images(records) == [(None, task(1, size=1)), (None, task(4))]
         assert await log.follow() == []
 
+    async def test_a_read_of_large_changes_ends_early_and_the_next_goes_on(self, engine: Engine, db: OpenTable) -> None:
+        """A read of a hundred items of 400 KB would otherwise take 40 MB of memory."""
+        if not self.bounds_reads:
+            pytest.skip("this engine need not bound the bytes of a read")
+        large = [Remark(task="t001", n=n, text="x" * 390_000) for n in range(24)]
+        await db.put_many(large)
+        positions: dict[str, str | None] = {shard.id: None for shard in await engine.changes.shards()}
+        first = [record for read in await engine.changes.read(positions, limit=100) for record in read.records]
+        assert len(first) < len(large)
+        log = Follower(engine.changes)
+        assert [new for _, new in log.images(await log.follow(len(large)))] == large
+
     async def test_every_way_to_write_is_logged(self, engine: Engine, db: OpenTable, clock: ManualClock) -> None:
         log = Follower(engine.changes)
         await db.create(task(1))

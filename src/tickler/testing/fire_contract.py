@@ -10,6 +10,7 @@ from tickler.testing.lifecycle_contract import LifecycleContract
 from tickler.testing.manual_change_contract import ManualChangeContract
 from tickler.testing.missed_contract import MissedContract
 from tickler.testing.overlap_contract import OverlapContract
+from tickler.testing.postpone_contract import PostponeContract
 from tickler.testing.release_contract import ReleaseContract
 from tickler.testing.settle_contract import SettleContract
 
@@ -23,6 +24,7 @@ class FireStoreContract(
     LeaseContract,
     SettleContract,
     ReleaseContract,
+    PostponeContract,
     ManualChangeContract,
     LifecycleContract,
     HistoryContract,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tickler.fires.contract import FireStore
-from tickler.model.fire import Claim, Entry, Fire, Happened, Rule
+from tickler.model.fire import Claim, Entry, Fire, Rule
 from tickler.model.schedule import Id
 
 
@@ -31,7 +31,7 @@ async def entries(fires: FireStore, key: str = "digest", *, owner: str = "u1") -
     return [entry for _, entry in await fires.history(id=Id(owner, key), before=None, limit=1000)]
 
 
-async def happenings(fires: FireStore, key: str = "digest") -> list[tuple[Happened, int]]:
+async def happenings(fires: FireStore, key: str = "digest") -> list[tuple[str, int]]:
     """Return outcomes and occurrences, sorted."""
     return sorted((entry.happened, entry.nominal_at) for entry in await entries(fires, key))
 

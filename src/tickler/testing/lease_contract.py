@@ -16,7 +16,7 @@ from tickler.stores.store import Store
 from tickler.testing.fire_fixtures import EXPIRES_AT, LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
 from tickler.testing.fire_queries import entries, fires_of, keys, listed, nominals
 from tickler.testing.hourly import AT_MOST_ONCE, CATCH_UP, HOOK, ONCE, SPREAD, hour, minutely, schedule
-from tickler.testing.settlements import dead, done, release, retry
+from tickler.testing.settlements import dead, done, postpone, release, retry
 
 EXPIRED = hour(1) + LEASE_MS  # end of a lease that was claimed at hour(1)
 
@@ -309,7 +309,7 @@ class LeaseContract(FireFixtures):
 
     # Late workers.
 
-    @pytest.mark.parametrize("then", ["done", "retry", "dead", "release"])
+    @pytest.mark.parametrize("then", ["done", "retry", "dead", "release", "postpone"])
     async def test_who_lost_a_lease_changes_nothing_and_is_told_and_what_they_did_is_kept(
         self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker, then: str
     ) -> None:
@@ -320,6 +320,7 @@ class LeaseContract(FireFixtures):
             "retry": retry(late, hour(1), hour(1.9)),
             "dead": dead(late, hour(1)),
             "release": release(late),
+            "postpone": postpone(late, hour(1), hour(1.9)),
         }
         assert await worker.settle(EXPIRED + 1, settlements[then]) == [late]
         assert await fires.get(late.id) == held

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from tickler.errors import TransactionConflict
 from tickler.fires.contract import FireStore
 from tickler.model.fire import fire_id
 from tickler.model.policy import Policy
@@ -12,7 +15,7 @@ from tickler.testing.fire_fixtures import EXPIRES_AT, FireFixtures, Worker, one_
 from tickler.testing.fire_queries import Skip, entries, fires_of, keys, listed, nominals, skips
 from tickler.testing.hourly import hour, schedule
 from tickler.testing.settlements import dead, release, retry
-from tickler.testing.store_contract import stored
+from tickler.testing.store_contract import Begin, stored
 
 
 class ManualChangeContract(FireFixtures):
@@ -58,6 +61,60 @@ class ManualChangeContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(enabled=False))
         assert await fires.open(triggered())
+        assert keys(await worker.lease(hour(1))) == ["digest"]
+
+    async def test_a_fire_opened_in_a_transaction_is_open_when_that_commits(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, begin: Begin
+    ) -> None:
+        await schedules.put(schedule())
+        async with begin() as transaction:
+            assert await fires.open(triggered(), using=transaction)
+            assert await fires.open(triggered("nothing"), using=transaction) is False
+            assert await fires.get(triggered().id) is None, "nobody sees it before the commit"
+        (leased,) = fires_of(await worker.lease(hour(1)))
+        assert leased.id == triggered().id
+        async with begin() as transaction:
+            assert await fires.open(triggered(), using=transaction) is False
+
+    async def test_a_fire_is_not_opened_if_the_transaction_is_rolled_back(
+        self, schedules: Schedules, fires: FireStore, begin: Begin
+    ) -> None:
+        await schedules.put(schedule())
+
+        async def attempt() -> None:
+            async with begin() as transaction:
+                assert await fires.open(triggered(), using=transaction)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await attempt()
+        assert await fires.get(triggered().id) is None
+
+    @pytest.mark.parametrize("change", ["delete", "open"])
+    async def test_a_unit_of_work_conflicts_if_its_fire_can_no_longer_be_opened(
+        self, schedules: Schedules, fires: FireStore, unit: Begin, change: str
+    ) -> None:
+        await schedules.put(schedule())
+
+        async def attempt() -> None:
+            async with unit() as transaction:
+                await schedules.put(schedule("other"), using=transaction)
+                assert await fires.open(triggered(), using=transaction)
+                await (schedules.delete("u1", "digest") if change == "delete" else fires.open(triggered()))
+
+        with pytest.raises(TransactionConflict, match="u1/digest"):
+            await attempt()
+        assert await schedules.get("u1", "other") is None
+        assert (await fires.get(triggered().id) is None) is (change == "delete")
+
+    async def test_a_schedule_is_put_and_fired_in_one_transaction_of_the_caller(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, own: Begin
+    ) -> None:
+        async with own() as transaction:
+            await schedules.put(schedule(), using=transaction)
+            assert await schedules.get("u1", "digest") is None
+            assert await schedules.get("u1", "digest", using=transaction) is not None
+            assert await fires.open(triggered(), using=transaction)
         assert keys(await worker.lease(hour(1))) == ["digest"]
 
     async def test_a_dead_fire_is_retried_from_now_on_with_no_attempts_counted(

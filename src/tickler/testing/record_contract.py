@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from tickler.errors import VersionConflict
+from tickler.errors import InvalidInput, TransactionConflict, VersionConflict
 from tickler.model.record import Record
 from tickler.records.contract import RecordStore
 from tickler.stores.store import Store
-from tickler.testing.store_contract import NOW_MS, StoreContract
+from tickler.testing.store_contract import NOW_MS, Begin, StoreContract
 
 
 class RecordStoreContract(StoreContract):
@@ -81,6 +81,10 @@ class RecordStoreContract(StoreContract):
         assert await records.delete("k", "a") is True
         assert await records.delete("k", "a") is False
 
+    async def test_of_concurrent_deletes_exactly_one_says_that_there_was_one(self, records: RecordStore) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS)
+        assert sum(await asyncio.gather(*(records.delete("k", "a") for _ in range(8)))) == 1
+
     async def test_a_list_is_of_one_kind_by_name_in_pages(self, records: RecordStore) -> None:
         for name in ("b", "a", "B", "ä", "c"):
             await records.put("k", name, b"1", now_ms=NOW_MS)
@@ -89,3 +93,77 @@ class RecordStoreContract(StoreContract):
         assert [record.name for record in first] == ["B", "a", "b"]
         rest = await records.list("k", now_ms=NOW_MS, after="b", limit=3)
         assert [record.name for record in rest] == ["c", "ä"]
+
+    async def test_writes_that_join_a_transaction_happen_when_it_commits(self, records: RecordStore, begin: Begin) -> None:
+        await records.put("k", "old", b"1", now_ms=NOW_MS)
+        await records.put("k", "gone", b"1", now_ms=NOW_MS)
+        async with begin() as transaction:
+            assert await records.put("k", "new", b"1", now_ms=NOW_MS, expires_at=NOW_MS + 9, using=transaction) == 1
+            assert await records.put("k", "old", b"2", now_ms=NOW_MS, expected=1, using=transaction) == 2
+            assert await records.delete("k", "gone", using=transaction) is True
+            assert await records.delete("k", "absent", using=transaction) is False
+            seen = {record.name: record.value for record in await records.list("k", now_ms=NOW_MS)}
+            assert seen == {"old": 1, "gone": 1}, "others see nothing of it before the commit"
+        found = await records.list("k", now_ms=NOW_MS)
+        assert found == [Record("k", "new", 1, 1, NOW_MS + 9), Record("k", "old", 2, 2)]
+
+    async def test_writes_that_join_a_transaction_are_undone_with_it(self, records: RecordStore, begin: Begin) -> None:
+        await records.put("k", "old", b"1", now_ms=NOW_MS)
+
+        async def attempt() -> None:
+            async with begin() as transaction:
+                await records.put("k", "new", b"1", now_ms=NOW_MS, using=transaction)
+                await records.delete("k", "old", using=transaction)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await attempt()
+        assert [record.name for record in await records.list("k", now_ms=NOW_MS)] == ["old"]
+
+    async def test_a_put_that_joins_a_transaction_is_refused_at_once_if_another_version_is_stored(
+        self, records: RecordStore, begin: Begin
+    ) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS)
+        async with begin() as transaction:
+            with pytest.raises(VersionConflict):
+                await records.put("k", "a", b"2", now_ms=NOW_MS, expected=0, using=transaction)
+            await records.put("k", "b", b"2", now_ms=NOW_MS, expected=0, using=transaction)
+        assert [record.value for record in await records.list("k", now_ms=NOW_MS)] == [1, 2]
+
+    @pytest.mark.parametrize("change", ["put over it", "put anew", "delete", "delete what was put"])
+    async def test_a_unit_of_work_conflicts_with_a_record_that_others_changed_meanwhile(
+        self, records: RecordStore, unit: Begin, change: str
+    ) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS)
+
+        async def attempt() -> None:
+            async with unit() as transaction:
+                await records.put("k", "other", b"1", now_ms=NOW_MS, using=transaction)
+                if change == "delete":
+                    await records.delete("k", "a", using=transaction)
+                    await records.delete("k", "a")
+                elif change == "delete what was put":
+                    await records.delete("k", "a", using=transaction)
+                    await records.put("k", "a", b"3", now_ms=NOW_MS)
+                elif change == "put over it":
+                    await records.put("k", "a", b"2", now_ms=NOW_MS, using=transaction)
+                    await records.put("k", "a", b"3", now_ms=NOW_MS)
+                else:
+                    await records.put("k", "new", b"2", now_ms=NOW_MS, using=transaction)
+                    await records.put("k", "new", b"3", now_ms=NOW_MS)
+
+        with pytest.raises(TransactionConflict, match="the record k/"):
+            await attempt()
+        assert await records.get("k", "other", now_ms=NOW_MS) is None
+
+    async def test_an_expired_record_can_be_put_in_a_transaction(self, records: RecordStore, begin: Begin) -> None:
+        await records.put("k", "a", b"1", now_ms=NOW_MS, expires_at=NOW_MS + 1)
+        async with begin() as transaction:
+            assert await records.put("k", "a", b"2", now_ms=NOW_MS + 1, expected=0, using=transaction) == 1
+        assert await records.get("k", "a", now_ms=NOW_MS + 1) == Record("k", "a", 2, 1)
+
+    async def test_a_record_is_in_a_unit_of_work_once(self, records: RecordStore, unit: Begin) -> None:
+        async with unit() as transaction:
+            await records.put("k", "a", b"1", now_ms=NOW_MS, using=transaction)
+            with pytest.raises(InvalidInput, match="the record k/a is in this transaction already"):
+                await records.delete("k", "a", using=transaction)

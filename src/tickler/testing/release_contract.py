@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickler.fires.contract import FireStore
-from tickler.model.fire import Fire, Settlement, fire_id, unbegun_fire
+from tickler.model.fire import Fire, Settlement, fire_id, uncounted_fire
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
@@ -23,7 +23,7 @@ class ReleaseContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(policy=AT_MOST_ONCE, payload={"n": 1}))
         (claim,) = await worker.claim(hour(1))
-        fire = unbegun_fire(claim, hour(1), LATER, REASON)
+        fire = uncounted_fire(claim, hour(1), LATER, REASON)
         assert await fires.open(fire)
         assert await fires.get(fire.id) == fire
         assert (fire.id, fire.attempt, fire.worker) == (fire_id("u1", "digest", hour(1)), 0, None)
@@ -42,9 +42,9 @@ class ReleaseContract(FireFixtures):
     async def test_what_is_released_twice_is_there_once(self, schedules: Schedules, fires: FireStore, worker: Worker) -> None:
         await schedules.put(schedule(policy=AT_MOST_ONCE))
         (claim,) = await worker.claim(hour(1))
-        fire = unbegun_fire(claim, hour(1), LATER)
+        fire = uncounted_fire(claim, hour(1), LATER)
         assert await fires.open(fire)
-        assert not await fires.open(unbegun_fire(claim, hour(1) + 7, LATER + 7))
+        assert not await fires.open(uncounted_fire(claim, hour(1) + 7, LATER + 7))
         (leased,) = await worker.lease(LATER)
         assert not await fires.open(fire)
         assert [found.id for found in await listed(fires, "open")] == [fire.id]
@@ -89,7 +89,7 @@ class ReleaseContract(FireFixtures):
     ) -> None:
         await schedules.put(schedule(when=ONCE, policy=AT_MOST_ONCE))
         (claim,) = await worker.claim(hour(1))
-        assert await fires.open(unbegun_fire(claim, hour(1), LATER))
+        assert await fires.open(uncounted_fire(claim, hour(1), LATER))
         assert await schedules.get("u1", "digest") is not None
         (leased,) = fires_of(await worker.lease(LATER))
         assert await worker.settle(LATER, done(leased, LATER, delete_schedule=True)) == []
@@ -102,7 +102,7 @@ class ReleaseContract(FireFixtures):
         await schedules.put(schedule(policy=AT_MOST_ONCE))
         (claim,) = await worker.claim(hour(1))
         await schedules.delete("u1", "digest")
-        fire = unbegun_fire(claim, hour(1), LATER)
+        fire = uncounted_fire(claim, hour(1), LATER)
         assert not await fires.open(fire)
         assert await fires.get(fire.id) is None
 
@@ -121,7 +121,7 @@ class ReleaseContract(FireFixtures):
         fire = await _released(schedules, fires, worker)
         (claim,) = await worker.claim(hour(2))
         assert (claim.fire, claim.nominal_at) == (None, hour(2))
-        second = unbegun_fire(claim, hour(2), hour(2))
+        second = uncounted_fire(claim, hour(2), hour(2))
         assert await fires.open(second)
         assert sorted(leased.id for leased in fires_of(await worker.lease(hour(2)))) == sorted([fire, second.id])
 
@@ -168,6 +168,6 @@ async def _released(schedules: Schedules, fires: FireStore, worker: Worker) -> s
     """Return the id of an at-most-once fire that was released until LATER."""
     await schedules.put(schedule(policy=AT_MOST_ONCE))
     (claim,) = await worker.claim(hour(1))
-    fire = unbegun_fire(claim, hour(1), LATER, REASON)
+    fire = uncounted_fire(claim, hour(1), LATER, REASON)
     assert await fires.open(fire)
     return fire.id

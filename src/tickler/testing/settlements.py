@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tickler.model.fire import Claim, Entry, Fire, Happened, Settlement
+from msgspec.structs import replace
+
+from tickler.model.fire import POSTPONED, Claim, Entry, Fire, Happened, Settlement
 from tickler.model.schedule import Id
 
 
@@ -37,6 +39,15 @@ def dead(fire: Fire, at: int, *, delete_schedule: bool = False) -> Settlement:
 
 def release(fire: Fire, deliver_after: int | None = None) -> Settlement:
     return Settlement(Id(fire.owner, fire.key), fire, "release", None, deliver_after)
+
+
+def postponement(fire: Fire, at: int, until_at: int, detail: str = "too early") -> Entry:
+    return replace(entry(fire, at, "postponed", detail), until_at=until_at)
+
+
+def postpone(fire: Fire, at: int, until_at: int, detail: str = "too early") -> Settlement:
+    said = postponement(fire, at, until_at, detail)
+    return Settlement(Id(fire.owner, fire.key), fire, "postpone", said, until_at, reason=f"{POSTPONED}{detail}")
 
 
 def noted(claim: Claim, at: int, *, delete_schedule: bool = False) -> Settlement:

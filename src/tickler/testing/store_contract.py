@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
 from tickler.clock import ManualClock
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.model.schedule import StoredSchedule
 from tickler.schedules.schedules import Schedules
 from tickler.stores.store import Store
@@ -17,6 +19,9 @@ from tickler.testing.claimers import Claimers
 NOW_MS = 1_921_406_400_000  # 2030-11-20T12:00:00Z
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+
+
+Begin = Callable[[], AbstractAsyncContextManager[object]]
 
 
 async def stored(schedules: Schedules, key: str = "digest", *, owner: str = "u1") -> StoredSchedule:
@@ -31,6 +36,8 @@ class StoreContract:
     `url`: URL at which other processes open the same store; without it, tests with several processes are skipped.
     `corrupt`: changes a stored row directly; without it, tests of bad rows are skipped.
     `lose_schedule`: removes a schedule and leaves its index row; without it, tests of orphans are skipped.
+    `transaction`: yields a unit of work on the store's database, such as a transaction of a table; without it, tests of what
+    joins one are skipped. `own_transaction`: the same with a connection of the caller's.
     `many`: number of rows for which several processes compete; lower it for a slow engine.
     """
 
@@ -74,6 +81,36 @@ class StoreContract:
     async def lose_schedule(self, store: Store, owner: str, key: str) -> None:
         """Remove a schedule and leave its index row, in stores that keep both."""
         pytest.skip("this kit does not override `lose_schedule`")
+
+    @asynccontextmanager
+    async def transaction(self, store: Store) -> AsyncIterator[UnitOfWork]:
+        """Yield a unit of work that is committed at the end of the block, unless the block raises."""
+        pytest.skip("this kit does not override `transaction`")
+        yield
+
+    @asynccontextmanager
+    async def own_transaction(self, store: Store) -> AsyncIterator[object]:
+        """Yield a connection with an open transaction, which is committed at the end of the block, unless the block raises."""
+        pytest.skip("this kit does not override `own_transaction`")
+        yield
+
+    @pytest.fixture
+    def unit(self, store: Store) -> Begin:
+        """What begins a unit of work."""
+        return lambda: self.transaction(store)
+
+    @pytest.fixture
+    def own(self, store: Store) -> Begin:
+        """What begins a transaction of the caller's own, where writes can join one."""
+        if not store.capabilities.joins_transactions:
+            pytest.skip("this store joins no transaction of a connection")
+        return lambda: self.own_transaction(store)
+
+    @pytest.fixture(params=["unit", "own"])
+    def begin(self, request: pytest.FixtureRequest) -> Begin:
+        """What begins a transaction, of either kind."""
+        began: Begin = request.getfixturevalue(request.param)
+        return began
 
     @pytest_asyncio.fixture
     async def claimers(self, store: Store, url: str | None) -> AsyncIterator[Claimers]:

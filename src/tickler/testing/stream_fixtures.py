@@ -44,11 +44,12 @@ class StreamFixtures:
     """Base of the kit. Override the fixture `engine` with one that yields an open engine of the empty table `STREAMED`.
 
     `sweeps`: False where expired items are deleted without being asked for it. `prunes`: False where changes expire by
-    themselves.
+    themselves. `bounds_reads`: False where the engine need not bound the bytes of a read.
     """
 
     sweeps = True
     prunes = True
+    bounds_reads = True
 
     pytestmark = pytest.mark.asyncio
 

@@ -1,6 +1,6 @@
 """Signed webhooks: signatures, envelopes, secrets and encryption, for senders and receivers."""
 
-from tickler.webhooks.encryption import new_key
+from tickler.webhooks.key_ring import new_key
 from tickler.webhooks.signature import new_secret
 from tickler.webhooks.verify import Received, verify
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from tickler.distribution import install_command
 from tickler.errors import InvalidInput, InvalidSchedule
 from tickler.model.target import REDACTED, HttpTarget
+from tickler.webhooks.content_digest import ContentDigests
+from tickler.webhooks.key_ring import NEW_KEY, KeyRing, is_encrypted
 from tickler.webhooks.signature import check_secret
 
 MAX_REMEMBERED = 1_000  # decrypted targets that stay in memory, since each delivery needs one
 
-_TOKEN = re.compile(r"[A-Za-z0-9_=-]{1,65536}")
 _PORT = re.compile(r":[0-9]*\Z")
 _PORTS = {"http": 80, "https": 443}
-_NEW_KEY = """set TICKLER_KEY to what `python -c "import tickler; print(tickler.new_key())"` prints"""
 _OTHER_KEY = "no key in TICKLER_KEY decrypts it: add the key that it was encrypted with, after a comma, or pass"
 
 
@@ -44,17 +40,6 @@ class _Text(msgspec.Struct, frozen=True, array_like=True, tag="text"):
 T = TypeVar("T", _Parts, _Text)
 
 
-class _Cipher(NamedTuple):
-    encrypt: Callable[[bytes], bytes]
-    decrypt: Callable[[str], bytes | None]  # None if no key fits
-    decrypt_by_first: Callable[[str], bytes | None]
-
-
-def new_key() -> str:
-    """Return a new key for TICKLER_KEY. Keep it outside the database, so that nobody gets both together."""
-    return base64.urlsafe_b64encode(os.urandom(32)).decode()
-
-
 class Encryption:
     """Encrypts with the first of its keys and decrypts with any, so that keys can be rotated. Without a key it refuses both.
 
@@ -62,17 +47,23 @@ class Encryption:
     and port: otherwise a reader of a stored schedule could have its headers sent to a host of their own.
     """
 
-    def __init__(self, keys: Sequence[str] = ()) -> None:
-        for number, key in enumerate(keys, 1):
-            if not _is_key(key):
-                raise InvalidInput(f"TICKLER_KEY: key {number} of {len(keys)} is not a key: {_NEW_KEY}")
-        self._keys = tuple(keys)
+    def __init__(self, keys: Sequence[str] | KeyRing = ()) -> None:
+        self._keys = keys if isinstance(keys, KeyRing) else KeyRing(keys)
         self._remembered = lru_cache(MAX_REMEMBERED)(self._decrypted)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Encryption:
         """Read the keys from TICKLER_KEY, separated by commas."""
-        return cls([key.strip() for key in environ.get("TICKLER_KEY", "").split(",") if key.strip()])
+        return cls(KeyRing.from_environment(environ))
+
+    @property
+    def has_keys(self) -> bool:
+        return bool(self._keys)
+
+    @cached_property
+    def digests(self) -> ContentDigests:
+        """Digests of content that only those who have a key can compare with a guess."""
+        return ContentDigests(self._keys.subkeys(b"tickler-digests"))
 
     def __repr__(self) -> str:
         return f"<Encryption with {len(self._keys)} keys>"
@@ -89,7 +80,7 @@ class Encryption:
             return target
         if not self._keys:
             field = "target.headers" if target.headers else "target.secret"
-            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
+            raise InvalidSchedule(field, f"must be encrypted, and there is no key: {NEW_KEY}, here and for every worker")
         _check_secret(target.secret)
         parts = _Parts(owner, origin_of(target.url), dict(target.headers or {}), target.secret)
         return self._stored(target, parts, None if before is None else before.sealed)
@@ -103,7 +94,7 @@ class Encryption:
     def encrypt_text(self, text: str, purpose: str) -> str:
         """Encrypt text. `purpose` says what it is and whose, and must be the same to decrypt it."""
         if not self._keys:
-            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {_NEW_KEY}, here and for every worker")
+            raise InvalidInput(f"{purpose}: must be encrypted, and there is no key: {NEW_KEY}, here and for every worker")
         return self._encrypt(_Text(purpose, text))
 
     def decrypt_text(self, sealed: str, purpose: str) -> str:
@@ -130,7 +121,7 @@ class Encryption:
                 "target.headers",
                 "have values in addition to `sealed`: pass all values without `sealed`, or all of it as it was read",
             )
-        if not _TOKEN.fullmatch(sealed):
+        if not is_encrypted(sealed):
             raise InvalidSchedule("target.sealed", "was not read from a schedule: pass the headers and the secret again")
         if not self._keys:
             return target
@@ -159,42 +150,15 @@ class Encryption:
         return parts
 
     def _encrypt(self, content: _Parts | _Text) -> str:
-        return self._cipher.encrypt(msgspec.json.encode(content)).decode()
+        return self._keys.encrypt(msgspec.json.encode(content))
 
     def _decrypt(self, sealed: str, kind: type[T], *, first_key: bool = False) -> T | None:
         """Decrypt. None if no key fits (with `first_key`, if the first does not), or if it is of another kind."""
-        if not _TOKEN.fullmatch(sealed):
-            return None
-        decrypted = self._cipher.decrypt_by_first(sealed) if first_key else self._cipher.decrypt(sealed)
+        decrypted = self._keys.decrypt(sealed, first_key=first_key)
         try:
             return None if decrypted is None else msgspec.json.decode(decrypted, type=kind)
         except msgspec.MsgspecError:
             return None
-
-    @cached_property
-    def _cipher(self) -> _Cipher:
-        """Import `cryptography`, which only encryption needs, and build the cipher."""
-        try:
-            from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-        except ImportError:
-            raise InvalidInput(f"encryption needs the package cryptography: {install_command('http')}") from None
-        first, *_ = each = [Fernet(key) for key in self._keys]
-        every = MultiFernet(each)
-
-        def decrypt(by: Fernet | MultiFernet, sealed: str) -> bytes | None:
-            try:
-                return by.decrypt(sealed)
-            except InvalidToken:
-                return None
-
-        return _Cipher(first.encrypt, partial(decrypt, every), partial(decrypt, first))
-
-
-def _is_key(key: object) -> bool:
-    try:
-        return isinstance(key, str) and len(base64.b64decode(key, altchars=b"-_", validate=True)) == 32
-    except (binascii.Error, ValueError):
-        return False
 
 
 def _check_secret(secret: str | None) -> None:

@@ -13,6 +13,8 @@ clock shows it again, `highest_wall` does not change. Wall times and instants ar
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import zoneinfo
 from bisect import bisect_left, bisect_right
 from datetime import datetime
@@ -21,12 +23,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from tickler.errors import UnknownTimezone
+from tickler.errors import StoreUnavailable, UnknownTimezone
 
 DAY = 86_400
 MAX_NAME_LENGTH = 100
 
 _NOT_A_PLACE = frozenset({"localtime", "posixrules"})
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # says nothing about the zone
 _EXAMPLE = "use an IANA name such as 'Europe/Paris'"
 
 # Spans are computed on demand, in windows of 2**25 seconds (388 days). The zone is probed every three days: no zone has ever
@@ -146,7 +149,10 @@ def load_zone(name: str, *, suggest: bool = True) -> Zone:
         raise UnknownTimezone(name, "it is not the same on every machine: name the zone, such as 'Europe/Paris'")
     try:
         return _load_zone(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            reason = os.strerror(error.errno).lower()
+            raise StoreUnavailable(f"the time zone {name} cannot be read: {reason}: raise the limit, or try again") from error
         raise UnknownTimezone(name, _unknown(name, zoneinfo.TZPATH) if suggest else _not_here(zoneinfo.TZPATH)) from None
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, load_setup, run_setup
+from tickler.cli.event_loop import run
 from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
 from tickler.cli.options import StoreOption, flag
@@ -57,7 +58,8 @@ def command(
     settings = ServerSettings.from_environment(os.environ, host=host, port=port)
     check_environment(os.environ)
     options = RunOptions(longest=max_timeout)
-    asyncio.run(_serve(store or DEFAULT_STORE, settings, load_setup(setup), options, runs=not no_worker))
+    found = load_setup(setup)
+    run(lambda: _serve(store or DEFAULT_STORE, settings, found, options, runs=not no_worker))
 
 
 async def _serve(
@@ -78,12 +80,10 @@ async def _serve(
             tune_gc()
             async with asyncio.TaskGroup() as tasks:
                 background = [tasks.create_task(tickler.forecasts.run()), tasks.create_task(_follow(live, tickler))]
-                if runs:
-                    tasks.create_task(tickler.run(options))
-                await server.serve([listening])
+                async with tickler.running(options) if runs else nullcontext():
+                    await server.serve([listening])
                 for task in background:
                     task.cancel()
-                tickler.stop()
         log.info("stopped")
     await shutdown.end()
 

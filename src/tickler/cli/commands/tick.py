@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tickler.cli.commands.work import Setup, load_setup, run_setup
+from tickler.cli.event_loop import run
 from tickler.cli.logs import configure_logging
 from tickler.cli.options import FLAG, StoreOption, required_store
 from tickler.cli.output import print_json
@@ -32,7 +32,8 @@ def command(store: StoreOption = None, budget: Budget = 50_000, setup: Setup = N
     configure_logging(os.environ)
     logging.getLogger("tickler.deliver").setLevel(logging.WARNING)  # no line about missing packages at every tick
     check_environment(os.environ)
-    summary = asyncio.run(_tick(url, budget, load_setup(setup)))
+    found = load_setup(setup)
+    summary = run(lambda: _tick(url, budget, found))
     print_json(summary)
     if summary.left:
         raise typer.Exit(3)

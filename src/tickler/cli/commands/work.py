@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from tickler.cli.event_loop import loop_factory, run
 from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.loading import load_object
 from tickler.cli.logs import configure_logging
@@ -119,13 +120,15 @@ def command(
         longest=max_timeout,
     )
     check_environment(os.environ)
+    loop_factory(os.environ)  # reports an invalid setting before any process starts
     if processes > 1:
         asyncio.run(_check_store(url))
         raise typer.Exit(Supervisor(processes, stop_timeout_s=drain + 2 * EXIT_TIMEOUT_S).run())
     if parent is not None:
         signal.signal(signal.SIGINT, lambda *_: None)  # the parent gets Ctrl-C too, and passes it on
     port = None if metrics is None else metrics + number
-    asyncio.run(_work(url, load_setup(setup), options, parent, lambda tickler: serving_metrics(tickler, port, metrics_host)))
+    found = load_setup(setup)
+    run(lambda: _work(url, found, options, parent, lambda tickler: serving_metrics(tickler, port, metrics_host)))
 
 
 async def _check_store(url: str) -> None:

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from http import HTTPStatus
 from urllib.parse import quote, quote_plus
 
-import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver
-from aiohttp.http_exceptions import LineTooLong
-from yarl import URL
 
 from tickler.clock import Clock
-from tickler.deliver.address_guard import AddressGuard, AddressRefused
+from tickler.deliver.address_guard import AddressGuard
 from tickler.deliver.deadlines import Timeout, timeouts
 from tickler.deliver.dns_resolver import SystemResolver
 from tickler.deliver.exhaustion import exhaustion
+from tickler.deliver.http_client.client import HttpClient
+from tickler.deliver.http_client.connection import MAX_RESPONSE_BYTES
+from tickler.deliver.http_client.endpoint import Origin, endpoint_of
+from tickler.deliver.http_client.errors import (
+    CertificateRejected,
+    ConnectionClosed,
+    ConnectionLost,
+    ConnectTimedOut,
+    HeadersTooLong,
+    InvalidResponse,
+    NameNotResolved,
+    NotConnected,
+    RequestFailed,
+    ResponseTooLong,
+    TlsFailed,
+)
+from tickler.deliver.http_client.response import ResponseReader
 from tickler.deliver.retry_after import read_retry_after
-from tickler.deliver.targets.bounded_connector import MAX_RESPONSE_BYTES, READ_AHEAD_BYTES, BoundedConnector
-from tickler.errors import StoreUnavailable
+from tickler.errors import AddressRefused, StoreUnavailable
 from tickler.model.delivery import Delivery, Obstacle, Outcome, Verdict
 from tickler.model.fire import MAX_ANSWER_BYTES
 from tickler.model.payload import encodable_payload
@@ -55,6 +68,12 @@ VERDICTS: Mapping[int, Verdict] = {
     431: "give_up",  # the headers are too large
 }
 
+_DEFAULTS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"Tickler/{VERSION}"}
+_OURS = frozenset(
+    {"content-length", "host", "webhook-id", "webhook-timestamp", "webhook-signature"}
+    | {f"tickler-{name}" for name in ("owner", "key", "nominal-at", "attempt")}
+)
+_LINE_BREAK = re.compile(r"[\r\n\0]")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(str).decode
 _PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/-]+")
@@ -94,79 +113,72 @@ class HttpDeliverer:
         self._clock = clock
         self._max_connections = max_connections
         self._resolver = resolver
-        self._checked_url = lru_cache(maxsize=4_096)(guard.check_url)
+        self._endpoint = lru_cache(maxsize=4_096)(lambda url: endpoint_of(guard.check_url(url)))
         self._timeouts = timeouts()
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HttpClient | None = None
 
     async def open(self) -> None:
-        connector = BoundedConnector(
-            self._guard, self._resolver or SystemResolver(), limit=self._max_connections, dns_cache_s=DNS_CACHE_S
-        )
-        # Nothing is decompressed: no zip bombs.
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"user-agent": f"Tickler/{VERSION}", "accept-encoding": "identity"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            read_bufsize=READ_AHEAD_BYTES,
-        )
+        resolver = self._resolver or SystemResolver()
+        self._client = HttpClient(self._guard, resolver, dns_cache_s=DNS_CACHE_S, max_connections=self._max_connections)
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
+        client, self._client = self._client, None
+        if client is not None:
             self._timeouts.close()
-            await session.close()
+            await client.close()
             if self._resolver is not None:
                 await self._resolver.close()
 
     async def deliver(self, delivery: Delivery, target: HttpTarget) -> Outcome:
-        if self._session is None:
+        client = self._client
+        if client is None:
             raise RuntimeError("this deliverer is not open: await open() first")
         try:
-            url = self._checked_url(target.url)
+            endpoint = self._endpoint(target.url)
         except AddressRefused as refused:
             return Outcome(verdict="give_up", detail=str(refused))
         target = self._unseal(target, delivery.owner)
         body, content_type = _body(delivery, target)
         if target.body == "raw" and passes_for_an_envelope(body):
             return Outcome(verdict="give_up", detail=_LOOKALIKE)
-        headers = {"content-type": content_type, **(target.headers or {})}
-        headers |= {**(delivery.context or {}), **_headers(delivery)}
         timestamp_s = self._clock.now_ms() // 1000
-        headers["webhook-timestamp"] = str(timestamp_s)
         try:
             secrets = await self._secrets_of(delivery, target)
         except StoreUnavailable as error:
             obstacle: Obstacle | None = "exhausted" if exhaustion(error) else None
             return Outcome(verdict="release", detail="could not read the signing secrets", obstacle=obstacle)
-        headers["webhook-signature"] = sign(secrets, delivery.id, timestamp_s, body)
-        seconds, timeout = _limits(delivery.timeout_s)
+        signature = sign(secrets, delivery.id, timestamp_s, body)
+        fields = _fields(delivery, target, content_type, timestamp_s, signature, len(body))
+        seconds = _seconds(delivery.timeout_s)
         try:
             with Timeout(self._timeouts, seconds) as limit:
-                response = await self._session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False)
-        except (AddressRefused, aiohttp.ClientError, TimeoutError, OSError) as error:
-            return _failed(error, url, delivery.timeout_s)
+                connection = await client.post(endpoint, fields, body, min(seconds, CONNECT_TIMEOUT_S))
+        except AddressRefused as refused:
+            return Outcome(verdict="give_up", detail=str(refused))
+        except (RequestFailed, TimeoutError) as error:
+            return _failed(error, endpoint.origin, delivery.timeout_s)
         try:
-            answer = await _read_answer(response, limit.at)
+            response = connection.response
+            if not response.ended:
+                await connection.read_rest(min(limit.at, asyncio.get_running_loop().time() + ANSWER_TIMEOUT_S))
         finally:
-            if not response.closed:  # more is coming
-                response.close()
-        return self._outcome(response, _shown(answer, target.headers))
+            client.release(connection)
+        return self._outcome(response, _shown(response.body, target.headers))
 
-    def _outcome(self, response: aiohttp.ClientResponse, answer: str | None) -> Outcome:
+    def _outcome(self, response: ResponseReader, answer: str | None) -> Outcome:
         status = response.status
         if 200 <= status < 300:
             return Outcome(verdict="delivered", status=status, answer=answer)
         verdict = VERDICTS.get(status, "retry")
         detail = f"answered {status} {_phrase(status)}".rstrip()
-        if verdict != "gone" and response.headers.get("webhook-delivery", "").strip().lower() == "abort-message":
+        if verdict != "gone" and response.headers.get(b"webhook-delivery", b"").strip().lower() == b"abort-message":
             return Outcome(verdict="give_up", status=status, answer=answer, detail=f"{detail}, and asked for no retries")
         if verdict != "retry":
             return Outcome(verdict=verdict, status=status, answer=answer, detail=detail)
         if 300 <= status < 400:
             detail += ", and redirects are not followed: use the URL that it redirects to"
-        retry_after_ms = read_retry_after(response.headers.get("retry-after"), self._clock.now_ms())
+        asked = response.headers.get(b"retry-after")
+        retry_after_ms = read_retry_after(None if asked is None else asked.decode(errors="replace"), self._clock.now_ms())
         return Outcome(verdict="retry", status=status, answer=answer, detail=detail, retry_after_ms=retry_after_ms)
 
 
@@ -180,15 +192,32 @@ def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
     return encoded, "application/json"
 
 
-def _headers(delivery: Delivery) -> dict[str, str]:
-    """Return headers that identify the fire without its body."""
-    return {
-        "webhook-id": delivery.id,
-        "tickler-owner": _quoted(delivery.owner),
-        "tickler-key": _quoted(delivery.key),
-        "tickler-nominal-at": iso(delivery.nominal_at),
-        "tickler-attempt": str(delivery.attempt),
-    }
+def _fields(delivery: Delivery, target: HttpTarget, content_type: str, timestamp_s: int, signature: str, length: int) -> bytes:
+    """Return the lines of all headers but Host, with a blank line at the end. Nothing that is given replaces ours."""
+    given = target.headers or delivery.context
+    others = _default_lines(content_type) if not given else _given_lines(content_type, target.headers, delivery.context)
+    return (
+        f"{others}content-length: {length}\r\nwebhook-id: {delivery.id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
+        f"webhook-signature: {signature}\r\ntickler-owner: {_quoted(delivery.owner)}\r\ntickler-key: {_quoted(delivery.key)}\r\n"
+        f"tickler-nominal-at: {iso(delivery.nominal_at)}\r\ntickler-attempt: {delivery.attempt}\r\n\r\n"
+    ).encode()
+
+
+@lru_cache(maxsize=16)
+def _default_lines(content_type: str) -> str:
+    return _lines({**_DEFAULTS, "content-type": content_type}.items())
+
+
+def _given_lines(content_type: str, of_target: Mapping[str, str] | None, context: Mapping[str, str] | None) -> str:
+    given = {**_DEFAULTS, "content-type": content_type, **(of_target or {}), **(context or {})}
+    return _lines((name, value) for name, value in given.items() if name not in _OURS)
+
+
+def _lines(headers: Iterable[tuple[str, str]]) -> str:
+    lines = [f"{name}: {value}" for name, value in headers]
+    if any(_LINE_BREAK.search(line) for line in lines):
+        raise ValueError("a header contains a line break")
+    return "".join([f"{line}\r\n" for line in lines])
 
 
 def _quoted(name: str) -> str:
@@ -196,27 +225,9 @@ def _quoted(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote(name, safe="!$&'()*+,;=:@/")
 
 
-@lru_cache(maxsize=256)
-def _limits(timeout_s: float) -> tuple[float, aiohttp.ClientTimeout]:
+def _seconds(timeout_s: float) -> float:
     """Return the time limit of an attempt: a little less than its timeout, so that a status that came in time is still read."""
-    seconds = timeout_s - min(timeout_s / 10, 0.25)
-    # aiohttp rounds up timeouts longer than its threshold.
-    return seconds, aiohttp.ClientTimeout(total=None, sock_connect=min(seconds, CONNECT_TIMEOUT_S), ceil_threshold=float("inf"))
-
-
-async def _read_answer(response: aiohttp.ClientResponse, until_s: float) -> bytes:
-    """Read the beginning of the body, as far as it arrives soon. Errors are ignored: the status is known."""
-    content = response.content
-    if content.is_eof() and content.exception() is None:
-        return content.read_nowait(MAX_ANSWER_BYTES)
-    answer = b""
-    try:
-        async with asyncio.timeout_at(min(until_s, asyncio.get_running_loop().time() + ANSWER_TIMEOUT_S)):
-            while len(answer) < MAX_ANSWER_BYTES and not content.at_eof():
-                answer += await content.read(MAX_ANSWER_BYTES - len(answer))
-    except (TimeoutError, aiohttp.ClientError, OSError, RuntimeError):  # RuntimeError: the connection was lost just before
-        pass
-    return answer
+    return timeout_s - min(timeout_s / 10, 0.25)
 
 
 def _shown(answer: bytes, sent: Mapping[str, str] | None) -> str | None:
@@ -269,50 +280,48 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _failed(error: Exception, url: URL, timeout_s: float) -> Outcome:
-    """Return the outcome of a request without an answer. The errors' own texts contain URLs and received data: use none."""
-    cause = error.os_error.__cause__ if isinstance(error, aiohttp.ClientConnectorError) else None
-    for refused in (error, cause):
-        if isinstance(refused, AddressRefused):
-            return Outcome(verdict="give_up", detail=str(refused))
-    if isinstance(error, aiohttp.ClientConnectorError) and (out_of := exhaustion(error)) is not None:
+def _failed(error: RequestFailed | TimeoutError, origin: Origin, timeout_s: float) -> Outcome:
+    """Return the outcome of a request without a response."""
+    if isinstance(error, NotConnected) and (out_of := exhaustion(error)) is not None:
         return Outcome(verdict="release", detail=f"the worker could not connect: {out_of}", obstacle="exhausted")
-    return Outcome(verdict="retry", detail=_no_connection(error, url, timeout_s) or _no_answer(error, timeout_s))
+    detail = _no_connection(error, origin, timeout_s) if isinstance(error, NotConnected) else _no_answer(error, timeout_s)
+    return Outcome(verdict="retry", detail=detail)
 
 
-def _no_connection(error: Exception, url: URL, timeout_s: float) -> str | None:
+def _no_connection(error: NotConnected, origin: Origin, timeout_s: float) -> str:
     match error:
-        case aiohttp.ConnectionTimeoutError():
-            return f"could not connect to {url.raw_host} within {min(timeout_s, CONNECT_TIMEOUT_S):g} s"
-        case aiohttp.ClientConnectorDNSError(os_error=TimeoutError() as late):
-            return late.strerror
-        case aiohttp.ClientConnectorDNSError():
-            return f"could not resolve {url.raw_host}: {error.os_error.strerror or error.os_error}"
-        case aiohttp.ClientConnectorCertificateError():
-            reason = getattr(error.certificate_error, "verify_message", "") or "it is not valid"
-            return f"the certificate of {url.raw_host} was rejected: {reason}"
-        case aiohttp.ClientConnectorSSLError():
-            return f"TLS with {url.raw_host} failed: {getattr(error.os_error, 'reason', None) or 'handshake error'}"
-        case aiohttp.ClientConnectorError():
-            return f"could not connect to {url.raw_host} port {url.port}: {_reason(error.os_error)}"
-    return None
+        case ConnectTimedOut():
+            return f"could not connect to {origin.host} within {min(timeout_s, CONNECT_TIMEOUT_S):g} s"
+        case NameNotResolved(os_error=TimeoutError() as late):
+            return late.strerror or f"no address for {origin.host} in time"
+        case NameNotResolved():
+            return f"could not resolve {origin.host}: {error.os_error.strerror or error.os_error}"
+        case CertificateRejected():
+            reason = getattr(error.os_error, "verify_message", "") or "it is not valid"
+            return f"the certificate of {origin.host} was rejected: {reason}"
+        case TlsFailed():
+            return f"TLS with {origin.host} failed: {getattr(error.os_error, 'reason', None) or 'handshake error'}"
+    return f"could not connect to {origin.host} port {origin.port}: {_reason(error.os_error)}"
 
 
-def _no_answer(error: Exception, timeout_s: float) -> str:
+def _no_answer(error: RequestFailed | TimeoutError, timeout_s: float) -> str:
     match error:
         case TimeoutError():
             return f"no answer within {timeout_s:g} s"
-        case aiohttp.ServerDisconnectedError():
+        case ConnectionClosed():
             return "the receiver closed the connection without an answer"
-        case aiohttp.ClientResponseError():
-            cause = error.__cause__ and error.__cause__.__cause__
-            return "the headers of the answer are too long" if isinstance(cause, LineTooLong) else "the answer is not valid HTTP"
-        case OSError(errno=errno.EMSGSIZE):
+        case HeadersTooLong():
+            return "the headers of the answer are too long"
+        case InvalidResponse():
+            return "the answer is not valid HTTP"
+        case ResponseTooLong():
             return f"received more than {MAX_RESPONSE_BYTES // 1024} KB without an answer"
-        case OSError():
-            return f"the connection was lost before the answer: {_reason(error)}"
+        case ConnectionLost():
+            return f"the connection was lost before the answer: {_reason(error.os_error)}"
     return f"the request failed: {type(error).__name__}"
 
 
 def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):  # whose errno is none of the system's
+        return (error.reason or "TLS error").lower().replace("_", " ")
     return os.strerror(error.errno).lower() if error.errno else "unknown reason"

@@ -17,11 +17,12 @@ from tickler.server.authorization import check_target, owner_filter
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.json_body import NDJSON, off_loop
 from tickler.server.middleware.caller import Caller
-from tickler.server.middleware.incoming import body_chunks
-from tickler.server.problems import Refused, problem_of
+from tickler.server.problems import problem_of
 from tickler.server.query_params import QueryParams
 from tickler.server.spooled_response import SpooledResponse
 from tickler.transfer.ndjson import LineResult, export_lines, import_lines
+from tickler.web.body_limits import body_chunks
+from tickler.web.problems import Refused
 
 _NOTHING_PUT = "nothing from this line on was put"
 

@@ -15,8 +15,8 @@ from tickler.server.authorization import owner_filter, redact_fire, redact_fires
 from tickler.server.bulk_retry import retry_dead
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.json_body import empty_body, empty_page, json_body_of, json_response
-from tickler.server.problems import Refused
 from tickler.server.query_params import LIMIT, QueryParams
+from tickler.web.problems import Refused
 
 _STATES: tuple[FireState, ...] = get_args(FireState)
 

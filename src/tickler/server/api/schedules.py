@@ -21,8 +21,8 @@ from tickler.server.authorization import check_target, names_workers, owner_filt
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import etag, expected_by, is_known
 from tickler.server.json_body import ACCEPT_PATCH, empty_body, empty_page, json_body_of, json_response, merge_patch_of, off_loop
-from tickler.server.problems import Refused
 from tickler.server.query_params import LIMIT, PREVIEW_COUNT, QueryParams
+from tickler.web.problems import Refused
 from tickler.when import When, parse_when
 from tickler.when.describe import in_words
 from tickler.when.dst_marks import marked

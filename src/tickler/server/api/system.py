@@ -18,9 +18,9 @@ from tickler.server.doctor_lock import examine, repair_all
 from tickler.server.event_stream import events_of
 from tickler.server.json_body import empty_body, empty_page, json_response
 from tickler.server.openapi.document import document
-from tickler.server.problems import Refused
 from tickler.server.query_params import BUDGET_MS, LIMIT, QueryParams
 from tickler.server.stats import Stats, stats
+from tickler.web.problems import Refused
 
 READY_TIMEOUT_S = 5.0
 READY_CACHE_S = 1.0

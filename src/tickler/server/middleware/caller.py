@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from tickler.access.tokens import SCOPES, Scope, Token
-from tickler.server.middleware.sessions import Session
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
+from tickler.web.sessions import Session
 
 CALLER = "tickler.caller"  # key in the ASGI scope
+WRONG_TOKENS = "too many wrong tokens from this address: check the token, and wait"
 ADMITTED = "tickler.admitted"  # key in the ASGI scope, set once the caller may use the route
 
 

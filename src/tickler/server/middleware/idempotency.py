@@ -19,8 +19,8 @@ from tickler.model.record import value_of
 from tickler.records.contract import RecordStore
 from tickler.records.kinds import IDEMPOTENCY
 from tickler.server.middleware.caller import ADMITTED, ANONYMOUS, caller_in
-from tickler.server.middleware.incoming import body_chunks
-from tickler.server.problems import Refused
+from tickler.web.body_limits import body_chunks
+from tickler.web.problems import Refused
 
 MAX_KEY_LENGTH = 200
 RESPONSE_RETENTION_MS = 24 * 3_600_000

@@ -13,10 +13,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tickler.deliver.log_throttle import ThrottledLog
 from tickler.file_limit import file_limit
-from tickler.server.middleware.addresses import caller_address, is_within, networks_of
 from tickler.server.middleware.connection_limit import ConnectionLimit, connection_limits
-from tickler.server.problems import MEDIA_TYPE, Refused, problem_of
+from tickler.server.problems import problem_of
 from tickler.server.settings import ServerSettings
+from tickler.web.addresses import caller_address, is_within, networks_of
+from tickler.web.problems import MEDIA_TYPE, Refused
 
 HEAD_TIMEOUT_S = 10.0  # for the head of a request to arrive
 LINGER_S = 2.0  # for the client to finish sending a refused request

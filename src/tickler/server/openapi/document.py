@@ -15,9 +15,9 @@ from tickler.server.middleware.idempotency import MAX_KEY_LENGTH
 from tickler.server.openapi import types
 from tickler.server.openapi.routes import ROUTES, TAGS, Route
 from tickler.server.openapi.schemas import schemas_of
-from tickler.server.problems import MEDIA_TYPE, Problem
 from tickler.server.query_params import BUDGET_MS, LIMIT, PREVIEW_COUNT, NumberParam
 from tickler.version import VERSION
+from tickler.web.problems import MEDIA_TYPE, Problem
 from tickler.when import parse_when
 from tickler.when.parsing import MAX_TEXT_LENGTH
 
@@ -74,7 +74,7 @@ _PROBLEMS = {
     403: "The token lacks the scope, or is bound to one owner",
     404: "Not found, or not visible to the token",
     408: "The body did not arrive in time",
-    409: "The first request with this idempotency key, or an earlier deep check, is still running",
+    409: "Sent before with other content; or an earlier request with this idempotency key, or a deep check, is still running",
     412: "The schedule is at another version",
     413: "The body is too long",
     414: "The path or the query is too long",
@@ -98,8 +98,8 @@ _REMOVED = {
 @cache
 def document() -> dict[str, Any]:
     """Return the document as plain values."""
-    requests = {route.body for route in ROUTES if isinstance(route.body, type)}
-    responses = {Problem} | {route.response for route in ROUTES if isinstance(route.response, type)}
+    requests = dict.fromkeys(route.body for route in ROUTES if isinstance(route.body, type))  # in the order of the routes
+    responses = dict.fromkeys([Problem, *(route.response for route in ROUTES if isinstance(route.response, type))])
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
@@ -145,6 +145,8 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.id == "putSchedule":
         good["links"] = _LINKS
         responses["201"] = {**good, "description": "Created"}
+    if route.id == "send":
+        responses["200"] = {**good, "description": "Sent before: nothing was sent"}
     if route.id == "triggerSchedule":
         good["links"] = _FIRE_LINKS
     if route.id == "getSchedule":
@@ -193,5 +195,5 @@ _FIRE_LINKS = {
 _LINKS = {
     route.id: {"operationId": route.id, "parameters": {"path.owner": "$request.path.owner", "path.key": "$request.path.key"}}
     for route in ROUTES
-    if "{key}" in route.path and route.id != "putSchedule"
+    if "{key}" in route.path and route.id not in ("putSchedule", "send")
 }

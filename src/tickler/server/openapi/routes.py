@@ -13,6 +13,7 @@ from tickler.model.fire import Fire
 from tickler.observe.diagnosis import Diagnosis
 from tickler.observe.forecast import Forecast
 from tickler.observe.why import Why
+from tickler.sends.sends import Sent
 from tickler.server.json_body import NDJSON
 from tickler.server.openapi import types
 from tickler.server.stats import Stats
@@ -41,6 +42,7 @@ class Route(msgspec.Struct, frozen=True):
 
 TAGS = {
     "schedules": "Schedules",
+    "send": "Single deliveries, made once for each owner and key",
     "fires": "Open, waiting and dead fires",
     "preview": "Preview of expressions",
     "service": "The service: ticks, stats, doctor, audit log, health",
@@ -76,6 +78,8 @@ ROUTES = (
           "Preview an expression", types.Preview, query=("when", "tz", "n", "after_instant", "target"), errors=(422,)),
     Route("post", "/v1/schedules:import", "importSchedules", "Import schedules", NDJSON, body=NDJSON),
     Route("get", "/v1/schedules:export", "exportSchedules", "Export schedules", NDJSON, query=("owner",), errors=(422,)),
+    Route("post", "/v1/send/{owner}/{key}", "send",
+          "Deliver once, now or at an instant", Sent, 202, body=types.SendBody, errors=(404, 409, 415, 422)),
     Route("get", "/v1/fires", "listFires",
           "List unsettled or dead fires", FirePage, query=("fire_state", "owner", "key", "limit", "after_fire"), errors=(422,)),
     Route("get", _FIRE, "getFire", "Get an unsettled or dead fire", Fire, errors=(404, 422)),

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tickler.clock import EARLIEST_PLAUSIBLE_MS, LATEST_PLAUSIBLE_MS
-from tickler.model.fire import Happened
+from tickler.model.fire import StoredHappened
 from tickler.model.policy import MAX_ATTEMPTS, MAX_CATCHUP, MAX_DELAYS, MAX_DURATION, Delivery, Missed, Overlap, default_fields
 from tickler.model.schedule import MAX_NAME_BYTES, Schedule, State
 from tickler.model.target import HEADER_NAME, LAMBDA_ARN, MAX_HANDLER_LENGTH, MAX_HEADERS, MAX_URL_LENGTH, SQS_ARN, HttpTarget
@@ -37,6 +37,7 @@ def _formatted(name: str, description: str | None = None) -> Meta:
 
 
 _Instant = Annotated[int, Meta(ge=EARLIEST_MS, le=LATEST_MS)] | Annotated[str, Meta(extra_json_schema=INSTANT_TEXT)]
+_SendAt = Annotated[_Instant, Meta(description="When it is delivered; now if it is left out or in the past.")]
 _WhenText = Annotated[
     str,
     Meta(min_length=1, max_length=MAX_TEXT_LENGTH),
@@ -162,6 +163,15 @@ class ScheduleBody(msgspec.Struct, forbid_unknown_fields=True):
     key: str | UnsetType | None = UNSET
 
 
+class SendBody(msgspec.Struct, forbid_unknown_fields=True):
+    """One delivery. Its owner and key are in the path."""
+
+    target: _Target
+    payload: _Payload | UnsetType = UNSET
+    policy: PolicyBody | UnsetType | None = UNSET
+    at: _SendAt | UnsetType | None = UNSET
+
+
 class TargetPatch(msgspec.Struct, forbid_unknown_fields=True):
     """Fields of a target to change; null removes one. A different `type` replaces the target."""
 
@@ -230,7 +240,7 @@ class StoredScheduleBody(msgspec.Struct):
 class LastResult(msgspec.Struct):
     """The newest entry of a schedule's history."""
 
-    result: Happened
+    result: StoredHappened
     at: _Ms
 
 

@@ -1,4 +1,4 @@
-"""*Dead*: dead and retrying fires; retry them, one or all, or cancel them."""
+"""*Dead*: dead, retrying and postponed fires; retry them, one or all, or cancel them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tickler.server.audit_log import record
 from tickler.server.authorization import redact_fires
 from tickler.server.bulk_retry import MAX_RETRIED, retry_dead
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path
+from tickler.server.pages.rendering import confirmation_page, page, read_form, redirect, schedule_path
+from tickler.web.redirects import local_path
 
 PAGE = 50
 CANCEL = "The fire will never be delivered."
@@ -26,9 +27,12 @@ async def failed(request: HttpRequest) -> Response[str]:
     after = request.query_params.get("after") or None
     dead = redact_fires(request, await fires.list(state="dead", owner=owner, key=key, limit=PAGE, after=after))
     open_fires = redact_fires(request, await fires.list(state="open", owner=owner, key=key, limit=PAGE), SOMEBODY)
-    retrying = [fire for fire in open_fires.items if fire.reason is not None]
+    retrying = [fire for fire in open_fires.items if fire.reason is not None and not fire.was_postponed]
+    postponed = [fire for fire in open_fires.items if fire.was_postponed]
     groups = [[fire] for fire in dead.items] if key else group_by_reason(dead.items)
-    return await page(request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, owner=owner, key=key)
+    return await page(
+        request, "failed", "failed", dead=dead, groups=groups, retrying=retrying, postponed=postponed, owner=owner, key=key
+    )
 
 
 @get("/failed/retry-all", opt={"scope": "write"})

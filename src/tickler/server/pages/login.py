@@ -7,9 +7,10 @@ from typing import Any
 from litestar import Response, get, post
 
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.middleware.addresses import address_of
-from tickler.server.middleware.rate_limit import too_many_failures
-from tickler.server.pages.rendering import local_path, page, read_form, redirect
+from tickler.server.middleware.caller import WRONG_TOKENS
+from tickler.server.pages.rendering import page, read_form, redirect
+from tickler.web.addresses import address_of
+from tickler.web.redirects import local_path
 
 
 @get("/login", opt={"scope": "nothing"})
@@ -24,8 +25,7 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     next_path = local_path(fields.get("next"))
     token = await service.tickler.tokens.check(fields.get("token", "").strip())
     if token is None:
-        if wait_s := service.failures.take(address_of(request.scope)):
-            raise too_many_failures(wait_s)
+        service.failures.check(address_of(request.scope), WRONG_TOKENS)
         return await page(request, "login", "", 401, next=next_path, error="Invalid token. It may have been revoked.")
     await _end_session(request)  # the new cookie replaces its cookie
     answer = redirect(next_path, "in")

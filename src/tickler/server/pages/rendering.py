@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Response
@@ -16,13 +16,13 @@ from tickler.errors import ScheduleNotFound
 from tickler.observe import human_format
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, Caller
-from tickler.server.pages.assets import url_of
+from tickler.server.pages.assets import ASSETS
 from tickler.server.pages.time_format import format_time, sentence, time_element, with_times
 from tickler.server.pages.timeline import entry_state, fire_state
-from tickler.server.problems import Refused, problem_of
+from tickler.server.problems import problem_of
 from tickler.version import VERSION
+from tickler.web.redirects import requested_path, with_query
 
-MAX_FIELDS = 100
 MAX_NAV_COUNT = 99  # dead fires that the navigation counts
 
 NAV = (("now", "/", "Now"), ("forecast", "/forecast", "Forecast"), ("schedules", "/schedules", "Schedules"),
@@ -48,7 +48,7 @@ NOTICES = {
 async def page(request: HttpRequest, name: str, section: str, status: int = 200, **values: Any) -> Response[str]:
     """Render the template `name`; `section` is the entry of the navigation that it belongs to."""
     who = _caller_or_nobody(request)
-    form_token = await context_of(request).sessions.form_token(who.client_id)
+    form_token = await context_of(request).forms.token(who.client_id)
     counts = {}
     if who is not ANONYMOUS:
         dead = await context_of(request).tickler.fires.list(state="dead", owner=who.owner, limit=MAX_NAV_COUNT + 1)
@@ -90,18 +90,8 @@ async def confirmation_page(request: HttpRequest, path: str, label: str, questio
 
 async def read_form(request: HttpRequest) -> dict[str, str]:
     """Return the fields of a form. Its token proves that one of our pages sent it, and not another site."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "this address takes a form of the page: use the API under /v1 instead")
-    try:
-        text = (await request.body()).decode()
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
-    except ValueError:
-        raise Refused(400, "the form is malformed: open the page again") from None
-    fields = dict(pairs)
-    if not await context_of(request).sessions.is_form_token(fields.pop("form_token", ""), caller_of(request).client_id):
-        raise Refused(403, "this form is too old, or the page did not send it: open the page again")
-    return fields
+    kind, body = request.headers.get("content-type", ""), await request.body()
+    return await context_of(request).forms.read(kind, body, caller_of(request).client_id)
 
 
 def redirect(path: str, notice: str | None = None, **query: str | None) -> Response[bytes]:
@@ -109,37 +99,14 @@ def redirect(path: str, notice: str | None = None, **query: str | None) -> Respo
     return Response(b"", status_code=303, headers={"location": with_query(path, **query, notice=notice)})
 
 
-def with_query(path: str, **query: str | None) -> str:
-    """Append the parameters that have a value to a path."""
-    given = urlencode({name: value for name, value in query.items() if value})
-    return f"{path}{'&' if '?' in path else '?'}{given}" if given else path
-
-
-def local_path(path: str | None, default: str = "/") -> str:
-    """Return a path of this site; the default in place of another site's address."""
-    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
-        return default
-    place, mark, query = path.partition("?")
-    return quote(place, safe="/%") + mark + quote(query, safe="%&=+")
-
-
 def error_page(request: HttpRequest, error: Exception) -> Response[Any]:
     """Render an error without reading the store, hence without the form to sign out."""
     problem = problem_of(error)
     if problem.status == 401:
-        return redirect("/login", next=_path_after_login(request))
+        return redirect("/login", next=requested_path(request.scope, without="notice"))
     if isinstance(error, ScheduleNotFound):  # its own remedy is for programmers
         problem = replace(problem, detail=f"there is no schedule {error.owner} / {error.key}: it may have been deleted")
     return _render(request, "error", "", problem.status, {"problem": problem, "form_token": "", "counts": {}})
-
-
-def _path_after_login(request: HttpRequest) -> str | None:
-    """Return the requested path as it was written; None for a form, as its change must be sent again."""
-    if request.method != "GET":
-        return None
-    path, query = request.scope["raw_path"].partition(b"?")[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
-    kept = "&".join(each for each in query.split("&") if each and not each.startswith("notice="))
-    return f"{path}?{kept}" if kept else path
 
 
 def schedule_path(owner: str, key: str, *more: str) -> str:
@@ -165,7 +132,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update({"span": span, "at_least": at_least})
-    functions = {"schedule_path": schedule_path, "with_query": with_query, "asset": url_of}
+    functions = {"schedule_path": schedule_path, "with_query": with_query, "asset": ASSETS.url}
     environment.globals.update({**functions, "entry_state": entry_state, "fire_state": fire_state})
     return environment
 

@@ -14,9 +14,10 @@ from tickler.model.schedule import StoredSchedule
 from tickler.server.audit_log import record
 from tickler.server.authorization import may_write, names_workers, path_id, redact_fires, redact_history
 from tickler.server.context import HttpRequest, caller_of, context_of
-from tickler.server.pages.rendering import confirmation_page, local_path, page, read_form, redirect, schedule_path, with_query
+from tickler.server.pages.rendering import confirmation_page, page, read_form, redirect, schedule_path
 from tickler.server.pages.schedules import payload_text
 from tickler.server.pages.timeline import timeline
+from tickler.web.redirects import local_path, with_query
 from tickler.when import Unreadable, marked
 from tickler.when.describe import in_words
 

@@ -23,8 +23,10 @@ from tickler.server.authorization import check_target, may_write, schedule_at
 from tickler.server.context import HttpRequest, caller_of, context_of
 from tickler.server.etags import read_revision, revision_text
 from tickler.server.json_body import read_off_loop
-from tickler.server.pages.rendering import page, read_form, redirect, schedule_path, with_query
-from tickler.server.problems import Refused, problem_of
+from tickler.server.pages.rendering import page, read_form, redirect, schedule_path
+from tickler.server.problems import problem_of
+from tickler.web.problems import Refused
+from tickler.web.redirects import with_query
 from tickler.webhooks.encryption import origin_of
 from tickler.when import At, iso_utc
 

@@ -13,7 +13,7 @@ from tickler.model.fire import Entry, Fire
 
 LEFT, RIGHT = 130, 985
 LANES = {"delivered": 26, "skipped": 98, "cancelled": 98, "retried": 98}
-OTHER_LANE = 62  # retrying, dead and the other states of fires that are not delivered
+OTHER_LANE = 62  # retrying, postponed, dead and the other states of fires that are not delivered
 LATE_MS = 5_000
 MIN_MS = 60_000
 STEPS_S = (10, 30, 60, 300, 900, 3_600, 14_400, 43_200, 86_400, 259_200, 604_800, 2_592_000, 7_862_400)
@@ -81,6 +81,8 @@ def fire_state(fire: Fire) -> str:
     """Return the state of a fire that is not settled."""
     if fire.state != "open":
         return fire.state
+    if fire.was_postponed and fire.worker is None:
+        return "postponed"
     return "retrying" if fire.reason is not None else "waiting" if fire.worker is None else "in flight"
 
 

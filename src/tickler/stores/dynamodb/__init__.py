@@ -24,6 +24,7 @@ from tickler.stores.dynamodb.maintenance.contents import contents
 from tickler.stores.dynamodb.maintenance.malformed_items import find_malformed
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.schedule_store import DynamodbSchedules
+from tickler.stores.dynamodb.sends import DynamodbSends
 from tickler.stores.dynamodb.settings import REFRESH_MS, Settings, read_settings
 from tickler.stores.dynamodb.table import Table
 from tickler.stores.optional import MalformedItem
@@ -60,6 +61,7 @@ class DynamodbStore:
         self.index = DynamodbIndex(self._table, self.records)
         self.schedules = DynamodbSchedules(self._table, self.records)
         self.fires = DynamodbFires(self._table, self.records)
+        self.sends = DynamodbSends(self._table, self.records)
         self.contents = contents(self._table)
 
     @property

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.dynamo.batches import execute_many, get_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Item
-from tickler.dynamo.statements import Condition
+from tickler.dynamo.transactions import TransactionPart
 from tickler.errors import VersionConflict
 from tickler.model.record import Record
+from tickler.records.contract import label_of
 from tickler.records.kinds import ZONE
 from tickler.stores.dynamodb.layout import EXPIRES, new_revision, number, record_key, text
-from tickler.stores.dynamodb.table import TRIES, Table, settled
+from tickler.stores.dynamodb.table import TRIES, Table, refuse_using, settled
+from tickler.stores.dynamodb.transactions import Delete, Insert, Update, Write
+
+
+class NewRecord(NamedTuple):
+    """A record to write. Its revision tells this write from all others."""
+
+    kind: str
+    name: str
+    value: bytes
+    expires_at: int | None
+    revision: str
+
+    def write(self, before: Item | None, version: int) -> Write:
+        """Return the write of this version in place of the item that was read before, if there was one."""
+        key = record_key(self.kind, self.name)
+        values: Item = {"value": text(self.value.decode()), "version": number(version), "revision": text(self.revision)}
+        expiry = {} if self.expires_at is None else _expiry(self.expires_at)
+        if before is None:
+            return Insert({**key, **values, **expiry})
+        gone = [name for name in _expiry(0) if name in before and name not in expiry]
+        return Update(key, {**values, **expiry}, {"revision": before["revision"]}, gone)
 
 
 class DynamodbRecords:
@@ -23,37 +47,47 @@ class DynamodbRecords:
         self._zones: set[str] = set()  # known to have a record
 
     async def get(self, kind: str, name: str, *, now_ms: int) -> Record | None:
-        item = await self._read(kind, name)
+        item = await self.read_item(kind, name)
         return _record(kind, item) if item is not None and _alive(item, now_ms) else None
 
     async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: bytes,
+        *,
+        now_ms: int,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> int:
-        key = record_key(kind, name)
-        revision = text(new_revision())
+        new = NewRecord(kind, name, value, expires_at, new_revision())
         for attempt in range(1, TRIES + 1):
-            before = await self._read(kind, name)
-            if before is not None and before["revision"] == revision:
+            before = await self.read_item(kind, name)
+            if before is not None and before["revision"]["S"] == new.revision:
                 return int(before["version"]["N"])  # written by an earlier attempt whose response was lost
             found = int(before["version"]["N"]) if before is not None and _alive(before, now_ms) else 0
             if expected is not None and expected != found:
                 raise VersionConflict(f"record {kind}/{name}", expected, found)
-            values: Item = {"value": text(value.decode()), "version": number(found + 1), "revision": revision}
-            expiry = {} if expires_at is None else _expiry(expires_at)
-            if before is None:
-                statement = self._table.insert({**key, **values, **expiry})
-            else:
-                seen: Condition = {"revision": before["revision"]}
-                gone = [name for name in _expiry(0) if name in before and name not in expiry]
-                statement = self._table.update(key, {**values, **expiry}, seen, gone)
-            (outcome,) = settled(await execute_many(self._table.client, [statement]))
+            write = new.write(before, found + 1)
+            if isinstance(using, UnitOfWork):
+                await self._join(using, kind, name, write)
+                return found + 1
+            refuse_using(using)
+            (outcome,) = settled(await execute_many(self._table.client, [write.statement(self._table.name)]))
             if outcome.done:
                 return found + 1
             await pause(attempt)
         raise self._table.contended(f"record {kind}/{name}")
 
-    async def delete(self, kind: str, name: str) -> bool:
-        while (item := await self._read(kind, name)) is not None:
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
+        if isinstance(using, UnitOfWork):
+            before = await self.read_item(kind, name)
+            seen = {"revision": None if before is None else before["revision"]}
+            await self._join(using, kind, name, Delete(record_key(kind, name), seen))
+            return before is not None
+        refuse_using(using)
+        while (item := await self.read_item(kind, name)) is not None:
             statement = self._table.delete(record_key(kind, name), {"revision": item["revision"]}, old=True)
             (outcome,) = settled(await execute_many(self._table.client, [statement]))
             if outcome.done:
@@ -92,7 +126,12 @@ class DynamodbRecords:
         keys = [record_key(ZONE, zone) for zone in zones]
         return {item["sk"]["S"] for item in await get_many(self._table.client, self._table.name, keys)} if keys else set()
 
-    async def _read(self, kind: str, name: str) -> Item | None:
+    async def _join(self, unit: UnitOfWork, kind: str, name: str, write: Write) -> None:
+        await unit.join(self._table.client, [label_of(kind, name)])
+        unit.add(TransactionPart(write.part(self._table.name), label_of(kind, name)))
+
+    async def read_item(self, kind: str, name: str) -> Item | None:
+        """Return the item of a record, even if it has expired."""
         answer = await self._table.client.call(
             "GetItem", {"TableName": self._table.name, "Key": record_key(kind, name), "ConsistentRead": True}
         )

@@ -10,7 +10,7 @@ from tickler.dynamo.batches import Outcome, gathered
 from tickler.dynamo.client import Client
 from tickler.dynamo.codec import Item
 from tickler.dynamo.statements import Condition, Statement
-from tickler.errors import StoreUnavailable
+from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.stores.dynamodb.index.due_query import SparseIndex
 from tickler.stores.dynamodb.layout import DUE, LISTED, OPEN, shard_name, text
 from tickler.stores.dynamodb.settings import CurrentSettings
@@ -118,3 +118,8 @@ def settled(outcomes: Sequence[Outcome | Exception]) -> list[Outcome]:
 
 def refused(outcome: Outcome) -> StoreUnavailable:
     return StoreUnavailable(f"DynamoDB refused a write ({outcome.code}): {CHECK_POLICY}")
+
+
+def refuse_using(using: object) -> None:
+    if using is not None:
+        raise InvalidInput("using= has no connection to join on DynamoDB: pass a transaction of a table, or leave it out")

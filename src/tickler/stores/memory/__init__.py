@@ -8,6 +8,7 @@ from tickler.stores.memory.fires import MemoryFires
 from tickler.stores.memory.index import MemoryIndex
 from tickler.stores.memory.records import MemoryRecords
 from tickler.stores.memory.schedules import MemorySchedules
+from tickler.stores.memory.sends import MemorySends
 from tickler.stores.memory.tables import Tables
 from tickler.stores.store import Capabilities
 
@@ -30,6 +31,7 @@ class MemoryStore:
         self.index = MemoryIndex(tables)
         self.records = MemoryRecords(tables)
         self.fires = MemoryFires(tables, self.schedules, self.index)
+        self.sends = MemorySends(tables, self.schedules)
         self.contents = contents(tables)
 
     async def open(self, *, create: bool) -> None:

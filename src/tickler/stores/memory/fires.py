@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from operator import attrgetter
 from typing import Any, Literal
 
 from msgspec.structs import asdict, replace
 
+from tickler.database.memory import MemoryPart
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, DueSchedule
 from tickler.fires.contract import ClaimRequest, LeaseRequest
@@ -17,7 +22,7 @@ from tickler.model.cursor import decode_entry_number
 from tickler.model.fire import MANUALLY, Claim, DueItem, Entry, Extension, Fire, FireState, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.memory.index import MemoryIndex
-from tickler.stores.memory.schedules import MemorySchedules
+from tickler.stores.memory.schedules import MemorySchedules, refuse_using
 from tickler.stores.memory.tables import Tables
 
 _NOT_DEAD = ("open", "waiting")
@@ -90,18 +95,39 @@ class MemoryFires:
         for each, fire in owed:
             if holds(tables.fires.get(fire.id), fire):
                 self._put(fire, settled(fire, each, now_ms))
+        waiting = {_id(fire) for fire in tables.fires.values() if fire.state == "waiting"}
+        left = {_id(fire) for fire in tables.fires.values()}
         for each in settlements:
-            if ends_fire(each):
+            if ends_fire(each) and each.id in waiting:
                 self._wake(each.id, now_ms)
-            if each.delete_schedule:
+            if each.delete_schedule and each.id not in left:
                 self._delete(each.id)
         return lost
 
-    async def open(self, fire: Fire) -> bool:
-        if fire.id in self._tables.fires or Id(fire.owner, fire.key) not in self._tables.schedules:
+    async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
+        if not isinstance(using, UnitOfWork):
+            refuse_using(using)
+            opened = self._can_open(fire)
+            if opened:
+                self._open(fire, entry, expires_at)
+            return opened
+        if not self._can_open(fire):
             return False
-        self._tables.fires[fire.id] = fire
+
+        def check() -> None:
+            if not self._can_open(fire):
+                raise TransactionConflict(f"the schedule {fire.schedule_id}")
+
+        await using.join(self._tables.database, [fire.schedule_id])
+        using.add(MemoryPart(check, lambda: self._open(fire, entry, expires_at)))
         return True
+
+    def _can_open(self, fire: Fire) -> bool:
+        return fire.id not in self._tables.fires and fire.schedule_id in self._tables.schedules
+
+    def _open(self, fire: Fire, entry: Entry | None, expires_at: int) -> None:
+        self._tables.fires[fire.id] = fire
+        self._tables.record([] if entry is None else [entry], expires_at)
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
@@ -133,16 +159,15 @@ class MemoryFires:
 
     async def peek(self, due_by: int, limit: int) -> list[DueItem]:
         rows = [
-            DueItem(*id, entry.next_fire_at, None)
-            for id, entry in self._tables.index.items()
-            if entry.next_fire_at <= due_by and self._has_target(id)
+            DueItem(*id, entry.next_fire_at, None) for id, entry in self._tables.index.items() if entry.next_fire_at <= due_by
         ]
         fires = [
             DueItem(fire.owner, fire.key, fire.deliver_after, fire.id)
             for fire in self._tables.fires.values()
             if fire.deliver_after is not None and fire.deliver_after <= due_by
         ]
-        return sorted([*rows, *fires], key=lambda due: due.at)[:limit]
+        due = sorted([*rows, *fires], key=attrgetter("at"))
+        return list(islice((item for item in due if item.fire_id is not None or self._has_target(Id(*item[:2]))), limit))
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         over = [each for each in self._tables.history if each.expires_at <= now_ms][:limit]
@@ -176,7 +201,7 @@ class MemoryFires:
 
     def _delete(self, id: Id) -> None:
         stored = self._schedules.read(id)
-        if stored is not None and stored.state == "finished" and all(_id(fire) != id for fire in self._tables.fires.values()):
+        if stored is not None and stored.state == "finished":
             del self._tables.schedules[id]
             self._tables.leave(id)
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tickler.errors import VersionConflict
+from tickler.database.memory import MemoryPart
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict, VersionConflict
 from tickler.model.record import Record
+from tickler.records.contract import label_of
+from tickler.stores.memory.schedules import refuse_using
 from tickler.stores.memory.tables import RecordEntry, Tables
 
 
@@ -18,17 +22,27 @@ class MemoryRecords:
         return None if entry is None else _record(kind, name, entry)
 
     async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: bytes,
+        *,
+        now_ms: int,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> int:
         entry = self._alive(kind, name, now_ms)
         found = 0 if entry is None else entry.version
         if expected is not None and expected != found:
             raise VersionConflict(f"record {kind}/{name}", expected, found)
-        self._tables.records[kind, name] = RecordEntry(value, found + 1, expires_at)
+        await self._write(kind, name, RecordEntry(value, found + 1, expires_at), using)
         return found + 1
 
-    async def delete(self, kind: str, name: str) -> bool:
-        return self._tables.records.pop((kind, name), None) is not None
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
+        found = (kind, name) in self._tables.records
+        await self._write(kind, name, None, using)
+        return found
 
     async def list(self, kind: str, *, now_ms: int, after: str = "", limit: int = 100) -> list[Record]:
         names = sorted(name for of_kind, name in self._tables.records if of_kind == kind and name > after)
@@ -40,6 +54,27 @@ class MemoryRecords:
         for id in expired:
             del self._tables.records[id]
         return len(expired)
+
+    async def _write(self, kind: str, name: str, entry: RecordEntry | None, using: object) -> None:
+        """Write an entry, or with None delete it, at once or as a part of a unit of work."""
+        if not isinstance(using, UnitOfWork):
+            refuse_using(using)
+            self._apply(kind, name, entry)
+            return
+        seen = self._tables.records.get((kind, name))
+
+        def check() -> None:
+            if self._tables.records.get((kind, name)) is not seen:
+                raise TransactionConflict(label_of(kind, name))
+
+        await using.join(self._tables.database, [label_of(kind, name)])
+        using.add(MemoryPart(check, lambda: self._apply(kind, name, entry)))
+
+    def _apply(self, kind: str, name: str, entry: RecordEntry | None) -> None:
+        if entry is None:
+            self._tables.records.pop((kind, name), None)
+        else:
+            self._tables.records[kind, name] = entry
 
     def _alive(self, kind: str, name: str, now_ms: int) -> RecordEntry | None:
         entry = self._tables.records.get((kind, name))

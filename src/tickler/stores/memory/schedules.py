@@ -35,14 +35,16 @@ class MemorySchedules:
     async def _change(self, select: Callable[[], Stored], decide: Decide, using: object) -> None:
         if not isinstance(using, UnitOfWork):
             refuse_using(using)
-            self._apply(decide(select()))
+            self.apply(decide(select()))
             return
         seen = select()
         changes = decide(seen)
         await using.join(self._tables.database, map(id_of, changes))
-        using.add(MemoryPart(lambda: check_unchanged(seen, select()), lambda: self._apply(changes)))
+        using.add(MemoryPart(lambda: check_unchanged(seen, select()), lambda: self.apply(changes)))
 
-    async def get(self, id: Id) -> StoredSchedule | None:
+    async def get(self, id: Id, *, using: object = None) -> StoredSchedule | None:
+        if not isinstance(using, UnitOfWork):
+            refuse_using(using)
         return self.read(id)
 
     async def list(
@@ -70,7 +72,7 @@ class MemorySchedules:
             reason=aside.reason if aside else None,
         )
 
-    def _apply(self, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
+    def apply(self, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
         tables = self._tables
         for change in changes:
             if isinstance(change, ScheduleRemoval):

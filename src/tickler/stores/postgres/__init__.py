@@ -18,6 +18,7 @@ from tickler.stores.postgres.fires import PostgresFires
 from tickler.stores.postgres.index import PostgresIndex
 from tickler.stores.postgres.records import PostgresRecords
 from tickler.stores.postgres.schedules import PostgresSchedules
+from tickler.stores.postgres.sends import PostgresSends
 from tickler.stores.store import Capabilities
 
 log = logging.getLogger("tickler")
@@ -34,6 +35,7 @@ class PostgresStore:
         self.index = PostgresIndex(database)
         self.records = PostgresRecords(database)
         self.fires = PostgresFires(database, self.index)
+        self.sends = PostgresSends(database, self.schedules)
         self.contents = contents(database)
 
     async def open(self, *, create: bool) -> None:

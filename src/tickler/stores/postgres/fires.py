@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from tickler.database.postgres.pool import Connection, Pool
+from tickler.database.postgres.request_batcher import RequestBatcher
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, DueSchedule, OpenPlan
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Entry, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.postgres import schedules
 from tickler.stores.postgres.index import PostgresIndex
@@ -129,7 +132,8 @@ _EXTEND = f"""
 """
 _ANY_WAITS = "SELECT EXISTS (SELECT FROM {schema}.tickler_fires WHERE state = 'waiting')"
 _WAKE = """
-    UPDATE {schema}.tickler_fires f SET state = 'open', deliver_after = greatest($3, f.nominal_at)
+    UPDATE {schema}.tickler_fires f SET
+        state = 'open', opened_at = greatest($3, f.nominal_at), deliver_after = greatest($3, f.nominal_at)
     FROM (
         SELECT DISTINCT ON (w.owner, w.key) w.owner, w.key, w.id
         FROM unnest($1::text[], $2::text[]) AS settled (owner, key)
@@ -160,6 +164,10 @@ _OPEN_ONE = """
     SELECT $1, s.owner, s.key, $4, $5, $6, $7, $8, $9, $10
     FROM {schema}.tickler_schedules s WHERE s.owner = $2 AND s.key = $3 FOR SHARE
     ON CONFLICT DO NOTHING
+"""
+_CAN_OPEN = """
+    SELECT EXISTS (SELECT FROM {schema}.tickler_schedules WHERE owner = $1 AND key = $2)
+        AND NOT EXISTS (SELECT FROM {schema}.tickler_fires WHERE owner = $1 AND key = $2 AND id = $3)
 """
 _HEALTH = """
     SELECT wanted.owner, wanted.key, last.entry, EXISTS (
@@ -197,6 +205,7 @@ class PostgresFires(sql_fires.SqlFireReads):
         super().__init__(database)
         self._database = database
         self._index = index
+        self._healths = RequestBatcher(self._health_together)
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         sql, now_ms = self._database.sql, request.now_ms
@@ -275,14 +284,27 @@ class PostgresFires(sql_fires.SqlFireReads):
 
         return await self._database.claim(work)
 
-    async def open(self, fire: Fire) -> bool:
+    async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
         async def work(connection: Connection) -> bool:
             opened: bool = await connection.execute(self._database.sql(_OPEN_ONE), *fire_columns(fire)) == "INSERT 0 1"
             if opened:
+                await record(connection, self._database, [] if entry is None else [entry], expires_at)
                 await self._database.notify(connection)
             return opened
 
-        return await self._database.write(work)
+        if not isinstance(using, UnitOfWork):
+            return await self._database.write(work, using)
+        ((can_open,),) = await self._fetch(_CAN_OPEN, *fire.schedule_id, fire.id)
+        if not can_open:
+            return False
+        await using.join(self._database, [fire.schedule_id])
+
+        async def part(connection: Connection) -> None:
+            if not await work(connection):
+                raise TransactionConflict(f"the schedule {fire.schedule_id}")
+
+        using.add(part)
+        return True
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
@@ -307,6 +329,15 @@ class PostgresFires(sql_fires.SqlFireReads):
         return await self._database.read(lambda connection: self._get(connection, fire_id))
 
     async def health(self, ids: Sequence[Id]) -> dict[Id, Health]:
+        if len(ids) == 1:
+            return {ids[0]: await self._healths.ask(ids[0])}
+        return await self._health_of(ids)
+
+    async def _health_together(self, ids: Sequence[Id]) -> list[Health]:
+        found = await self._health_of(list(dict.fromkeys(ids)))
+        return [found[id] for id in ids]
+
+    async def _health_of(self, ids: Sequence[Id]) -> dict[Id, Health]:
         found = await self._fetch(_HEALTH, *transposed(ids)) if ids else []
         return {Id(owner, key): sql_fires.health_of(entry, dead) for owner, key, entry, dead in found}
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
+import asyncpg
+
 from tickler.database.postgres.pool import Connection, Pool
 from tickler.database.postgres.request_batcher import RequestBatcher
-from tickler.errors import VersionConflict
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict, VersionConflict
+from tickler.records.contract import as_it_was_read, label_of
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql.records import GET, SqlRecordReads, read_record
 
@@ -38,6 +42,8 @@ _UPDATE = f"""
     WHERE kind = $1 AND name = $2 AND {_ALIVE} AND r.version = $6
     RETURNING version
 """
+_VERSION = "SELECT version FROM {schema}.tickler_records WHERE kind = $1 AND name = $2"  # expired or not
+_DELETE = "DELETE FROM {schema}.tickler_records WHERE kind = $1 AND name = $2 RETURNING version"
 _PRUNE = """
     WITH expired AS MATERIALIZED (
         SELECT kind, name FROM {schema}.tickler_records WHERE expires_at <= $1
@@ -57,13 +63,40 @@ class PostgresRecords(SqlRecordReads):
         self._puts: RequestBatcher[_Put, int] = RequestBatcher(self._put_together, apart=itemgetter(0, 1))
 
     async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: bytes,
+        *,
+        now_ms: int,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> int:
-        if expected is None:
+        async def work(connection: Connection, expected: int | None = expected) -> int:
+            return await write(connection, self._database, kind, name, value, expires_at, now_ms, expected)
+
+        if isinstance(using, UnitOfWork):
+            found = await self._expected(kind, name, now_ms, expected)
+
+            async def part(connection: Connection) -> None:
+                with as_it_was_read(kind, name):
+                    await work(connection, found)
+
+            await using.join(self._database, [label_of(kind, name)])
+            using.add(part)
+            return found + 1
+        if expected is None and using is None:
             return await self._puts.ask((kind, name, value.decode(), expires_at, now_ms))
-        return await self._database.write(
-            lambda connection: write(connection, self._database, kind, name, value, expires_at, now_ms, expected)
-        )
+        return await self._database.write(work, using)
+
+    async def _expected(self, kind: str, name: str, now_ms: int, expected: int | None) -> int:
+        """Return the version that is stored. `VersionConflict` if another one is expected."""
+        record = await self.get(kind, name, now_ms=now_ms)
+        found = 0 if record is None else record.version
+        if expected is not None and expected != found:
+            raise VersionConflict(f"record {kind}/{name}", expected, found)
+        return found
 
     async def _put_together(self, asked: Sequence[_Put]) -> list[int]:
         """Put records in the order of their names, so that two such transactions cannot deadlock."""
@@ -73,9 +106,21 @@ class PostgresRecords(SqlRecordReads):
         versions = {(kind, name): version for kind, name, version in put}
         return [versions[kind, name] for kind, name, *_ in asked]
 
-    async def delete(self, kind: str, name: str) -> bool:
-        sql = self._database.sql("DELETE FROM {schema}.tickler_records WHERE kind = $1 AND name = $2")
-        return await self._database.write(lambda connection: connection.execute(sql, kind, name)) != "DELETE 0"
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
+        async def work(connection: Connection) -> list[asyncpg.Record]:
+            return await connection.fetch(self._database.sql(_DELETE), kind, name)
+
+        if not isinstance(using, UnitOfWork):
+            return bool(await self._database.write(work, using))
+        found = await self._database.fetch(_VERSION, kind, name)
+
+        async def part(connection: Connection) -> None:
+            if await work(connection) != found:
+                raise TransactionConflict(label_of(kind, name))
+
+        await using.join(self._database, [label_of(kind, name)])
+        using.add(part)
+        return bool(found)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         sql = self._database.sql(_PRUNE)

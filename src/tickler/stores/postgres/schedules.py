@@ -135,7 +135,7 @@ class PostgresSchedules(SqlScheduleReads):
 
         async def part(connection: Connection) -> None:
             check_unchanged(seen, await select(connection))
-            await self._apply(connection, changes)
+            await self.apply(connection, changes)
 
         unit.add(part)
 
@@ -153,7 +153,7 @@ class PostgresSchedules(SqlScheduleReads):
         await self._database.write(work, using)
 
     async def _read_decide_apply(self, connection: Connection, ids: Sequence[Id], decide: Decide) -> None:
-        await self._apply(connection, decide(await self._select(ids, connection)))
+        await self.apply(connection, decide(await self._select(ids, connection)))
 
     async def _select(self, ids: Sequence[Id], connection: Connection) -> Stored:
         return await self._read_locked(connection, await connection.fetch(self._database.sql(_LOCK_IDS), *rows.transposed(ids)))
@@ -163,15 +163,17 @@ class PostgresSchedules(SqlScheduleReads):
             return await self._read_locked(connection, await connection.fetch(self._database.sql(_LOCK_OWNER), owner))
 
         async def work(connection: Connection) -> None:
-            await self._apply(connection, decide(await of_owner(connection)))
+            await self.apply(connection, decide(await of_owner(connection)))
 
         if isinstance(using, UnitOfWork):
             await self._join(using, of_owner, decide)
         else:
             await self._database.write(work, using)
 
-    async def get(self, id: Id) -> StoredSchedule | None:
-        return await self._gets.ask(id)
+    async def get(self, id: Id, *, using: object = None) -> StoredSchedule | None:
+        if using is None or isinstance(using, UnitOfWork):
+            return await self._gets.ask(id)
+        return (await self._database.write(lambda connection: read(connection, self._database, [id]), using)).get(id)
 
     async def _get_together(self, ids: Sequence[Id]) -> list[StoredSchedule | None]:
         found = await self._database.read(lambda connection: read(connection, self._database, list(dict.fromkeys(ids))))
@@ -185,7 +187,7 @@ class PostgresSchedules(SqlScheduleReads):
             changes = decide({})
         except InvalidInput:
             return False  # it may be valid given what is stored; otherwise it is raised again
-        await self._apply(connection, changes)
+        await self.apply(connection, changes)
         return True
 
     async def _read_locked(self, connection: Connection, locked: Sequence[asyncpg.Record]) -> Stored:
@@ -196,7 +198,7 @@ class PostgresSchedules(SqlScheduleReads):
         await connection.execute(self._database.sql(_LOCK_INDEX), *rows.transposed(ids))
         return await read(connection, self._database, ids)
 
-    async def _apply(self, connection: Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
+    async def apply(self, connection: Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
         removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
         removed = [removal.id for removal in removals]
         written = sorted((change for change in changes if type(change) is ScheduleChange), key=_ID)

@@ -21,12 +21,12 @@ fire_columns = attrgetter(
 
 # The guard of every change to a leased fire; the column `worker` holds the lease token too.
 SAME_LEASE = "f.owner = {owner} AND f.key = {key} AND f.id = {id} AND f.worker = {worker} AND f.attempt = {attempt}"
+_UNCOUNTED = "deliver_after = {deliver_after}, worker = NULL, attempt = f.attempt - 1, reason = coalesce({reason}, f.reason)"
 SETTLED = {
     "retry": "deliver_after = {deliver_after}, worker = NULL, reason = {reason}",
     "dead": "state = 'dead', deliver_after = NULL, worker = NULL, reason = {reason}",
-    "release": """
-        deliver_after = {deliver_after}, worker = NULL, attempt = f.attempt - 1, reason = coalesce({reason}, f.reason)
-    """,
+    "release": _UNCOUNTED,
+    "postpone": _UNCOUNTED,
 }
 # A schedule `s` that is finished and owes nothing.
 IS_OVER = """

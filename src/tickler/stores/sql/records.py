@@ -10,10 +10,9 @@ import msgspec
 from tickler.model.record import Record
 from tickler.stores.sql.database import Database
 
-_ALIVE = """
-    SELECT kind, name, value, version, expires_at FROM {schema}.tickler_records
-    WHERE kind = $1 AND (expires_at IS NULL OR expires_at > $3)
-"""
+_SELECT = "SELECT kind, name, value, version, expires_at FROM {schema}.tickler_records"
+_ALIVE = f"{_SELECT} WHERE kind = $1 AND (expires_at IS NULL OR expires_at > $3)"
+ANY = f"{_SELECT} WHERE kind = $1 AND name = $2"  # expired or not
 GET = f"{_ALIVE} AND name = $2"
 _LIST = f"{_ALIVE} AND name > $2 ORDER BY name LIMIT $4"
 

@@ -18,6 +18,7 @@ from tickler.stores.sqlite.fires import SqliteFires
 from tickler.stores.sqlite.index import SqliteIndex
 from tickler.stores.sqlite.records import SqliteRecords
 from tickler.stores.sqlite.schedules import SqliteSchedules
+from tickler.stores.sqlite.sends import SqliteSends
 from tickler.stores.store import Capabilities
 
 log = logging.getLogger("tickler")
@@ -32,6 +33,7 @@ class SqliteStore:
         self.index = SqliteIndex(self._connection)
         self.records = SqliteRecords(self._connection)
         self.fires = SqliteFires(self._connection, self.index)
+        self.sends = SqliteSends(self._connection)
         self.contents = contents(self._connection)
 
     async def open(self, *, create: bool) -> None:

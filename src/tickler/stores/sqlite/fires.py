@@ -10,13 +10,15 @@ from itertools import takewhile
 from typing import Literal
 
 from tickler.database.sqlite.connection import Connection
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict
 from tickler.fires.byte_budget import ByteBudget
 from tickler.fires.claim import ClaimBatch, DueSchedule
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
 from tickler.index.advance import ROW_FORMAT
-from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Extension, Fire, Health, Settlement
+from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Entry, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
@@ -65,12 +67,16 @@ _SETTLE = {
     for then, changed in SETTLED.items()
 } | {"done": f"DELETE FROM tickler_fires AS f {_OF_LEASE}"}
 _WAKE = """
-    UPDATE tickler_fires AS f SET state = 'open', deliver_after = max(?, nominal_at)
+    UPDATE tickler_fires AS f SET state = 'open', opened_at = max(?, nominal_at), deliver_after = max(?, nominal_at)
     WHERE owner = ? AND key = ? AND state = 'waiting'
         AND nominal_at = (SELECT min(nominal_at) FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'waiting')
         AND NOT EXISTS (SELECT 1 FROM tickler_fires WHERE owner = f.owner AND key = f.key AND state = 'open')
 """
 _DELETE_FINISHED = f"DELETE FROM tickler_schedules AS s WHERE s.owner = ? AND s.key = ? AND {IS_OVER}".replace("{schema}.", "")
+_CAN_OPEN = """
+    SELECT EXISTS (SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?),
+        EXISTS (SELECT 1 FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?)
+"""
 # In the order of the given list.
 _HEALTH = """
     SELECT
@@ -175,12 +181,25 @@ class SqliteFires(sql_fires.SqlFireReads):
 
         return await self._connection.write(work)
 
-    async def open(self, fire: Fire) -> bool:
+    async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
-            known = connection.execute("SELECT 1 FROM tickler_schedules WHERE owner = ? AND key = ?", fire.schedule_id).fetchone()
-            return known is not None and connection.execute(OPEN, (as_parameter([fire]),)).rowcount == 1
+            if not _can_open(connection, fire) or connection.execute(OPEN, (as_parameter([fire]),)).rowcount == 0:
+                return False
+            rows.record(connection, [] if entry is None else [entry], expires_at)
+            return True
 
-        return await self._connection.write(work)
+        if not isinstance(using, UnitOfWork):
+            return await self._connection.write(work, using)
+        if not await self._connection.read(lambda connection: _can_open(connection, fire)):
+            return False
+        await using.join(self._connection, [fire.schedule_id])
+
+        def part(connection: sqlite3.Connection) -> None:
+            if not work(connection):
+                raise TransactionConflict(f"the schedule {fire.schedule_id}")
+
+        using.add(part)
+        return True
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY
@@ -220,6 +239,11 @@ class SqliteFires(sql_fires.SqlFireReads):
 def as_parameter(fires: Sequence[Fire]) -> str:
     """Return the parameter of `OPEN`."""
     return rows.as_json([fire_columns(fire) for fire in fires])
+
+
+def _can_open(connection: sqlite3.Connection, fire: Fire) -> bool:
+    known, is_open = connection.execute(_CAN_OPEN, (*fire.schedule_id, *fire.schedule_id, fire.id)).fetchone()
+    return bool(known and not is_open)
 
 
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
@@ -266,7 +290,7 @@ def _apply_leases(connection: sqlite3.Connection, result: LeasePlan, now_ms: int
 def _wake(connection: sqlite3.Connection, ids: Iterable[Id], now_ms: int) -> None:
     """Open the earliest waiting fire of each schedule, unless another is open. Usually nothing waits."""
     if connection.execute("SELECT 1 FROM tickler_fires WHERE state = 'waiting' LIMIT 1").fetchone():
-        connection.executemany(_WAKE, [(now_ms, *id) for id in ids])
+        connection.executemany(_WAKE, [(now_ms, now_ms, *id) for id in ids])
 
 
 def _busy(connection: sqlite3.Connection, ids: Sequence[Id]) -> set[Id]:

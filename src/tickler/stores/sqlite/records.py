@@ -5,15 +5,19 @@ from __future__ import annotations
 import sqlite3
 
 from tickler.database.sqlite.connection import Connection
-from tickler.errors import VersionConflict
+from tickler.database.unit_of_work import UnitOfWork
+from tickler.errors import TransactionConflict, VersionConflict
+from tickler.records.contract import as_it_was_read, label_of
 from tickler.stores.sql.records import SqlRecordReads
 
 _VERSION = "SELECT version FROM tickler_records WHERE kind = ? AND name = ? AND (expires_at IS NULL OR expires_at > ?)"
+_ANY_VERSION = "SELECT version FROM tickler_records WHERE kind = ? AND name = ?"  # expired or not
 _PUT = """
     INSERT INTO tickler_records (kind, name, value, version, expires_at) VALUES (:kind, :name, :value, :version, :expires_at)
     ON CONFLICT (kind, name) DO UPDATE SET
         value = excluded.value, version = excluded.version, expires_at = excluded.expires_at
 """
+_DELETE = "DELETE FROM tickler_records WHERE kind = ? AND name = ?"
 _PRUNE = """
     DELETE FROM tickler_records WHERE (kind, name) IN (
         SELECT kind, name FROM tickler_records WHERE expires_at <= :now_ms ORDER BY expires_at LIMIT :limit
@@ -27,24 +31,59 @@ class SqliteRecords(SqlRecordReads):
         self._connection = connection
 
     async def put(
-        self, kind: str, name: str, value: bytes, *, now_ms: int, expires_at: int | None = None, expected: int | None = None
+        self,
+        kind: str,
+        name: str,
+        value: bytes,
+        *,
+        now_ms: int,
+        expires_at: int | None = None,
+        expected: int | None = None,
+        using: object = None,
     ) -> int:
-        def work(connection: sqlite3.Connection) -> int:
+        def version(connection: sqlite3.Connection, expected: int | None = expected) -> int:
             (found,) = connection.execute(_VERSION, (kind, name, now_ms)).fetchone() or (0,)
             if expected is not None and expected != found:
                 raise VersionConflict(f"record {kind}/{name}", expected, found)
+            return int(found)
+
+        def work(connection: sqlite3.Connection) -> int:
+            found = version(connection)
             write(connection, kind, name, value, expires_at, found + 1)
             return found + 1
 
-        return await self._connection.write(work)
+        if not isinstance(using, UnitOfWork):
+            return await self._connection.write(work, using)
+        found = await self._connection.read(version)
 
-    async def delete(self, kind: str, name: str) -> bool:
-        gone = await self._connection.write(
-            lambda connection: (
-                connection.execute("DELETE FROM tickler_records WHERE kind = ? AND name = ?", (kind, name)).rowcount
-            )
-        )
-        return gone > 0
+        def part(connection: sqlite3.Connection) -> None:
+            with as_it_was_read(kind, name):
+                version(connection, found)
+            write(connection, kind, name, value, expires_at, found + 1)
+
+        await using.join(self._connection, [label_of(kind, name)])
+        using.add(part)
+        return found + 1
+
+    async def delete(self, kind: str, name: str, *, using: object = None) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            return connection.execute(_DELETE, (kind, name)).rowcount > 0
+
+        def version(connection: sqlite3.Connection) -> list[tuple[int]]:
+            return connection.execute(_ANY_VERSION, (kind, name)).fetchall()
+
+        if not isinstance(using, UnitOfWork):
+            return await self._connection.write(work, using)
+        found = await self._connection.read(version)
+
+        def part(connection: sqlite3.Connection) -> None:
+            if version(connection) != found:
+                raise TransactionConflict(label_of(kind, name))
+            work(connection)
+
+        await using.join(self._connection, [label_of(kind, name)])
+        using.add(part)
+        return bool(found)
 
     async def prune(self, now_ms: int, limit: int = 1000) -> int:
         return await self._connection.write(

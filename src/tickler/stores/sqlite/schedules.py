@@ -51,7 +51,7 @@ class SqliteSchedules(SqlScheduleReads):
 
     async def _change(self, select: Callable[[sqlite3.Connection], Stored], decide: Decide, using: object) -> None:
         if not isinstance(using, UnitOfWork):
-            await self._connection.write(lambda connection: _apply(connection, decide(select(connection))), using)
+            await self._connection.write(lambda connection: apply(connection, decide(select(connection))), using)
             return
         seen = await self._connection.read(select)
         changes = decide(seen)
@@ -59,12 +59,14 @@ class SqliteSchedules(SqlScheduleReads):
 
         def part(connection: sqlite3.Connection) -> None:
             check_unchanged(seen, select(connection))
-            _apply(connection, changes)
+            apply(connection, changes)
 
         using.add(part)
 
-    async def get(self, id: Id) -> StoredSchedule | None:
-        return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)
+    async def get(self, id: Id, *, using: object = None) -> StoredSchedule | None:
+        if using is None or isinstance(using, UnitOfWork):
+            return (await self._connection.read(lambda connection: read(connection, [id]))).get(id)
+        return (await self._connection.write(lambda connection: read(connection, [id]), using)).get(id)
 
 
 def read(connection: sqlite3.Connection, ids: Sequence[Id]) -> Stored:
@@ -80,7 +82,7 @@ def read_within(budget: ByteBudget, connection: sqlite3.Connection, ids: Sequenc
     return {schedule.id: schedule for schedule in found}, set(left)
 
 
-def _apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
+def apply(connection: sqlite3.Connection, changes: Sequence[ScheduleChange | ScheduleRemoval]) -> None:
     removals = [change for change in changes if isinstance(change, ScheduleRemoval)]
     removed = [removal.id for removal in removals]
     written = [change for change in changes if isinstance(change, ScheduleChange)]

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, overload
 
 import msgspec
 
+from tickler.database.background import running_in_background
 from tickler.errors import InvalidInput, StoreUnavailable
 from tickler.table.engines.change_log import EventSource
 from tickler.table.engines.metadata import EntryWrite
@@ -108,14 +109,12 @@ class Consumer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Deliver changes while the block runs. At its end, handlers that have begun are waited for, and a crash is raised."""
-        task = asyncio.create_task(self._run(self._begin()))
-        task.add_done_callback(_log_crash)
-        try:
+        """Deliver changes while the block runs. At its end, handlers that have begun are waited for.
+
+        A crash cancels the block, and is raised there; without `await`, at the end of the block.
+        """
+        async with running_in_background(self._run(self._begin()), self.stop, f"consumer {self.name}"):
             yield self
-        finally:
-            self.stop()
-            await task
 
     def stop(self) -> None:
         """Let `run` end after the handlers that have begun."""
@@ -242,8 +241,3 @@ class Consumer:
                 outcome = callback() if inspect.iscoroutinefunction(callback) else await asyncio.to_thread(callback)
                 if outcome is not None:
                     await outcome
-
-
-def _log_crash(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a consumer has stopped: %r", error)

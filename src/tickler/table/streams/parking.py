@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import zlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 
-from tickler.errors import InvalidInput
+from tickler.errors import ChangeNotFound
 from tickler.table.engines.change_log import ChangeRecord
 from tickler.table.engines.metadata import Entry, EntryWrite, Metadata
 
@@ -80,7 +81,7 @@ class Parking:
             if len(self._places) >= self._most and place not in self._places:
                 return False
             retry = [EntryWrite(self._retry + place.position, b"")] if again else []
-            await self._metadata.write([EntryWrite(self._key(place), msgspec.msgpack.encode(parked), expected=0), *retry])
+            await self._metadata.write([EntryWrite(self._key(place), _encode(parked), expected=0), *retry])
             self._places.add(place)
             self._items.add(place.item)
             return True
@@ -107,13 +108,13 @@ class Parking:
 
     async def extend(self, entry: Entry, parked: ParkedChange, until_ms: int) -> Entry | None:
         """Hold a change until another time. None if it was discarded, or another process has it."""
-        value = msgspec.msgpack.encode(msgspec.structs.replace(parked, claimed_until_ms=until_ms))
+        value = _encode(msgspec.structs.replace(parked, claimed_until_ms=until_ms))
         (is_written,) = await self._metadata.write([EntryWrite(entry.key, value, entry.version)])
         return Entry(entry.key, entry.version + 1, value) if is_written else None
 
     async def release(self, entry: Entry, parked: ParkedChange, *, again: bool = False) -> None:
         """Give a claimed change back, which has failed once more; with `again`, to be tried again without being asked."""
-        value = msgspec.msgpack.encode(msgspec.structs.replace(parked, claimed_until_ms=0))
+        value = _encode(msgspec.structs.replace(parked, claimed_until_ms=0))
         retry = self._retry + _place(entry.key).position
         await self._metadata.write([EntryWrite(entry.key, value, entry.version), EntryWrite(retry, b"" if again else None)])
 
@@ -142,7 +143,7 @@ class Parking:
         await self.refresh()
         chosen = [place for place in self._places if id is None or place.position == _padded(id)]
         if id is not None and not chosen:
-            raise InvalidInput(f"no parked change has the id {id!r}: list them with `tickler table parked`")
+            raise ChangeNotFound(id)
         return chosen
 
     async def _delete(self, places: Iterable[Place]) -> None:
@@ -175,5 +176,10 @@ def _padded(position: str) -> str:
     return position.rjust(_DIGITS, "0")
 
 
+def _encode(parked: ParkedChange) -> bytes:
+    """Return the value of an entry, compressed: two images in the JSON of DynamoDB can have more bytes than it writes at once."""
+    return zlib.compress(msgspec.msgpack.encode(parked))
+
+
 def _decode(entry: Entry) -> ParkedChange:
-    return msgspec.msgpack.decode(entry.value, type=ParkedChange)
+    return msgspec.msgpack.decode(zlib.decompress(entry.value), type=ParkedChange)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from tickler.database.unit_of_work import UnitOfWork
 from tickler.dynamo.batches import get_many
 from tickler.dynamo.client import pause
 from tickler.errors import TicklerError
@@ -22,9 +23,9 @@ from tickler.stores.dynamodb.fires.layout import fire_key, unchanged
 from tickler.stores.dynamodb.fires.lease import Leaser
 from tickler.stores.dynamodb.fires.lists import find_fire, health, list_fires, peek
 from tickler.stores.dynamodb.fires.settle import Settler
-from tickler.stores.dynamodb.fires.transaction import read_owing
+from tickler.stores.dynamodb.fires.transaction import FireTransaction, read_owing
 from tickler.stores.dynamodb.records import DynamodbRecords
-from tickler.stores.dynamodb.table import TRIES, Table
+from tickler.stores.dynamodb.table import TRIES, Table, refuse_using
 from tickler.stores.dynamodb.transactions import Delete, write_transaction
 
 
@@ -62,20 +63,35 @@ class DynamodbFires:
     async def settle(self, settlements: Sequence[Settlement], now_ms: int, *, expires_at: int) -> list[Fire]:
         return await self._settler.settle(settlements, now_ms, expires_at)
 
-    async def open(self, fire: Fire) -> bool:
+    async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
+        if isinstance(using, UnitOfWork):
+            opening = await self._opening(fire, entry, expires_at)
+            if opening is not None:
+                await using.join(self._table.client, [fire.schedule_id])
+                using.add(*opening.parts())
+            return opening is not None
+        refuse_using(using)
         for attempt in range(1, TRIES + 1):
-            owing = await read_owing(self._table, Id(fire.owner, fire.key))
-            if owing is None or (owing.on_head is not None and owing.on_head.id == fire.id):
+            opening = await self._opening(fire, entry, expires_at)
+            if opening is None:
                 return False
-            if "spilled" in owing.head or "dead" in owing.head:
-                keys = [fire_key(replace(fire, state=state)) for state in ("open", "waiting", "dead")]
-                if await get_many(self._table.client, self._table.name, keys):
-                    return False
-            owing.add(fire)
-            if not await owing.write():
+            if not await opening.write():
                 return True
             await pause(attempt)
-        raise self._table.contended(Id(fire.owner, fire.key))
+        raise self._table.contended(fire.schedule_id)
+
+    async def _opening(self, fire: Fire, entry: Entry | None, expires_at: int) -> FireTransaction | None:
+        """Return the transaction that opens a fire. None if the fire exists already or its schedule does not."""
+        owing = await read_owing(self._table, fire.schedule_id)
+        if owing is None or (owing.on_head is not None and owing.on_head.id == fire.id):
+            return None
+        if "spilled" in owing.head or "dead" in owing.head:
+            keys = [fire_key(replace(fire, state=state)) for state in ("open", "waiting", "dead")]
+            if await get_many(self._table.client, self._table.name, keys):
+                return None
+        owing.add(fire)
+        owing.remember([] if entry is None else [entry], expires_at)
+        return owing
 
     async def change(
         self, fire_id: str, to: Literal["open", "cancelled"], now_ms: int, *, expires_at: int, why: str = MANUALLY

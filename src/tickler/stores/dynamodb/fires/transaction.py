@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from tickler.dynamo.batches import gathered, get_many
 from tickler.dynamo.codec import Item
 from tickler.dynamo.statements import Condition
+from tickler.dynamo.transactions import TransactionPart
 from tickler.fires.settle import next_to_wake, woken
 from tickler.model.fire import Entry, Fire, FireState
 from tickler.model.schedule import Id
@@ -118,7 +119,15 @@ class FireTransaction:
 
     async def write(self) -> list[Write]:
         """Write all changes, and return those whose condition failed; then nothing was changed."""
-        return await write_transaction(self._table, [self._head_write(), *self._writes, *self._marks()])
+        return await write_transaction(self._table, self._all_writes())
+
+    def parts(self) -> list[TransactionPart]:
+        """Return all changes as parts of another transaction, with the same conditions."""
+        name = f"the schedule {layout.id_of(self.head)}"
+        return [TransactionPart(write.part(self._table.name), name) for write in self._all_writes()]
+
+    def _all_writes(self) -> list[Write]:
+        return [self._head_write(), *self._writes, *self._marks()]
 
     def _marks(self) -> list[Update]:
         """Mark an open fire that others wait for, if none is on the head, so that closing it wakes them."""

@@ -11,7 +11,7 @@ from tickler.dynamo.batches import execute_many, gathered, get_many
 from tickler.dynamo.client import pause
 from tickler.dynamo.codec import Item
 from tickler.dynamo.statements import Statement
-from tickler.errors import InvalidInput, ManagedRow, StoreUnavailable
+from tickler.errors import ManagedRow, StoreUnavailable
 from tickler.index.advance import readable, reads
 from tickler.model.cursor import decode_walk, encode_walk
 from tickler.model.index_row import IndexRow, SetAside
@@ -21,7 +21,7 @@ from tickler.stores.dynamodb.index.claim import Claimer
 from tickler.stores.dynamodb.index.claim_writes import DueReader
 from tickler.stores.dynamodb.layout import text
 from tickler.stores.dynamodb.records import DynamodbRecords
-from tickler.stores.dynamodb.table import TRIES, Table, all_of, settled
+from tickler.stores.dynamodb.table import TRIES, Table, all_of, refuse_using, settled
 
 _UNREADABLE = layout.listed_partitions("unreadable")
 
@@ -177,8 +177,3 @@ class DynamodbIndex:
     async def _heads(self, ids: Sequence[Id] | dict[Id, Item]) -> dict[Id, Item]:
         keys = [layout.head_key(id) for id in ids]
         return {layout.id_of(head): head for head in await get_many(self._table.client, self._table.name, keys)}
-
-
-def refuse_using(using: object) -> None:
-    if using is not None:
-        raise InvalidInput("using= has no connection to join on DynamoDB: pass a transaction of a table, or leave it out")

@@ -9,11 +9,10 @@ from tickler.model.schedule import Id, State, StoredSchedule
 from tickler.schedules.contract import Decide
 from tickler.schedules.write import id_of
 from tickler.stores.dynamodb.fires.lists import failing_ids
-from tickler.stores.dynamodb.index.index_store import refuse_using
 from tickler.stores.dynamodb.records import DynamodbRecords
 from tickler.stores.dynamodb.schedules.reads import listed_ids, owners_ids, read
 from tickler.stores.dynamodb.schedules.writes import Writer
-from tickler.stores.dynamodb.table import Table
+from tickler.stores.dynamodb.table import Table, refuse_using
 
 # An *unindexed* schedule is listed as active and has no next fire; only a manual edit of the table can make one.
 _LISTED_AS: dict[State | None, tuple[str, ...]] = {
@@ -43,7 +42,9 @@ class DynamodbSchedules:
     async def change_owner(self, owner: str, decide: Decide, *, using: object = None) -> None:
         await self.change(await owners_ids(self._table, owner), decide, using=using)
 
-    async def get(self, id: Id) -> StoredSchedule | None:
+    async def get(self, id: Id, *, using: object = None) -> StoredSchedule | None:
+        if not isinstance(using, UnitOfWork):
+            refuse_using(using)
         known = (await read(self._table, [id])).get(id)
         return None if known is None else known.stored
 

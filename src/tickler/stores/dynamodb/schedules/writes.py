@@ -72,6 +72,12 @@ class Writer:
             TransactionPart(write.part(self._table.name), f"the schedule {plan.id}") for plan in plans for write in plan.writes
         ]
 
+    async def plan(self, change: ScheduleChange, before: StoredItem | None) -> list[Write]:
+        """Return the writes of one change for another transaction."""
+        known = {} if before is None else {change.schedule.id: before}
+        (plan,) = await self._plan_all([change], known)
+        return plan.writes
+
     async def _plan_all(
         self, changes: Sequence[ScheduleChange | ScheduleRemoval], known: Mapping[Id, StoredItem], *, joins: bool = False
     ) -> list[WritePlan]:

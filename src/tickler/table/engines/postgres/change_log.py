@@ -14,6 +14,7 @@ from tickler.table.engines.postgres.horizon import PREPARED, Horizon
 from tickler.table.engines.rows import decode
 from tickler.table.engines.sql.change_log import (
     DELETED,
+    MAX_READ_BYTES,
     ChangeLogStatements,
     ChangeRow,
     aged,
@@ -58,11 +59,10 @@ class PostgresChangeLog:
         self._sequence = pool.sql(f'{dialect.place}"{log.name}_seq_seq"')
         self._observe = pool.sql(_observe_text(log.table, self._sequence))
         in_shards = f"seq > ($3::bigint[])[get_byte(sha256(convert_to(pk, 'UTF8')), 0) % {SHARDS} + 1]"
-        columns = f"SELECT seq, at_ms, entity, pk, sk, old, new FROM {log.table} WHERE"
-        self._select = pool.sql(f"{columns} seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3")
-        self._select_shards = pool.sql(
-            f"{columns} seq > $1 AND seq <= $2 AND (entity = '{DELETED}' OR {in_shards}) ORDER BY seq LIMIT $4"
-        )
+        settled = "seq > $1 AND seq <= $2"
+        self._select = pool.sql(_select_text(log.table, f"{settled} ORDER BY seq LIMIT $3"))
+        in_these = f"(entity = '{DELETED}' OR {in_shards})"
+        self._select_shards = pool.sql(_select_text(log.table, f"{settled} AND {in_these} ORDER BY seq LIMIT $4"))
         self._count = pool.sql(
             f"""
             SELECT count(*) FROM (
@@ -122,7 +122,7 @@ class PostgresChangeLog:
             rows = await self._pool.fetch(self._select, first, settled, limit)
         else:
             rows = await self._pool.fetch(self._select_shards, first, settled, _by_shard(positions), limit)
-        return shard_reads((ChangeRow(*row) for row in rows), positions, rows[-1][0] if len(rows) == limit else settled)
+        return shard_reads((ChangeRow(*row) for row in rows), positions, rows[-1][0] if rows else settled)
 
     def decode(self, entity: str, image: bytes) -> Any:
         return decode(self._table, entity, image)
@@ -155,6 +155,19 @@ class PostgresChangeLog:
                 )
             horizon.observe(last, writers)
             return horizon
+
+
+def _select_text(log: str, chosen: str) -> str:
+    """Return the statement of a read, which ends with the change whose images make it too large."""
+    return f"""
+        SELECT seq, at_ms, entity, pk, sk, old, new FROM (
+            SELECT *, sum(coalesce(length(old), 0) + coalesce(length(new), 0)) OVER (
+                ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS size_before
+            FROM (SELECT * FROM {log} WHERE {chosen}) AS chosen
+        ) AS measured
+        WHERE size_before IS NULL OR size_before <= {MAX_READ_BYTES} ORDER BY seq
+    """
 
 
 def _observe_text(log: str, sequence: str) -> str:

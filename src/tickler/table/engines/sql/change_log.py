@@ -12,6 +12,7 @@ from tickler.table.engines.change_log import ChangeRecord, ShardRead, shard_of
 from tickler.table.engines.sql.layout import Dialect
 
 DELETED = ""  # the entity of a row that stands for deleted changes
+MAX_READ_BYTES = 8 * 1024 * 1024  # of images; the change that exceeds it is the last of a read
 
 Positions = Mapping[str, str | None]
 

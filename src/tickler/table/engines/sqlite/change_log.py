@@ -11,6 +11,7 @@ from tickler.table.definition import TableDefinition
 from tickler.table.engines.change_log import ALL_SHARDS, Shard, ShardRead
 from tickler.table.engines.rows import decode
 from tickler.table.engines.sql.change_log import (
+    MAX_READ_BYTES,
     ChangeLogStatements,
     ChangeRow,
     aged,
@@ -22,7 +23,6 @@ from tickler.table.engines.sql.change_log import (
 from tickler.table.engines.sql.layout import Dialect
 from tickler.table.engines.sqlite.reading import Read
 
-MAX_READ_BYTES = 8 * 1024 * 1024
 NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
 Positions = Mapping[str, str | None]

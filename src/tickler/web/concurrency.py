@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from tickler.server.problems import Refused
+from tickler.web.problems import Refused
 
 
 class ConcurrencyLimit:

@@ -26,10 +26,23 @@ def caller_address(host: str) -> str:
     return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
 
 
-def address_of(scope: Mapping[str, Any]) -> str:
-    """Return the caller's address: the one a trusted proxy names, or else that of the connection."""
+def address_of(scope: Mapping[str, Any], proxies: Iterable[Network] = ()) -> str:
+    """Return the caller's address: the one that a trusted proxy names, or else that of the connection.
+
+    Each trusted proxy adds the address that it sees to the end of `X-Forwarded-For`. The last one that is not a proxy is the
+    caller; whatever stands before it was sent by the caller. Servers such as uvicorn may have done the same already.
+    """
     client = scope.get("client")
-    return caller_address(client[0]) if client else ""
+    if not client:
+        return ""
+    address = str(client[0])
+    if is_within(address, proxies):
+        values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        for named in reversed([each.strip() for each in ",".join(values).split(",") if each.strip()]):
+            address = _without_port(named)
+            if not is_within(address, proxies):
+                break
+    return caller_address(address[:MAX_ADDRESS_LENGTH])  # the cache keeps what it is asked
 
 
 def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -45,3 +58,10 @@ def is_within(host: str, networks: Iterable[Network]) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in network for network in networks)
+
+
+def _without_port(text: str) -> str:
+    """Return the address of `192.0.2.1:80` and `[2001:db8::1]:80`, as some proxies write it."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text

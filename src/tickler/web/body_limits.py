@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from litestar.types import Receive
-
-from tickler.server.middleware.caller_limits import HeldBytes
-from tickler.server.problems import Refused
+from tickler.web.asgi import Receive
+from tickler.web.concurrency import HeldBytes
+from tickler.web.problems import Refused
 
 IDLE_S = 10.0  # maximum pause within a streamed body
 
@@ -19,6 +18,15 @@ class BodyLimits(NamedTuple):
 
     max_bytes: int | None
     body_s: float | None
+    remedy: str = "send less"
+
+    def check_announced(self, length: int) -> None:
+        """Refuse with 413 a body that is announced to be too long."""
+        if self.max_bytes is not None and length > self.max_bytes:
+            raise self.too_long()
+
+    def too_long(self) -> Refused:
+        return Refused(413, f"the body is longer than {self.max_bytes} bytes: {self.remedy}")
 
 
 class IncomingBody:
@@ -55,7 +63,7 @@ class IncomingBody:
         self._received += len(message.get("body", b""))
         most = self._limits.max_bytes
         if most is not None and self._received > most:
-            raise too_long(most)
+            raise self._limits.too_long()
         self._hold()
         return message
 
@@ -70,7 +78,3 @@ async def body_chunks(receive: Receive) -> AsyncIterator[bytes]:
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return
-
-
-def too_long(most: int) -> Refused:
-    return Refused(413, f"the body is longer than {most} bytes: send less, or use /v1/schedules:import")

@@ -1,0 +1,1 @@
+"""Pricebook: prices that change at midnight, in thousands of stores."""

@@ -1,0 +1,1 @@
+"""Slothpost: build in public without writing posts."""

@@ -1,0 +1,47 @@
+"""The commands that run for long are on uvloop where it is installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tickler import InvalidInput
+from tickler.cli.event_loop import loop_factory
+
+from .preloaded import run_tickler
+
+SETUP = """
+import asyncio
+
+def show(tickler):
+    print(type(asyncio.get_running_loop()).__module__, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "module"), [(None, "uvloop"), ("1", "uvloop"), ("0", "asyncio.unix_events")], ids=["unset", "1", "0"]
+)
+def test_a_tick_runs_on_uvloop_unless_it_is_turned_off(tmp_path: Path, sqlite_url: str, value: str | None, module: str) -> None:
+    (tmp_path / "shows.py").write_text(SETUP)
+    tick = ("tick", "--store", f"{sqlite_url}?create=1", "--setup", "shows:show")
+    done = run_tickler(*tick, folder=tmp_path, **({} if value is None else {"TICKLER_UVLOOP": value}))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, module)
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_another_value_is_refused_by_name_and_nothing_is_touched(tmp_path: Path, processes: str) -> None:
+    work = ("work", "--store", "sqlite:///t.db", "--processes", processes)
+    done = run_tickler(*work, folder=tmp_path, TICKLER_UVLOOP="yes")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("tickler: TICKLER_UVLOOP: 'yes' is neither 0 nor 1: write 0 ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_uvloop_asyncios_own_is_used_unless_uvloop_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert loop_factory({}) is None
+    assert loop_factory({"TICKLER_UVLOOP": ""}) is None
+    with pytest.raises(InvalidInput, match=r"uvloop is not installed: pip install 'ticklerfile\[uvloop\]', or leave it out"):
+        loop_factory({"TICKLER_UVLOOP": "1"})
