@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -93,7 +94,21 @@ def dynamodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dynamo
         for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
             patch.delenv(name, raising=False)
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        if os.environ.get("TICKLER_SOAK") != "1":
+            patch.setattr(Client, "call", _refusing_to_add_indexes(Client.call))
         yield server
+
+
+def _refusing_to_add_indexes(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Fail at once where DynamoDB Local might let the whole run stand still for ten minutes."""
+
+    async def checked(client: Client, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        if operation == "UpdateTable" and any("Create" in each for each in request.get("GlobalSecondaryIndexUpdates", [])):
+            pytest.fail("this test adds an index to a table of DynamoDB Local: mark it with `adds_index`")
+        answer: dict[str, Any] = await call(client, operation, request)
+        return answer
+
+    return checked
 
 
 @pytest.fixture

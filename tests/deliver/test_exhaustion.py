@@ -119,7 +119,7 @@ async def test_a_worker_without_file_descriptors_loses_nothing_and_delivers_when
         await receiver.cleanup()
     result = json.loads(said)
     during = result["during"]
-    assert set(during["happened"]) <= {"delivered 1 204"}  # over a connection that was there, or one that closed in between
-    assert (during["details"], during["dead"], during["released"] >= 2 * number) == ([], 0, True)
+    assert (during["happened"], during["details"], during["dead"]) == ([], [], 0)
+    assert during["released"] >= 2 * number
     assert result["after"] == {"happened": ["delivered 1 204"] * 4 * number, "details": [], "released": 0, "dead": 0}
     assert arrived == 4 * number

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tickler.errors import InvalidInput, InvalidItem
-from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Part, Table, attr
+from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Part, Table, attr, evolve
 
 NOW = datetime(2024, 3, 15, tzinfo=UTC)
 NAN = float("nan")
@@ -502,3 +502,17 @@ def test_an_item_has_a_size_limit() -> None:
     thing = typed(str)
     with pytest.raises(InvalidItem, match="and an item may have 409,600: keep large values elsewhere"):
         thing.key._pair.bound().encode(thing(id="a", value="x" * 500_000))
+
+
+def test_evolve_returns_a_copy_with_other_values_and_refuses_what_is_not_declared() -> None:
+    table = Table("evolved")
+
+    class Thing(Entity, table=table):
+        id: Attr[str] = attr()
+        size: Attr[int] = attr(default=1)
+        key = Key("THING" / id, "THING")
+
+    thing = Thing(id="a")
+    assert (evolve(thing, size=2), thing.size) == (Thing(id="a", size=2), 1)
+    with pytest.raises(InvalidInput, match="Thing has no colour: evolve changes declared attributes"):
+        evolve(thing, colour="red")

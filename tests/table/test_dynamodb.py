@@ -399,8 +399,8 @@ class Part2(Entity, table=newer, stored_as="Part"):
 async def test_an_older_version_reads_and_writes_items_with_keys_of_an_index_that_it_does_not_know(
     dynamodb_client: Client, dynamodb_table: str, clock: ManualClock, raw: Any
 ) -> None:
-    engines = [DynamodbEngine(table, dynamodb_client, dynamodb_table, owned=False) for table in (older, newer)]
-    async with OpenTable(older, engines[0], clock, create=True) as old, OpenTable(newer, engines[1], clock, create=True) as new:
+    engines = [DynamodbEngine(table, dynamodb_client, dynamodb_table, owned=False) for table in (newer, older)]
+    async with OpenTable(newer, engines[0], clock, create=True) as new, OpenTable(older, engines[1], clock, create=True) as old:
         await new.put_many([Part2(id=id, size=9) for id in "abc"])
         parts = [Part1(id=id, size=9) for id in "abc"]
         a, b, c = (part.key for part in parts)

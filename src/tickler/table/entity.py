@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Annotated, Any, dataclass_transform, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, get_args
 
 import msgspec
+import msgspec.structs
 
 from tickler.errors import InvalidInput
 from tickler.table.attribute import Attr, Path, attr
@@ -151,3 +152,14 @@ else:
 
     class Entity(msgspec.Struct, metaclass=_EntityMeta, base=True):
         """A kind of items in a table. Instances are frozen: change an item with `update`, or put a changed copy."""
+
+
+P = TypeVar("P", bound=Entity | Part)
+
+
+def evolve(item: P, **attributes: object) -> P:
+    """Return a copy of an entity or a part with other values of these attributes, to be put."""
+    unknown = attributes.keys() - type(item).__paths__.keys()  # type: ignore[attr-defined]  # what the metaclass sets
+    if unknown:
+        raise InvalidInput(f"{type(item).__name__} has no {', '.join(sorted(unknown))}: evolve changes declared attributes")
+    return msgspec.structs.replace(item, **attributes)  # type: ignore[type-var]  # a struct, which checkers must not see
