@@ -1,0 +1,1 @@
+"""From what happened at GitHub, Vercel and the App Store to activity: webhooks, polls and connections."""
