@@ -22,6 +22,7 @@ Behaviour = Callable[[asyncio.StreamWriter], Awaitable[None]]
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 MEGABYTE = 1024 * 1024
+ACCEPTING_STEPS = 5  # of the event loop, until a connection that was just accepted is known
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -54,6 +55,8 @@ class Sink:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._server.close()
+        for _ in range(ACCEPTING_STEPS):
+            await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -69,16 +72,20 @@ class Sink:
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://{self._where[0]}:{self.port}/hook"
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin a conversation. It is known as soon as the connection is, so that none outlives the sink."""
         self.connections += 1
         task = asyncio.ensure_future(self._converse(reader, writer))
         self._tasks.add(task)
-        await asyncio.wait([task])
+        task.add_done_callback(lambda _: self._end(task, writer))
+
+    def _end(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()  # also where the task was cancelled before its first step
         self._tasks.discard(task)
         self.ended.set()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             while True:
                 if self._reads:
                     self.received.append(await _read_request(reader))
@@ -86,10 +93,6 @@ class Sink:
                 await writer.drain()
                 if writer.is_closing():
                     break
-        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
-            pass
-        finally:
-            writer.transport.abort()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Received:
@@ -200,7 +203,13 @@ def asks_for_new_keys(context: ssl.SSLContext, key_log: Path, times: int) -> Con
                 await writer.drain()
             await asyncio.Event().wait()
 
-    return converse
+    async def until_closed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await converse(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    return until_closed
 
 
 def _key_update(secret: bytes) -> bytes:
