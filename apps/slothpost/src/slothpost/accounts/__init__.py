@@ -1,0 +1,1 @@
+"""Accounts on networks: connecting them by OAuth, and keeping their tokens valid."""

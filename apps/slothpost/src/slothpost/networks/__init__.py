@@ -1,0 +1,1 @@
+"""The networks that posts go to: one contract, and a client for each."""
