@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from slothpost.accounts.account_changes import AccountChanges
@@ -12,10 +12,10 @@ from slothpost.accounts.refresh_schedule import refresh_key, refresh_schedule
 from slothpost.accounts.stored_tokens import StoredTokens
 from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.model import Account, Channel, ChannelName, Product
-from slothpost.networks.network import NETWORK_NAMES, Network, NetworkError, Networks, Person, TokenPair
+from slothpost.networks.network import NETWORK_NAMES, Network, NetworkError, Networks, TokenPair
 from slothpost.notices import Notices
 from tickler import Tickler
-from tickler.errors import ConditionFailed
+from tickler.errors import ConditionFailed, ItemNotFound
 from tickler.table import OpenTable, Transaction
 
 Rearrange = Callable[[str], Awaitable[None]]
@@ -56,15 +56,18 @@ class AccountConnections:
         pending = await self._pending.take(user, state)
         network = self._network(pending.network)
         asked_at = self._changes.now()
-        try:
+        with _connecting():
             pair = await network.exchange(code, redirect_uri=redirect_uri, code_verifier=pending.verifier)
-            person = await network.whoami(pair.access)
-        except NetworkError as error:
-            raise NotAllowed(f"the account was not connected: {error}. Connect it again") from None
-        account = await self._store(user, network, person, pair, asked_at)
+        account = await self._add(user, network, pair, asked_at)
         with suppress(NotFound):  # the product was deleted meanwhile
             if pending.product is not None:
                 await self._set_account(user, pending.product, pending.network, account.id)
+        await self._rearrange(user)
+        return account
+
+    async def add(self, user: str, network: ChannelName, pair: TokenPair) -> Account:
+        """Connect an account with tokens that its network has just issued. `NotAllowed` if it does not accept them."""
+        account = await self._add(user, self._network(network), pair, self._changes.now())
         await self._rearrange(user)
         return account
 
@@ -75,7 +78,7 @@ class AccountConnections:
         """Delete an account with its tokens. Channels that post with it have none then."""
         account = await self._account(user, account_id)
         async for product in self._db.iterate(Product.of_user(user)):
-            with suppress(ConditionFailed):  # it has another account
+            with suppress(ConditionFailed, ItemNotFound):  # it has another account
                 channel = Channel.key.id(product.id, account.network)
                 await self._db.update(channel, Channel.account.remove(), when=Channel.account == account_id)
 
@@ -102,8 +105,10 @@ class AccountConnections:
             raise InvalidField("account", f"@{account.handle} is on {NETWORK_NAMES[account.network]}: choose another account")
         await self._db.update(id, Channel.account.set(account_id))
 
-    async def _store(self, user: str, network: Network, person: Person, pair: TokenPair, asked_at: datetime) -> Account:
+    async def _add(self, user: str, network: Network, pair: TokenPair, asked_at: datetime) -> Account:
         """Store a new account, or new tokens of one that the user has already. What was broken is mended."""
+        with _connecting():
+            person = await network.whoami(pair.access)
         id = f"{network.name}:{person.remote_id}"
         attributes = self._stored.attributes(user, id, pair, asked_at)
 
@@ -143,3 +148,12 @@ class AccountConnections:
             detail = f"{NETWORK_NAMES[name]} is not set up in this installation: its operator adds an app's id and secret"
             raise InvalidField("network", detail)
         return network
+
+
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Say in the network's words why an account was not connected."""
+    try:
+        yield
+    except NetworkError as error:
+        raise NotAllowed(f"the account was not connected: {error}. Connect it again") from None
