@@ -4,10 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
+POSTS  := $(VENV)/.slothpost
 APPS   := apps/slothpost apps/pricebook
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench soak pythons wheel mutants clean
+.PHONY: help run slothpost test check format bench soak pythons wheel mutants clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,13 @@ parts: $(READY)
 run: $(RUN) ## Start the service on SQLite, with thousands of made-up schedules to look at
 	@$(BIN)/tickler serve --store sqlite:///demo.db --setup examples.demo:fill
 
+$(POSTS): $(RUN) apps/slothpost/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[server]' --editable apps/slothpost
+	@touch $@
+
+slothpost: $(POSTS) ## Start slothpost with made-up activity, at http://127.0.0.1:8322 (SLOTHPOST_PORT for another)
+	@$(BIN)/slothpost serve --demo
+
 # Every process of a run would compile all modules anew where the environment forbids to keep them.
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
 	PATH="$$PATH:$(abspath $(BIN))" PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadgroup -rs
@@ -81,4 +89,4 @@ mutants: $(READY) ## Break stores and tables on purpose and see a named test fai
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made
-	rm -rf demo.db demo.db-wal demo.db-shm $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf demo.db demo.db-wal demo.db-shm slothpost-demo.db* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
