@@ -9,14 +9,13 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from slothpost.activity.app_releases import LIVE
 from slothpost.activity.happening import ActivityId, AppVersion, Happening
 from slothpost.sources import untrusted
 from slothpost.sources.reading import Reading
 from slothpost.sources.untrusted import Unreadable, decoded
 
-LIVE = "READY_FOR_DISTRIBUTION"
 LOOKUP = "lookup"  # the event of what the public lookup told
-LIVE_EVENT = LIVE.lower()
 
 _VERSION = "appStoreVersionAppVersionStateUpdated"
 _BETA = "buildBetaDetailExternalBuildStateUpdated"
