@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -67,7 +68,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     type: str
     id: str | None = None
-    created_at: int | float | None = None  # milliseconds
+    created_at: int | float | datetime | None = None  # milliseconds, or a date as the documentation says
     payload: msgspec.Raw = msgspec.Raw(b"{}")
     team_id: str | None = None
     user_id: str | None = None
@@ -81,9 +82,18 @@ class ListedDeployment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     project_id: str | None = None
     url: str | None = None
     target: str | None = None
+    ready_substate: str | None = None
     created: int | float | None = None
     ready: int | float | None = None
     meta: Meta | None = None
+
+    def is_promoted_of(self, project: str) -> bool:
+        """Tell whether it is one of a project, and in production: a staged one has yet to be promoted."""
+        return self.project_id == project and self.target == PRODUCTION and self.ready_substate != "STAGED"
+
+    @property
+    def at(self) -> datetime | None:
+        return untrusted.instant_of_ms(self.ready or self.created)
 
 
 def read(body: bytes) -> Reading:
@@ -110,7 +120,7 @@ def read(body: bytes) -> Reading:
 def listed(deployment: ListedDeployment) -> Happening:
     """A deployment that was polled."""
     plain = DeploymentObject(id=deployment.uid, url=deployment.url, meta=deployment.meta)
-    return _happening(plain, event="deployment", at_ms=deployment.ready or deployment.created, alias=None)
+    return _happening(plain, event="deployment", at=deployment.at, alias=None)
 
 
 def _deployed(reading: Reading, envelope: Envelope) -> Reading:
@@ -120,14 +130,18 @@ def _deployed(reading: Reading, envelope: Envelope) -> Reading:
         return replace(reading, ignored=f"its target is {untrusted.line(payload.target or 'preview', 60)}")
     if deployment is None:
         return replace(reading, ignored="it does not say which deployment")
+    at = envelope.created_at
     happening = _happening(
-        deployment, event=reading.event, at_ms=envelope.created_at, alias=next(iter(payload.alias or ()), None)
+        deployment,
+        event=reading.event,
+        at=untrusted.instant(at) if isinstance(at, datetime) else untrusted.instant_of_ms(at),
+        alias=next(iter(payload.alias or ()), None),
     )
     name = reading.name or untrusted.line(deployment.name or payload.name, 100)
     return replace(reading, happenings=(happening,), name=name)
 
 
-def _happening(deployment: DeploymentObject, *, event: str, at_ms: float | None, alias: str | None) -> Happening:
+def _happening(deployment: DeploymentObject, *, event: str, at: datetime | None, alias: str | None) -> Happening:
     """A deployment to production, under the id of its commit. One without a commit has nothing private."""
     meta = deployment.meta or Meta()
     commit = untrusted.commit_id(meta.github_commit_sha)
@@ -136,7 +150,7 @@ def _happening(deployment: DeploymentObject, *, event: str, at_ms: float | None,
         id=commit or ActivityId(f"deployment:{untrusted.short_name(deployment.id)}"),
         event=event,
         news=Deployment(message or None),
-        at=untrusted.instant_of_ms(at_ms),
+        at=at,
         url=_address(alias or deployment.url),
         is_private=_is_private(meta) if commit else False,
         repository=None if meta.github_repo_id is None else untrusted.short_name(str(meta.github_repo_id)),
