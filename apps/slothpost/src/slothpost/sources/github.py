@@ -51,8 +51,17 @@ class Label(msgspec.Struct, frozen=True):
     name: str
 
 
+class BaseRepository(msgspec.Struct, frozen=True):
+    id: int
+    private: bool
+    default_branch: str = "main"
+
+
 class Base(msgspec.Struct, frozen=True):
+    """What a pull request is merged into."""
+
     ref: str
+    repo: BaseRepository | None = None
 
 
 class PullRequestObject(msgspec.Struct, frozen=True, kw_only=True):
