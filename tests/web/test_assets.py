@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tickler import InvalidInput
+from tickler.server.pages.assets import ASSETS
 from tickler.web import Assets
 
 from .asking import ask
@@ -69,6 +70,22 @@ def test_scripts_that_import_each_other_are_refused_by_name(package: Path) -> No
         InvalidInput, match=r"a\.js imports b\.js imports deep/c\.js imports d\.js imports a\.js: break the circle"
     ):
         Assets("shop_pages")
+
+
+def test_the_files_that_all_pages_share_are_below_tickler_if_they_are_wanted(package: Path) -> None:
+    (package / "static" / "shared.js").write_text('import { askBefore } from "./tickler/confirm.js";')
+    assets = Assets("shop_pages", shared=True)
+    assert f'"{assets.url("tickler/confirm.js")}"' in text_of(assets, "shared.js")
+    assert "--paper" in text_of(assets, "tickler/theme.css")
+    assert assets.url("style.css") == Assets("shop_pages").url("style.css")
+    assert Assets("shop_pages").find("tickler/theme.css") is None
+
+
+async def test_the_service_and_an_application_serve_the_same_shared_files(package: Path) -> None:
+    assets = Assets("shop_pages", shared=True)
+    for name in ("tickler/theme.css", "tickler/confirm.js", "tickler/notice.js", "tickler/element.js"):
+        assert assets.url(name) == ASSETS.url(name)
+        assert (await ask(assets, path=assets.url(name))).body.decode() == text_of(ASSETS, name)
 
 
 def test_only_files_of_known_kinds_are_assets(package: Path) -> None:

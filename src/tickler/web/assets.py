@@ -28,6 +28,7 @@ MEDIA_TYPES = {
 }
 FOR_EVER = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
+SHARED = "tickler/"  # the folder of the shared files
 
 # `import … from "./x.js"`, `export … from "./x.js"`, `import "./x.js"` and `import("./x.js")`, of files beside the script.
 _IMPORT = re.compile(rb"""(\b(?:from|import)\s*\(?\s*)(["'])(\.{1,2}/[^"'\n]+)\2""")
@@ -56,14 +57,17 @@ class Asset(msgspec.Struct, frozen=True):
 class Assets:
     """The files of a folder of a package, also in its subfolders. Imports between its scripts get the digests, too.
 
-    It is an ASGI app for all paths below `at`.
+    `shared`: below `tickler/` are also the style sheet and the scripts that the service's own pages are made with. It is an ASGI
+    app for all paths below `at`.
     """
 
-    def __init__(self, package: str, folder: str = "static", *, at: str = "/static/") -> None:
+    def __init__(self, package: str, folder: str = "static", *, at: str = "/static/", shared: bool = False) -> None:
         if not (at.startswith("/") and at.endswith("/")):
             raise InvalidInput(f"at: {at!r} must start and end with a slash, as '/static/' does")
         self._at = at
         self._bodies = dict(_files_below(files(package) / folder))
+        if shared:
+            self._bodies |= _files_below(files("tickler.web") / "static", SHARED)
         self._assets: dict[str, Asset] = {}
         for name in sorted(self._bodies):
             self._add(name, ())

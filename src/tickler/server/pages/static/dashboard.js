@@ -1,5 +1,5 @@
 // The page *Now*: live counts, clocks, workers and fires.
-import { byId, element } from "./element.js";
+import { byId, element } from "./tickler/element.js";
 import { follow, stateOf } from "./stream.js";
 import { formatTime, onZoneChange, showTime, zoneName } from "./time.js";
 

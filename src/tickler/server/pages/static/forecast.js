@@ -1,5 +1,5 @@
 // The page *Forecast*: arranges the heat map by the days and hours of the chosen zone.
-import { element } from "./element.js";
+import { element } from "./tickler/element.js";
 import { formatTime, onZoneChange, zoneName } from "./time.js";
 
 const body = document.querySelector(".heat").tBodies[0];

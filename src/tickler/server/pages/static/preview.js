@@ -1,5 +1,5 @@
 // The form: previews the next ten fires of what is typed, and shows its errors.
-import { byId, element } from "./element.js";
+import { byId, element } from "./tickler/element.js";
 import { formatTime, minutesOf, onZoneChange, showTime, zoneName } from "./time.js";
 
 const [when, tz, kind, to, hint] = byId("when", "tz", "kind", "to", "to-hint");
