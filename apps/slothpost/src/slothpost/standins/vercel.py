@@ -237,9 +237,10 @@ class VercelStandIn:
     async def _integration_page(self, request: web.Request) -> web.Response:
         """Show who may install the integration: each account that has a project here."""
         state = request.query.get("state", "")
+        accounts = sorted({project.account for project in self.projects})
         links = "".join(
-            f'<li><a href="/install?{escape(urlencode({"account": account, "state": state}))}">Install for {escape(account)}</a></li>'
-            for account in sorted({project.account for project in self.projects})
+            f'<li><a href="/install?{escape(urlencode({"account": each, "state": state}))}">Install for {escape(each)}</a></li>'
+            for each in accounts
         )
         page = f'<!doctype html><html lang="en"><title>Install slothpost</title><h1>Install slothpost</h1><ul>{links}</ul></html>'
         return web.Response(text=page, content_type="text/html")
