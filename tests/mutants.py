@@ -477,6 +477,10 @@ MUTANTS = [
            "self._allowed + trickle - self._claimed", "self._allowed - self._claimed",
            "tests/deliver/test_release.py::"
            "test_a_little_is_claimed_after_a_shortage_though_nothing_that_is_in_hand_ends"),
+    Mutant("count the time that a fire was postponed as time that no worker could begin it", "deliver/retry.py",
+           "was_attempted else now_ms", "was_attempted else fire.opened_at",
+           "tests/deliver/test_release.py::"
+           "test_a_fire_that_was_postponed_for_almost_30_days_has_30_more_until_a_worker_can_begin_it"),
     Mutant("fail what this worker has no handler for", "deliver/attempt.py",
            'if then == "dead" or deliver_after is None:', "if True:",
            "tests/deliver/test_release.py::test_a_worker_without_the_handler_leaves_the_fires_to_one_that_has_it"),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RunOptions, Schedule, Tickler
+from tickler import Delivery, GiveUp, Outcome, Policy, PythonTarget, RetryLater, RunOptions, Schedule, Tickler
+from tickler.clock import to_datetime
 from tickler.deliver import retry
 from tickler.deliver.missing_targets import MAX_MISSING, REMEMBERED_MS, MissingTargets
 from tickler.deliver.retry import NextStep, after_release
 from tickler.deliver.shortage import Shortage
 from tickler.errors import StoreUnavailable
+from tickler.model.fire import Fire
 from tickler.model.policy import DEFAULT_POLICY
 from tickler.records.worker_status import WorkerReport, report
 
@@ -201,6 +204,51 @@ async def test_a_fire_that_nobody_could_begin_for_30_days_is_dead_and_says_why()
     assert dead.reason.endswith("and no worker could begin it within 30 days")
     (entry,) = await bench.history()
     assert (entry.happened, entry.gave_up) == ("failed", True)
+
+
+@BOTH
+@in_virtual_time
+async def test_a_fire_that_was_postponed_for_almost_30_days_has_30_more_until_a_worker_can_begin_it(policy: Policy) -> None:
+    bench = Bench()
+    await bench.put(schedule(policy=policy))
+    bench.behave = after(0, RetryLater(after=timedelta(days=30, seconds=-20), reason="not yet"))
+    await asyncio.sleep(11)
+    assert (await bench.tickler.tick()).postponed == 1
+    bench.clock.set_by_ms += 30 * 86_400_000
+    began_ms = bench.clock.now_ms()
+    assert (await bench.another().tick()).released == 1
+    (fire,) = await bench.fires("open")
+    assert fire.deliver_after is not None
+    assert fire.deliver_after <= began_ms + 1_000, "the delay begins with half a second again"
+    since = f"{to_datetime(began_ms):%Y-%m-%d %H:%M:%S} UTC"
+    assert (fire.attempt, str(fire.reason).startswith(f"released: since {since}: the worker has no handler")) == (0, True)
+    assert since in (await bench.tickler.why("u1", fire.key)).sentence
+    bench.clock.set_by_ms += 30 * 86_400_000 - 10_000
+    assert (await bench.another().tick()).released == 1
+    bench.clock.set_by_ms += 310_000
+    assert (await bench.another().tick()).dead == 1
+    (dead,) = await bench.fires("dead")
+    assert str(dead.reason).endswith("and no worker could begin it within 30 days")
+
+
+@in_virtual_time
+async def test_a_fire_whose_next_attempt_was_far_off_has_30_days_until_a_worker_can_begin_it() -> None:
+    bench = Bench()
+    await bench.put(schedule(policy=Policy(backoff=[timedelta(days=100)])))
+    bench.behave = after(0, OSError("down"))
+    await asyncio.sleep(11)
+    assert (await bench.tickler.tick()).failed == 1
+    bench.clock.set_by_ms += 100 * 86_400_000
+    assert (await bench.another().tick()).released == 1
+    bench.behave = after(0)
+    await asyncio.sleep(5)
+    assert (await bench.tickler.tick()).delivered == 1
+
+
+@pytest.mark.parametrize("date", ["2026-02-31 00:00:00", "0000-01-01 00:00:00"])
+def test_a_reason_that_names_no_instant_counts_from_the_opening(date: str) -> None:
+    fire = Fire(id="f", owner="u1", key="k", nominal_at=1, opened_at=7, reason=f"released: since {date} UTC: x")
+    assert fire.unbegun_since == 7
 
 
 @in_virtual_time

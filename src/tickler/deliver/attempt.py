@@ -21,7 +21,7 @@ from tickler.deliver.listeners import Listeners, log_fields
 from tickler.deliver.missing_targets import missing_target
 from tickler.deliver.target_registry import MAX_LABELS, TargetRegistry
 from tickler.model.delivery import Deliverer, Delivery, Obstacle, Outcome, Verdict
-from tickler.model.fire import MAX_ANSWER_BYTES, POSTPONED, RELEASED, Claim, Entry, Happened, Settlement, fire_id
+from tickler.model.fire import MAX_ANSWER_BYTES, POSTPONED, Claim, Entry, Happened, Settlement, fire_id, release_reason
 from tickler.model.payload import fresh_payload
 from tickler.model.retry_later import RetryLater
 from tickler.model.target import HttpTarget, LambdaTarget, PythonTarget, SqsTarget, Target, label_of
@@ -120,15 +120,17 @@ class Attempts:
         """Return the settlement of an attempt that did not begin: the fire is released, or dead if that lasts too long."""
         delivery = self._delivery(claim, None)
         now_ms = delivery.started_at
-        opened_at = now_ms if claim.fire is None else claim.fire.opened_at
-        then, deliver_after = retry.after_release(outcome, opened_at, now_ms, self._rng)
+        since = retry.unbegun_since(claim.fire, now_ms)
+        then, deliver_after = retry.after_release(outcome, since, now_ms, self._rng)
         detail = _clean(outcome.detail, MAX_DETAIL_BYTES) or "the attempt could not begin"
         if then == "dead" or deliver_after is None:
             days = retry.MAX_RELEASE_AGE_MS // 86_400_000
             hopeless = replace(outcome, verdict="give_up", detail=f"{detail}, and no worker could begin it within {days} days")
             return self.settled(claim, delivery, hopeless, now_ms)
         deliver_after = max(deliver_after, claim.due_at)
-        return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=f"{RELEASED}{detail}")
+        is_since_opened = claim.fire is None or since == claim.fire.opened_at
+        reason = release_reason(detail, None if is_since_opened else since)
+        return Settlement(claim.schedule.id, claim.fire, "release", None, deliver_after, reason=reason)
 
     def settled(self, claim: Claim, delivery: Delivery, outcome: Outcome, now_ms: int) -> Settlement:
         """Return the settlement of an attempt that ended with this outcome."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tickler.clock import to_datetime
 from tickler.model.delivery import Obstacle, Outcome
-from tickler.model.fire import MAX_OPEN_MS, Claim, Then
+from tickler.model.fire import MAX_OPEN_MS, Claim, Fire, Then
 from tickler.model.policy import Policy
 
 MAX_RETRY_AFTER_MS = 7 * 86_400_000  # that any target can ask for
@@ -65,14 +65,26 @@ def within_bounds(outcome: Outcome, claim: Claim, now_ms: int) -> Outcome:
     return replace(outcome, verdict="give_up", detail=detail, retry_at=None)
 
 
-def after_release(outcome: Outcome, opened_at: int, now_ms: int, rng: Callable[[], float] = random.random) -> NextStep:
-    """Return what follows for a fire whose attempt did not begin. Releases are not counted, so the delay grows with its age."""
-    age_ms = max(now_ms - opened_at, 0)
-    if age_ms > MAX_RELEASE_AGE_MS:
+def unbegun_since(fire: Fire | None, now_ms: int) -> int:
+    """Return since when a fire cannot begin that is released now.
+
+    That is when it was opened, unless there was an attempt: a postponed or failed fire may wait for weeks until its next one,
+    and counts from the first release after that wait.
+    """
+    if fire is None:
+        return now_ms
+    was_attempted = fire.attempt > 1 or fire.was_postponed
+    return fire.unbegun_since if fire.has_release_reason or not was_attempted else now_ms
+
+
+def after_release(outcome: Outcome, since: int, now_ms: int, rng: Callable[[], float] = random.random) -> NextStep:
+    """Return what follows for a fire that could not begin since then. The delay grows, since nothing counts releases."""
+    unbegun_ms = max(now_ms - since, 0)
+    if unbegun_ms > MAX_RELEASE_AGE_MS:
         return NextStep("dead")
     if outcome.retry_after_ms is not None:
         return NextStep("release", now_ms + min(outcome.retry_after_ms, MAX_RETRY_AFTER_MS))
-    max_ms = min(FIRST_RELEASE_MS + age_ms, MAX_RELEASE_DELAY_MS[outcome.obstacle])
+    max_ms = min(FIRST_RELEASE_MS + unbegun_ms, MAX_RELEASE_DELAY_MS[outcome.obstacle])
     return NextStep("release", now_ms + max_ms // 2 + int(rng() * max_ms / 2))
 
 

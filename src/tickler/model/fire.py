@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
@@ -29,6 +31,8 @@ MAX_OPEN_MS = 30 * 86_400_000  # how long a fire may be released or postponed be
 RELEASED = "released: "  # prefix of a fire's reason when its attempt did not begin
 POSTPONED = "postponed: "  # prefix of a fire's reason when its target postponed it
 _SEPARATOR = "\t"  # never part of a worker's name
+_SECOND = "%Y-%m-%d %H:%M:%S"
+_UNBEGUN_SINCE = re.compile(rf"{RELEASED}since (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) UTC: ")
 
 
 class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
@@ -57,6 +61,15 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
         return self.reason is not None and self.reason.startswith(RELEASED)
 
     @property
+    def unbegun_since(self) -> int:
+        """Since when no worker could begin it: since it was opened, unless its reason names a later instant."""
+        named = None if self.reason is None else _UNBEGUN_SINCE.match(self.reason)
+        with suppress(ValueError):
+            if named is not None:
+                return int(datetime.strptime(named[1], _SECOND).replace(tzinfo=UTC).timestamp()) * 1_000
+        return self.opened_at
+
+    @property
     def was_postponed(self) -> bool:
         """Whether the last attempt postponed it."""
         return self.reason is not None and self.reason.startswith(POSTPONED)
@@ -69,6 +82,11 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaul
     @property
     def schedule_id(self) -> Id:
         return Id(self.owner, self.key)
+
+
+def release_reason(detail: str, since: int | None = None) -> str:
+    """Return the reason of a fire whose attempt did not begin. It names the first such release after an earlier attempt."""
+    return f"{RELEASED}{detail}" if since is None else f"{RELEASED}since {to_datetime(since):{_SECOND}} UTC: {detail}"
 
 
 def read_holder(holder: str) -> tuple[str, int | None]:

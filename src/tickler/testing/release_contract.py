@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickler.fires.contract import FireStore
-from tickler.model.fire import Fire, Settlement, fire_id, uncounted_fire
+from tickler.model.fire import Fire, Settlement, fire_id, release_reason, uncounted_fire
 from tickler.model.policy import Policy
 from tickler.schedules.schedules import Schedules
 from tickler.testing.fire_fixtures import LEASE_MS, FireFixtures, Worker, put_and_claim, triggered
@@ -158,6 +158,18 @@ class ReleaseContract(FireFixtures):
         released = await fires.get(fire.id)
         assert released is not None
         assert (released.attempt, released.reason, released.worker) == (1, REASON, None)
+
+    async def test_a_long_reason_keeps_since_when_no_worker_could_begin_the_fire(
+        self, schedules: Schedules, fires: FireStore, worker: Worker, other: Worker
+    ) -> None:
+        fire = await put_and_claim(schedules, worker, policy=Policy(attempts=5))
+        await worker.settle(hour(1), retry(fire, hour(1), hour(1)))
+        (second,) = fires_of(await worker.lease(hour(1)))
+        since = second.opened_at + 3_000
+        await worker.settle(hour(1), _release(second, LATER, release_reason("ä" * 300, since)))
+        (third,) = fires_of(await other.lease(LATER))
+        assert (third.has_release_reason, third.unbegun_since, third.opened_at) == (True, since, second.opened_at)
+        assert str(third.reason).endswith("ä")
 
 
 def _release(fire: Fire, deliver_after: int, reason: str) -> Settlement:
