@@ -158,7 +158,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool,
         if is_demo:
             await fill(slothpost)
         link = await _first_link(slothpost, is_demo=is_demo)
-        typer.echo(f"\n  slothpost on {settings.store.partition('?')[0]}{'' if works else ', without a worker'}", err=True)
+        typer.echo(f"\n  slothpost on {slothpost.t.database.name}{'' if works else ', without a worker'}", err=True)
         typer.echo(f"  open  {settings.url('/') if link is None else link}", err=True)
         hint = "`slothpost sign-in USER` prints a link to sign in" if link is None else "this link signs in once"
         typer.echo(f"  {hint}\n", err=True)

@@ -123,4 +123,6 @@ async def test_a_cursor_of_another_list_is_refused(here: Installation, api: ApiC
 
 async def test_unknown_paths_and_methods_are_problems_with_a_code(api: ApiClient) -> None:
     assert (await api.get("/api/nothing")).refusal[:2] == (404, "not_found")
-    assert (await api("DELETE", "/api/products")).refusal[:2] == (405, "method_not_allowed")
+    refused = await api("DELETE", "/api/products")
+    assert refused.refusal[:2] == (405, "method_not_allowed")
+    assert set(refused.headers["allow"].split(", ")) >= {"GET", "POST"}

@@ -36,13 +36,15 @@ _PROBLEMS = {
     408: "The body did not arrive in time",
     409: "It does not fit the present state, or somebody else changed it meanwhile",
     413: "The body is too long",
+    414: "The path or the query is too long",
     415: "The body is not sent as JSON",
     421: "Unknown host name",
     422: "A field cannot be used: `field` says which",
     429: "Too many requests: see `retry-after`",
+    431: "The headers are too long",
     503: "The store does not answer",
 }
-_ALWAYS = (400, 401, 403, 421, 422, 429, 503)
+_ALWAYS = (400, 401, 403, 404, 414, 421, 422, 429, 431, 503)
 _DESCRIPTION = """\
 What the pages of slothpost do, for your scripts. Create a token in the settings, and send it as `Authorization: Bearer sp_…`. \
 It acts for you: `read` looks, and `write` changes and decides. Instants have an offset."""
@@ -104,8 +106,6 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 def _errors(operation: Operation) -> Iterator[int]:
     yield from _ALWAYS
-    if operation.names:
-        yield 404
     if operation.method != "GET":
         yield from (408, 409, 413, 415)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,19 +17,24 @@ from slothpost.web.api.problems import PROBLEM_HANDLERS
 from slothpost.web.context import HttpRequest, slothpost_of, user_of
 
 
-def handler_of(operation: Operation) -> HTTPRouteHandler:
-    """Return the route of an operation."""
+async def answer(request: HttpRequest, operation: Operation) -> Response[bytes]:
+    """Do what a request asks for."""
+    user = user_of(request, operation.scope)
+    query = read_query(operation.query, request.scope["query_string"])
+    body = read_body(operation.body, await request.body(), request.headers.get("content-type", ""))
+    names: dict[str, str] = dict(request.path_params)
+    found = await operation.run(Call(slothpost_of(request), user, names, query, body))
+    return Response(msgspec.json.encode(found), status_code=operation.status, media_type=JSON)
+
+
+def handler_of(path: str, operations: Sequence[Operation]) -> HTTPRouteHandler:
+    """Return the route of all operations of one path: of several routes, Litestar would name the methods of one in `allow`."""
+    by_method: dict[str, Operation] = {operation.method: operation for operation in operations}
 
     async def handle(request: HttpRequest) -> Response[bytes]:
-        user = user_of(request, operation.scope)
-        query = read_query(operation.query, request.scope["query_string"])
-        body = read_body(operation.body, await request.body(), request.headers.get("content-type", ""))
-        names: dict[str, str] = dict(request.path_params)
-        answer = await operation.run(Call(slothpost_of(request), user, names, query, body))
-        return Response(msgspec.json.encode(answer), status_code=operation.status, media_type=JSON)
+        return await answer(request, by_method[request.method])
 
-    path = operation.path.replace("}", ":str}")
-    return route(path, http_method=[operation.method], status_code=operation.status, opt={"operation": operation})(handle)
+    return route(path.replace("}", ":str}"), http_method=[operation.method for operation in operations], status_code=200)(handle)
 
 
 @get("/openapi.json")
@@ -37,10 +43,12 @@ async def describe(request: HttpRequest) -> Response[bytes]:
     return Response(msgspec.json.encode(document()), media_type=JSON)
 
 
+_PATHS = dict.fromkeys(operation.path for operation in OPERATIONS)
+
 API_ROUTES: list[Any] = [
     Router(
         "/api",
-        route_handlers=[*(handler_of(operation) for operation in OPERATIONS), describe],
+        route_handlers=[*(handler_of(path, [each for each in OPERATIONS if each.path == path]) for path in _PATHS), describe],
         exception_handlers=PROBLEM_HANDLERS,
     )
 ]
