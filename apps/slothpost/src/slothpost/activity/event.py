@@ -22,7 +22,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> object:
         """Return plain values, as the engine takes them."""
-        return msgspec.to_builtins(self)
+        return msgspec.json.decode(msgspec.json.encode(self))
 
     @classmethod
     def from_json(cls, payload: object) -> Event:
