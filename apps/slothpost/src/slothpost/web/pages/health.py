@@ -1,0 +1,14 @@
+"""Whether the process answers, for whoever restarts it."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+from litestar.enums import MediaType
+
+
+@get("/health/live")
+async def live() -> Response[str]:
+    return Response("live", media_type=MediaType.TEXT)
+
+
+HANDLERS = [live]

@@ -1,0 +1,47 @@
+"""*Review*: what waits for a decision, what goes out next, and what the user should know."""
+
+from __future__ import annotations
+
+from litestar import Response, get
+from litestar.enums import MediaType
+
+from slothpost.model import Post
+from slothpost.web.context import HttpRequest, now_of, slothpost_of, user_of
+from slothpost.web.pages.rendering import page
+
+PAGE = 20
+MAX_COMING = 6
+MAX_NOTICES = 8
+
+
+@get("/")
+async def review(request: HttpRequest) -> Response[str]:
+    slothpost, user = slothpost_of(request), user_of(request)
+    cards = await slothpost.review.queue(user.id, first=PAGE, after=request.query_params.get("after") or None)
+    products = await slothpost.products.list(user.id)
+    return await page(
+        request, "review", "review",
+        cards=cards, coming=await _coming(request, user.id), notices=await slothpost.notices.latest(user.id, MAX_NOTICES),
+        products=products, product_names={product.id: product.name for product in products},
+    )  # fmt: skip
+
+
+@get("/review/count")
+async def count(request: HttpRequest) -> Response[str]:
+    """Return how many posts wait, for a page that stays open."""
+    number = await slothpost_of(request).review.count(user_of(request).id)
+    return Response(str(number), media_type=MediaType.TEXT)
+
+
+HANDLERS = [review, count]
+
+
+async def _coming(request: HttpRequest, user: str) -> list[Post]:
+    """Return the approved posts that go out next."""
+    db, coming = slothpost_of(request).db, Post.by_slot(user).since(now_of(request))
+    found: list[Post] = []
+    async for post in db.iterate(coming, where=Post.state == "approved"):
+        found.append(post)
+        if len(found) == MAX_COMING:
+            break
+    return found

@@ -1,0 +1,44 @@
+"""Which HTTP status each error has, for pages and the API."""
+
+from __future__ import annotations
+
+import logging
+
+from litestar.exceptions import HTTPException
+
+from slothpost.errors import InvalidField, NotAllowed, NotFound
+from tickler.errors import InvalidInput, InvalidWhen, StoreUnavailable
+from tickler.web import Refused
+
+log = logging.getLogger("slothpost.web")
+
+
+def refused_of(error: Exception) -> Refused:
+    """Return the refusal that an error means. The details of an unexpected error go to the log only."""
+    match error:
+        case Refused():
+            return error
+        case HTTPException():
+            return Refused(error.status_code, _detail(error), headers=dict(error.headers or {}))
+        case NotFound():
+            return Refused(404, str(error))
+        case NotAllowed():
+            return Refused(409, str(error))
+        case InvalidField():
+            return Refused(422, error.reason, error.field)
+        case InvalidWhen():
+            return Refused(422, str(error), error.field)
+        case InvalidInput():
+            return Refused(422, str(error))
+        case StoreUnavailable():
+            return Refused(503, "the store does not answer: try again in a moment", headers={"retry-after": "5"})
+    log.error("a request failed", exc_info=error)
+    return Refused(500, "internal error: see the log of slothpost")
+
+
+def _detail(error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "there is no such page"
+    if error.status_code == 405:
+        return "this address does not support this method"
+    return error.detail or "this request cannot be answered"
