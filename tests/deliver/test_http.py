@@ -986,33 +986,6 @@ async def test_who_asks_for_new_keys_without_end_is_not_heard_to_the_end(
     assert (outcome.verdict, outcome.detail) == ("retry", "received more than 64 KB without an answer")
 
 
-def test_on_another_event_loop_no_more_is_read_either(signing: Signing) -> None:
-    """uvloop reads from sockets by itself, and a lot at once."""
-    uvloop = pytest.importorskip("uvloop")
-
-    async def outcomes() -> list[tuple[str, int, str | None]]:
-        found: list[tuple[str, int, str | None]] = []
-        deliverer = HttpDeliverer(AddressGuard(["127.0.0.0/8"]), signing, unseal, ManualClock(NOW_MS))
-        await deliverer.open()
-        for behave in (
-            sends_for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000),
-            sends(HEAD + b"content-length: 1000000\r\n\r\n" + b"x" * 1_000_000),
-        ):
-            outcome = await outcome_of(deliverer, behave, a_delivery(timeout_s=10))
-            found.append((outcome.verdict, outcome.status, outcome.detail or outcome.answer))
-        async with Sink(answers(200, b"x" * 2_000)) as sink:
-            for _ in range(50):
-                await deliverer.deliver(DELIVERY, HttpTarget(sink.url))
-            assert (sink.connections, len(sink.received)) == (1, 50)
-        await deliverer.close()
-        return found
-
-    assert uvloop.run(outcomes()) == [
-        ("retry", 0, "received more than 64 KB without an answer"),
-        ("delivered", 200, "x" * 2_048),
-    ]
-
-
 async def test_a_few_interim_answers_do_no_harm(deliverer: HttpDeliverer) -> None:
     interim = b"HTTP/1.1 100 Continue\r\n\r\n" + b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" * 20
     outcome = await outcome_of(deliverer, sends(interim + HEAD + b"content-length: 2\r\n\r\nok"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import random
+import ssl
 import time
 import tracemalloc
 import zlib
@@ -36,6 +38,7 @@ from deliver.test_address_guard import HOSTILE_URLS, NAMES
 from deliver.test_http import Authority
 from tickler.deliver import http_session
 from tickler.deliver.address_guard import AddressGuard, GuardedResolver
+from tickler.deliver.counted_tls import CountedContext
 from tickler.deliver.http_session import MAX_CONNECTIONS_PER_HOST, open_session
 from tickler.errors import AddressRefused, InvalidInput
 
@@ -413,6 +416,40 @@ async def test_a_body_that_is_cut_off_is_an_error() -> None:
         await body_of(sends_and_closes(HEAD + b"content-length: 100\r\n\r\nhalf"))
 
 
+# Over TLS.
+
+
+async def test_over_tls_each_answer_has_the_whole_limit_and_no_more(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    sizes = iter([LIMIT] * 30 + [LIMIT + 1])
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        await answers(200, b"x" * next(sizes))(writer)
+
+    async with Sink(answer, tls=authority.server("receiver.example")) as sink, session() as client:
+        url, trusted = f"https://receiver.example:{sink.port}/", authority.trusted()
+        for _ in range(30):
+            async with client.get(url, ssl=trusted) as response:
+                assert len(await response.read()) == LIMIT
+        with pytest.raises(aiohttp.ClientPayloadError, match="longer than 10,000 bytes"):
+            async with client.get(url, ssl=trusted) as response:
+                await response.read()
+        assert sink.connections == 1
+
+
+async def test_a_certificate_is_checked_and_may_be_known_by_its_fingerprint(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    async with Sink(answers(200, b"hello"), tls=authority.server("receiver.example")) as sink, session() as client:
+        url = f"https://receiver.example:{sink.port}/"
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await client.get(url)
+        with pytest.raises(aiohttp.ServerFingerprintMismatch):
+            await client.get(url, ssl=aiohttp.Fingerprint(bytes(32)))
+        der = ssl.PEM_cert_to_DER_cert("-----BEGIN CERT" + authority.file.read_text().partition("-----BEGIN CERT")[2])
+        async with client.get(url, ssl=aiohttp.Fingerprint(hashlib.sha256(der).digest())) as response:
+            assert await response.read() == b"hello"
+
+
 async def test_what_tls_keeps_to_itself_counts_as_well(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     converse = asks_for_new_keys(authority.server("receiver.example"), tmp_path / "keys", times=6_000)
@@ -420,3 +457,22 @@ async def test_what_tls_keeps_to_itself_counts_as_well(tmp_path: Path) -> None:
         url = f"https://receiver.example:{receiver.sockets[0].getsockname()[1]}/"
         with pytest.raises(aiohttp.ClientOSError, match="the answer is too long"):
             await client.post(url, ssl=authority.trusted())  # a GET would be tried again
+
+
+def test_a_handshake_without_end_ends() -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = CountedContext(ssl.create_default_context()).wrap_bio(incoming, outgoing, server_hostname="receiver.example")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    incoming.write(b"\x16\3\3\x3f\xff" * 20_000)
+    with pytest.raises(ssl.SSLError, match="the answer is too long"):
+        tls.do_handshake()
+
+
+async def test_a_connection_on_which_nothing_counts_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setattr(http_session, "counted", lambda context: context)
+    async with Sink(answers(200, b"hello"), tls=authority.server("receiver.example")) as sink, session() as client:
+        with pytest.raises(RuntimeError, match="nothing counts what TLS consumes"):
+            await client.post(f"https://receiver.example:{sink.port}/", ssl=authority.trusted())
+        assert sink.received == []

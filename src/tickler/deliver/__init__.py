@@ -30,7 +30,7 @@ Around an attempt:
     abandonable_task    runs a deliverer that may ignore its cancellation; abandoned counts those that did
     retry, retry_after  what follows from an outcome, and when; the header Retry-After
     listeners           notified of rounds and attempts
-    http_client/        sends HTTP deliveries; http_session fetches for applications (counting_socket bounds what arrives)
+    http_client/        sends HTTP deliveries; http_session fetches for applications (counted_tls bounds what arrives)
     address_guard       the addresses that may be connected to; dns_resolver looks names up
     deadlines           many timeouts on one timer; handler_thread runs a blocking function on a thread of its own
 """

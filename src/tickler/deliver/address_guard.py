@@ -152,14 +152,14 @@ class AddressGuard:
             raise AddressRefused(f"{read} is not a public address: {_REMEDY}")
         self._check_port(port)
 
-    def socket_to(self, info: AddressInfo, make: type[socket.socket] = socket.socket) -> socket.socket:
+    def socket_to(self, info: AddressInfo) -> socket.socket:
         """Check an address for the last time, and return the socket with which aiohttp connects to it."""
         family, kind, protocol, _, address = info
         try:
             self.check_address(address[0], address[1])
         except AddressRefused as refused:
             raise PermissionError(errno.EACCES, str(refused)) from refused
-        return make(family, kind, protocol)
+        return socket.socket(family, kind, protocol)
 
     def _remedy(self, address: Address, network: Network, inner: IPv4Address | None) -> str:
         """Return how to allow an address, with the smallest network that does."""

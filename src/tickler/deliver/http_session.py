@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from functools import partial
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from tickler.deliver.address_guard import AddressGuard, GuardedResolver
-from tickler.deliver.counting_socket import MAX_HEAD_BYTES, READ_AHEAD_BYTES, CountingSocket
+from tickler.deliver.counted_tls import CountedTls, counted, is_counted
 from tickler.deliver.dns_resolver import SystemResolver
 from tickler.errors import AddressRefused, InvalidInput
 from tickler.version import VERSION
@@ -32,6 +33,8 @@ MAX_CONNECTIONS = 100
 MAX_CONNECTIONS_PER_HOST = 10
 KEEP_ALIVE_S = 15.0
 DNS_CACHE_S = 10
+READ_AHEAD_BYTES = 16 * 1024  # unread bytes of an answer; at twice as many, the connection stops reading
+MAX_HEAD_BYTES = 64 * 1024  # of headers and what comes before or with them
 SLICE_BYTES = 1_024
 ACCEPTED_CODINGS = ("gzip", "deflate")
 
@@ -88,7 +91,7 @@ class _GuardedConnector(aiohttp.TCPConnector):
             resolver=GuardedResolver(guard, resolver),
             ttl_dns_cache=DNS_CACHE_S,
             keepalive_timeout=KEEP_ALIVE_S,
-            socket_factory=partial(guard.socket_to, make=CountingSocket),
+            socket_factory=guard.socket_to,
         )
         self._guard = guard
         self._factory = partial(_response_handler, max_bytes, loop=self._loop)
@@ -98,12 +101,19 @@ class _GuardedConnector(aiohttp.TCPConnector):
             raise InvalidInput("proxy: this session uses none, since a proxy would connect to any address: leave it out")
         self._guard.check_url(str(req.url))
         try:
-            return await super().connect(req, traces, timeout)
+            connection = await super().connect(req, traces, timeout)
         except aiohttp.ClientConnectorError as error:
             refused = error.os_error.__cause__
             if isinstance(refused, AddressRefused):
                 raise refused from None
             raise
+        if req.is_ssl() and connection.transport is not None and not is_counted(connection.transport):
+            connection.close()
+            raise RuntimeError("nothing counts what TLS consumes: install a version of aiohttp that this Tickler supports")
+        return connection
+
+    def _get_ssl_context(self, req: ClientRequest) -> ssl.SSLContext | None:
+        return counted(super()._get_ssl_context(req))
 
 
 class _LimitedResponseHandler(ResponseHandler):
@@ -117,19 +127,18 @@ class _LimitedResponseHandler(ResponseHandler):
         self._max_bytes = max_bytes
         self._left = self._head_left = 0  # bytes that may still arrive for this request
         self._has_head = self._has_failed = False
-        self._socket: CountingSocket | None = None
+        self._tls: CountedTls | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        counting = getattr(transport.get_extra_info("socket"), "_sock", None)
-        self._socket = counting if isinstance(counting, CountingSocket) else None
+        self._tls = transport.get_extra_info("ssl_object")
 
     def set_response_params(self, **params: Any) -> None:
         """Reset the limits. aiohttp calls this once for each request, before it is sent."""
         self._left, self._head_left = self._max_bytes + MAX_HEAD_BYTES, MAX_HEAD_BYTES
         self._has_head = False
-        if self._socket is not None:
-            self._socket.left = self._left + MAX_HEAD_BYTES  # what TLS adds
+        if self._tls is not None:
+            self._tls.left = self._left + MAX_HEAD_BYTES  # what TLS adds
         super().set_response_params(**params)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
