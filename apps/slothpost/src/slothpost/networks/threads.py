@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -53,9 +52,9 @@ class ThreadsSettings(msgspec.Struct, frozen=True, kw_only=True):
 class ThreadsNetwork:
     """Publishes on Threads, and connects accounts with tokens that live 60 days."""
 
-    name: ClassVar[ChannelName] = "threads"
-    can_resume: ClassVar[bool] = True
-    refreshes_single_use: ClassVar[bool] = False
+    name: ChannelName = "threads"
+    can_resume: bool = True
+    refreshes_single_use: bool = False
 
     def __init__(self, settings: ThreadsSettings, open_session: OpenSession, now: Callable[[], datetime]) -> None:
         self._settings = settings

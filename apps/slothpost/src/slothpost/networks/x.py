@@ -6,7 +6,6 @@ import hashlib
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from datetime import datetime
-from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -54,9 +53,9 @@ class _UserAnswer(msgspec.Struct):
 class XNetwork:
     """Publishes on X, and connects accounts by OAuth 2.0 with PKCE."""
 
-    name: ClassVar[ChannelName] = "x"
-    can_resume: ClassVar[bool] = False
-    refreshes_single_use: ClassVar[bool] = True
+    name: ChannelName = "x"
+    can_resume: bool = False
+    refreshes_single_use: bool = True
 
     def __init__(self, settings: XSettings, open_session: OpenSession, now: Callable[[], datetime]) -> None:
         self._settings = settings
