@@ -1,0 +1,1 @@
+"""Tests of connecting accounts, and of keeping their tokens valid."""
