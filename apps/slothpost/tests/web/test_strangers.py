@@ -14,7 +14,7 @@ from litestar.routes import HTTPRoute
 from web.asking import Got, ask
 
 from installation import Installation
-from slothpost.model import Account, Activity, Channel, Connection, IssuedToken, Notice, Post, Product, Slot, User
+from slothpost.model import Account, Activity, Channel, Connection, IssuedToken, Notice, Post, Product, Slot, Unrouted, User
 from slothpost.web.app import create_app, routes
 from slothpost.web.pages.decisions import DECISIONS
 from tickler.web import Web
@@ -66,6 +66,8 @@ async def victim(here: Installation) -> Victim:
     posts = [await here.a_draft(product, f"{MARK} {number}") for number in range(2)]
     await here.app.review.approve("ada", posts[0].id, by="Ada")
     await here.app.connections.setup("ada", product.id, "github")
+    unrouted = Unrouted(id="d1", project="prj_1", owner="team_of_ada", event="deployment", summary=MARK, received_at=here.now())
+    await here.app.db.create(unrouted)
     ada = await here.a_user()
     tokens = tokens_of(here.app)
     await tokens.issue(ada, MARK, writes=True)

@@ -75,6 +75,7 @@ class Connections:
 
     async def new_secret(self, user: str, product: str, source: Source) -> Setup:
         """Replace the secret of a webhook, for somebody who has lost it. From then on the old one is refused."""
+        await self._circumstances.product(user, product)
         if source == "vercel":
             raise NotAllowed("Vercel makes the secrets of its webhooks: enter the one that it showed")
         secret = self._secrets.new_secret()
