@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from slothpost.app import Slothpost, open_slothpost
-from slothpost.demo import fill
+from slothpost.demo import DEMO_USER, fill
 from slothpost.errors import InvalidField, NotFound, SlothpostError
 from slothpost.local_key import ensure_key
 from slothpost.model import User
@@ -34,7 +34,6 @@ FAILED = 1
 NOT_FOUND = 3
 LOCALHOST = "127.0.0.1"
 OPERATOR = "operator"
-DEMO = "demo"
 DEMO_STORE = "sqlite:///slothpost-demo.db"
 INVITATION = timedelta(days=7)
 
@@ -168,7 +167,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool,
 async def _first_link(slothpost: Slothpost, *, is_demo: bool) -> str | None:
     """Return a link for whoever starts it the first time, and for the user of the demo each time."""
     if is_demo:
-        return await _link(slothpost, await _user(slothpost, DEMO))
+        return await _link(slothpost, await _user(slothpost, DEMO_USER))
     if await slothpost.users.operator() is not None:
         return None
     return await _link(slothpost, await slothpost.users.create(OPERATOR.title(), is_operator=True, id=OPERATOR))
