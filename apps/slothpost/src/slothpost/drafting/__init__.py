@@ -1,0 +1,1 @@
+"""From activity to a draft: choose what is worth telling, write it, check it."""

@@ -1,0 +1,61 @@
+"""Tells users what they should know: on the page, and by a signed webhook."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from slothpost.model import Notice, User
+from slothpost.model.notice import NoticeKind
+from tickler import HttpTarget, Tickler
+from tickler.table import MISSING, OpenTable, Transaction
+
+KEPT = timedelta(days=30)
+NOTICE_PURPOSE = "slothpost: notice secret of {}"
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to tell. `id` is the same each time that it would be told, so that it is told once."""
+
+    user: str
+    kind: NoticeKind
+    text: str
+    id: str
+    post: str | None = None
+    product: str | None = None
+
+
+class Notices:
+    """Writes notices in the transaction of what they are about."""
+
+    def __init__(self, t: Tickler, db: OpenTable) -> None:
+        self._t = t
+        self._db = db
+
+    async def add(self, tx: Transaction, news: News) -> None:
+        """Add a notice to a transaction, and a signed delivery of it if the user has a webhook for notices."""
+        now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        tx.put(
+            Notice(
+                user=news.user,
+                at=now,
+                id=news.id,
+                kind=news.kind,
+                text=news.text,
+                post=MISSING if news.post is None else news.post,
+                product=MISSING if news.product is None else news.product,
+                expires_at=now + KEPT,
+            )
+        )
+        user = await self._db.get(User.key.id(news.user))
+        if user is None or user.notify_url is MISSING:
+            return
+        secret = None
+        if user.notify_secret is not MISSING:
+            secret = self._t.encryption.decrypt(user.notify_secret, purpose=NOTICE_PURPOSE.format(user.id))
+        body = {"kind": news.kind, "text": news.text, "post": news.post, "product": news.product}
+        await self._t.send(user.id, f"notice/{news.id}", HttpTarget(user.notify_url, secret=secret), body, using=tx)
+
+    async def latest(self, user: str, limit: int = 20) -> list[Notice]:
+        return list((await self._db.query(Notice.key(user), first=limit)).items)

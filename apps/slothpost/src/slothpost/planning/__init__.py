@@ -1,0 +1,1 @@
+"""Weekly plans of channels, the schedules they become, and pauses."""

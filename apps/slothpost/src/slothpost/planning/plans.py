@@ -1,0 +1,146 @@
+"""Sets the plans of channels: what is stored, and the schedule that makes its drafts, commit together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import msgspec.structs
+
+from slothpost.identifiers import DRAFT, draft_key, new_id
+from slothpost.model import Channel, ChannelName, Post, Product, User
+from slothpost.plan import Plan
+from slothpost.planning.channel_plan import stored_plan
+from slothpost.planning.circumstances import ChannelState, Circumstances
+from slothpost.posts.post_writer import PostWriter
+from tickler import Policy, PythonTarget, Schedule, Tickler
+from tickler.observe import Why
+from tickler.table import OpenTable, Transaction, evolve
+
+CHANNELS: Sequence[ChannelName] = ("x", "threads")
+
+_POLICY = Policy(attempts=8, backoff=[30, 300, 1800], timeout=300)
+
+
+class ChannelView(msgspec.Struct, frozen=True):
+    """What a page shows of a channel: its next draft, its next slot, and why it does or does not draft."""
+
+    state: ChannelState
+    next_draft: datetime | None
+    next_slot: datetime | None
+    why: Why | None
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self.state.channel.days)
+
+
+class Plans:
+    """Plans and pauses of channels. Every write of a channel also writes its schedule."""
+
+    def __init__(self, t: Tickler, db: OpenTable, posts: PostWriter) -> None:
+        self._t = t
+        self._db = db
+        self._posts = posts
+        self._circumstances = Circumstances(db)
+
+    async def set_plan(
+        self, user: str, product: str, name: ChannelName, days: Mapping[str, object], zone: str | None = None
+    ) -> Plan:
+        """Set when a channel posts. `InvalidWhen` names what cannot be used; nothing is changed then."""
+        now = self._now()
+
+        async def work(tx: Transaction) -> Plan:
+            state = await self._circumstances.of_channel(user, product, name)
+            stored = await tx.get(state.channel.key)
+            channel = state.channel if stored is None else stored
+            lead = timedelta(minutes=state.product.lead_minutes)
+            plan = Plan.read(days, zone or channel.zone, lead)
+            kept = {day: times for day, times in plan.slots.days().items() if times}
+            changed = evolve(channel, days=kept, zone=plan.slots.tz, active_since=now)
+            tx.put(changed)
+            await self._schedule(tx, ChannelState(state.user, state.product, changed, state.account))
+            return plan
+
+        return await self._db.transact(work)
+
+    async def pause_channel(self, user: str, product: str, name: ChannelName, *, paused: bool) -> None:
+        """Pause or resume one channel. While it is paused it is in no index; what passes meanwhile was not missed."""
+        state = await self._circumstances.of_channel(user, product, name)
+        await self._rearrange(with_channel(state, evolve(state.channel, paused=paused)))
+
+    async def pause_product(self, user: str, product_id: str, *, paused: bool) -> None:
+        product = await self._circumstances.product(user, product_id)
+        await self._db.update(product.key, Product.paused.set(paused))
+        await self.rearrange(user, product_id)
+
+    async def pause_user(self, user: str, *, paused: bool) -> None:
+        await self._db.update(User.key.id(user), User.paused.set(paused))
+        await self.rearrange_all(user)
+
+    async def rearrange(self, user: str, product: str) -> None:
+        """Write the schedules of a product's channels and approved posts as they should be now; safe at any time."""
+        for name in CHANNELS:
+            await self._rearrange(await self._circumstances.of_channel(user, product, name))
+
+    async def rearrange_all(self, user: str) -> None:
+        """Do that for all products of a user."""
+        async for product in self._db.iterate(Product.of_user(user)):
+            await self.rearrange(user, product.id)
+
+    async def view(self, user: str, product: str, name: ChannelName) -> ChannelView:
+        """Return when a channel drafts and posts next, and why, as the engine says."""
+        state = await self._circumstances.of_channel(user, product, name)
+        key = draft_key(product, name)
+        stored = await self._t.schedules.get(user, key)
+        if stored is None:
+            return ChannelView(state, None, None, None)
+        plan = stored_plan(state.product, state.channel)
+        next_draft = None if stored.next_fire_at is None else datetime.fromtimestamp(stored.next_fire_at / 1000, UTC)
+        next_slot = None if state.pause_reason else plan.next_slot(self._now())
+        return ChannelView(state, next_draft, next_slot, await self._t.why(user, key, names_workers=False))
+
+    async def _rearrange(self, state: ChannelState) -> None:
+        """Write a channel and its schedule anew, then the schedules of its approved posts."""
+        now = self._now()
+
+        async def work(tx: Transaction) -> None:
+            stored = await tx.get(state.channel.key)
+            if stored is None:
+                return
+            is_resumed = state.pause_reason is None
+            changed = evolve(stored, paused=state.channel.paused, active_since=now if is_resumed else stored.active_since)
+            tx.put(changed)
+            await self._schedule(tx, with_channel(state, changed))
+
+        await self._db.transact(work)
+        async for post in self._approved(state.product.id, state.channel.name):
+            await self._posts.change(post.user, post.id, lambda found: evolve(found, held=state.hold_reason or ""))
+
+    async def _schedule(self, tx: Transaction, state: ChannelState) -> None:
+        """Put the schedule of a channel's drafts into a transaction, or its deletion, and draft at once what is due already."""
+        channel, owner = state.channel, state.user.id
+        key, payload = draft_key(channel.product, channel.name), {"product": channel.product, "channel": channel.name}
+        if not channel.days:
+            await self._t.schedules.delete(owner, key, using=tx)
+            return
+        plan = stored_plan(state.product, channel)
+        is_on, target = state.pause_reason is None, PythonTarget(DRAFT)
+        schedule = Schedule(
+            owner=owner, key=key, when=plan.drafts(), target=target, payload=payload, policy=_POLICY, enabled=is_on
+        )
+        await self._t.schedules.put(schedule, using=tx)
+        if is_on and plan.due_slots(self._now(), since=self._now()):
+            await self._t.send(owner, f"{key}/at-once/{new_id()}", target, payload, policy=_POLICY, using=tx)
+
+    async def _approved(self, product: str, name: ChannelName) -> AsyncIterator[Post]:
+        async for post in self._db.iterate(Post.of_channel(product, name), where=Post.state == "approved"):
+            yield post
+
+    def _now(self) -> datetime:
+        return self._posts.now()
+
+
+def with_channel(state: ChannelState, channel: Channel) -> ChannelState:
+    return msgspec.structs.replace(state, channel=channel)

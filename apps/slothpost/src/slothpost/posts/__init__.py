@@ -1,0 +1,1 @@
+"""Posts from draft to network: states, schedules, review, publishing."""

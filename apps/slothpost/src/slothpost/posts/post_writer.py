@@ -1,0 +1,77 @@
+"""Writes a post together with its schedules, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from slothpost.errors import NotFound
+from slothpost.model import Post
+from slothpost.notices import News, Notices
+from slothpost.planning.circumstances import Circumstances
+from slothpost.posts.post_schedules import schedules_of
+from tickler import Tickler
+from tickler.table import OpenTable, Transaction
+
+NoticeOf = Callable[[Post], News]
+
+
+class PostWriter:
+    """The only place that writes posts: what they are and when they fire cannot disagree."""
+
+    def __init__(self, t: Tickler, db: OpenTable, notices: Notices) -> None:
+        self._t = t
+        self._db = db
+        self._notices = notices
+        self._circumstances = Circumstances(db)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+
+    async def get(self, user: str, id: str) -> Post:
+        """Return a post; `NotFound` also if it is somebody else's."""
+        post = await self._db.get(Post.key.id(user, id))
+        if post is None:
+            raise NotFound("post")
+        return post
+
+    async def change(self, user: str, id: str, decide: Callable[[Post], Post], notice: NoticeOf | None = None) -> Post:
+        """Replace a post by what `decide` makes of it, again if others changed it meanwhile. Returns it as it is then."""
+        return await self._change(user, id, decide, notice, arranges=True)
+
+    async def settle(self, user: str, id: str, decide: Callable[[Post], Post], notice: NoticeOf | None = None) -> Post:
+        """Do the same in a delivery of the post's own schedule, which stays as it is: the fire says when it is tried again."""
+        return await self._change(user, id, decide, notice, arranges=False)
+
+    async def _change(
+        self, user: str, id: str, decide: Callable[[Post], Post], notice: NoticeOf | None, *, arranges: bool
+    ) -> Post:
+
+        async def work(tx: Transaction) -> Post:
+            post = await tx.get(Post.key.id(user, id))
+            if post is None:
+                raise NotFound("post")
+            changed = decide(post)
+            if changed is post:
+                return post
+            if arranges:
+                await self.write(tx, changed, before=post)
+            else:
+                tx.put(changed)
+            if notice is not None:
+                await self._notices.add(tx, notice(changed))
+            return changed
+
+        return await self._db.transact(work)
+
+    async def write(self, tx: Transaction, post: Post, *, before: Post | None) -> None:
+        """Add a post, and the change of its schedules, to a transaction."""
+        now = self.now()
+        is_held = post.state == "approved" and (await self._circumstances.of_post(post)).hold_reason is not None
+        wanted = schedules_of(post, now, is_held=is_held)
+        had = {} if before is None else schedules_of(before, now, is_held=False)
+        for key in had.keys() - wanted.keys():
+            await self._t.schedules.delete(post.user, key, using=tx)
+        for schedule in wanted.values():
+            await self._t.schedules.put(schedule, using=tx)
+        tx.put(post)
