@@ -182,6 +182,7 @@ async def test_a_limit_on_refreshes_says_until_when(desk: Desk, clock: ManualClo
     with pytest.raises(TokenBusy, match="X asks to wait") as busy:
         await desk.tokens.get(account)
     assert busy.value.until == desk.now() + 3 * MINUTE
+    assert (await desk.stored(account)).refreshing_until is MISSING
 
 
 async def test_what_a_process_left_that_died_while_it_refreshed_is_taken_over(desk: Desk, clock: ManualClock) -> None:

@@ -106,6 +106,7 @@ async def test_connecting_again_begins_anew(desk: Desk, clock: ManualClock) -> N
 async def test_an_account_that_is_disconnected_is_not_refreshed(desk: Desk, clock: ManualClock) -> None:
     account = await on_threads(desk)
     await desk.connections.disconnect("ada", account.id)
+    assert await desk.t.schedules.get("ada", refresh_key(account.id)) is None
     await for_days(desk, clock, 90)
     assert refreshes(desk) == 0
     assert await desk.tokens.refresh_due("ada", account.id) == "nothing to do: the account was disconnected"

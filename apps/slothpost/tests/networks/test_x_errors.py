@@ -57,6 +57,18 @@ def test_the_limit_of_a_day_outlasts_that_of_minutes() -> None:
     assert error.until == NOW + timedelta(hours=7)
 
 
+def test_a_window_that_is_not_used_up_says_nothing_about_the_one_that_is() -> None:
+    headers = {
+        "x-rate-limit-remaining": "88",
+        "x-rate-limit-reset": reset(NOW + 15 * MINUTE),
+        "x-app-limit-24hour-remaining": "0",
+        "x-app-limit-24hour-reset": reset(NOW + 2 * MINUTE),
+    }
+    error = post_error(answer(429, {}, headers), NOW)
+    assert isinstance(error, Limited)
+    assert error.until == NOW + 2 * MINUTE
+
+
 @pytest.mark.parametrize("text", ["", "soon", "-5", "99999999999999999999"])
 def test_a_reset_that_is_no_instant_counts_as_none(text: str) -> None:
     error = post_error(answer(429, {}, {"x-rate-limit-reset": text}), NOW)

@@ -156,4 +156,5 @@ def _connecting() -> Iterator[None]:
     try:
         yield
     except NetworkError as error:
-        raise NotAllowed(f"the account was not connected: {error}. Connect it again") from None
+        reason = str(error).rstrip(".")
+        raise NotAllowed(f"the account was not connected: {reason}: connect it again") from None
