@@ -9,7 +9,7 @@ import msgspec
 from litestar import Request
 
 from slothpost.app import Slothpost
-from slothpost.model import User
+from slothpost.model import Product, User
 from slothpost.web.api_tokens import ApiScope, ApiTokens
 from tickler.web import Refused, Web
 
@@ -54,6 +54,12 @@ def operator_of(request: HttpRequest) -> User:
     if not user.is_operator:
         raise Refused(404, "there is no such page")
     return user
+
+
+async def products_of(request: HttpRequest) -> list[Product]:
+    """Return the products of the user, the oldest first."""
+    listed = await slothpost_of(request).products.list(user_of(request).id)
+    return sorted(listed, key=lambda product: product.created_at)
 
 
 def now_of(request: HttpRequest) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import Response, get
 
 from slothpost.model import Activity, Product
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
 from slothpost.web.pages.rendering import page
 
 PAGE = 30
@@ -16,7 +16,7 @@ MAX_UNROUTED = 20
 async def activity(request: HttpRequest) -> Response[str]:
     """Show one product's activity by pages, or the latest of all."""
     slothpost, user = slothpost_of(request), user_of(request)
-    products = await slothpost.products.list(user.id)
+    products = await products_of(request)
     chosen = request.query_params.get("product") or None
     after, more = request.query_params.get("after") or None, None
     found: list[tuple[Product, Activity]] = []

@@ -36,9 +36,10 @@ async def status(request: HttpRequest, product_id: str, source: str) -> Response
     return Response({"is_live": setup is not None and setup.is_live})
 
 
-@post(f"{WIZARD}/github/list", status_code=200)
-async def list_repositories(request: HttpRequest, product_id: str) -> Response[str]:
+@post(f"{WIZARD}/{{source:str}}/repositories", status_code=200)
+async def list_repositories(request: HttpRequest, product_id: str, source: str) -> Response[str]:
     """Show the repositories of a token. The token goes along encrypted, so that it need not be typed again."""
+    _only("github", source)
     slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
     token = fields.get("token", "").strip()
     try:
@@ -78,9 +79,10 @@ async def disconnect(request: HttpRequest, product_id: str, source: str) -> Resp
     return redirect(f"/products/{product_id}#sources", "disconnected")
 
 
-@post(f"{WIZARD}/vercel/secret", status_code=200)
-async def use_vercel_secret(request: HttpRequest, product_id: str) -> Response[Any]:
+@post(f"{WIZARD}/{{source:str}}/own-secret", status_code=200)
+async def use_vercel_secret(request: HttpRequest, product_id: str, source: str) -> Response[Any]:
     """Keep the secret of a webhook of the user's own team."""
+    _only("vercel", source)
     fields = await read_form(request)
     try:
         await slothpost_of(request).connections.use_vercel_secret(user_of(request).id, product_id, fields.get("secret", ""))
@@ -89,9 +91,10 @@ async def use_vercel_secret(request: HttpRequest, product_id: str) -> Response[A
     return redirect(f"/products/{product_id}/connect/vercel", "saved")
 
 
-@get(f"{WIZARD}/vercel/install")
-async def install_vercel(request: HttpRequest, product_id: str) -> Response[bytes]:
+@get(f"{WIZARD}/{{source:str}}/install")
+async def install_vercel(request: HttpRequest, product_id: str, source: str) -> Response[bytes]:
     """Send the browser to Vercel. A link, since a form must not lead to another site."""
+    _only("vercel", source)
     address = await slothpost_of(request).connections.vercel_install_url(user_of(request).id, product_id)
     return Response(b"", status_code=303, headers={"location": address, "cache-control": "no-store"})
 
@@ -166,6 +169,7 @@ async def _page(
         product=product, source=source, setup=found, url=slothpost.settings.url(path), errors=errors or {},
         typed=dict.fromkeys(FIELDS, "") | dict(typed or {}), repositories=repositories, sealed=sealed,
         projects=projects, not_installed=not_installed, is_local=slothpost.settings.host in LOCAL_HOSTS,
+        has_integration=slothpost.settings.sources.vercel_integration_slug is not None,
     )  # fmt: skip
 
 
@@ -179,3 +183,8 @@ def _source(text: str) -> Source:
         if text == known:
             return known
     raise NotFound("source")
+
+
+def _only(expected: Source, source: str) -> None:
+    if source != expected:
+        raise NotFound("page")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from slothpost.model import Channel
@@ -52,11 +54,15 @@ def dollars(microdollars: int) -> str:
     return f"${whole}.{cents:0<2}"
 
 
+_WORD = re.compile(r"[a-z]+(?![\w.:/])")
+
+
 def sentence_case(text: str) -> str:
-    """Begin with a capital letter, and end with a full stop."""
+    """Begin with a capital letter, unless that is of a name such as mon.enabled, and end with a full stop."""
     if not text:
         return ""
-    return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', '…')) else '.'}"
+    first = text[0].upper() if _WORD.match(text) else text[0]
+    return f"{first}{text[1:]}{'' if text.endswith(('.', '!', '?', '…')) else '.'}"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

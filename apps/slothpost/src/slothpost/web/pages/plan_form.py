@@ -8,7 +8,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from slothpost.errors import InvalidField
 from slothpost.model import Channel
+from slothpost.people.users import checked_zone
 from slothpost.web.pages.environment import DAYS, sentence_case
 from slothpost.web.pages.form_errors import FORM, FieldErrors
 from tickler import Weekly
@@ -48,8 +50,9 @@ def read_plan(fields: FormFields) -> tuple[dict[str, object], PlanForm]:
         else:
             days[day] = _times(text)
             errors.update(_errors(day, days[day]))
-    typed = {day: fields.get(day, "") for day in DAYS}
-    return days, PlanForm(typed=typed, zone=fields.get(ZONE, "").strip(), errors=errors)
+    zone = fields.get(ZONE, "").strip()
+    errors.update(_zone_errors(zone))
+    return days, PlanForm(typed={day: fields.get(day, "") for day in DAYS}, zone=zone, errors=errors)
 
 
 def _times(text: str) -> object:
@@ -67,5 +70,13 @@ def _errors(day: str, value: object) -> FieldErrors:
     try:
         Weekly({day: value})
     except InvalidWhen as error:
-        return {day: sentence_case(error.reason)}
+        return {day: sentence_case(error.reason.replace("or None for a day off", "or leave it empty for a day off"))}
+    return {}
+
+
+def _zone_errors(zone: str) -> FieldErrors:
+    try:
+        checked_zone(zone)
+    except InvalidField as error:
+        return {ZONE: sentence_case(error.reason)}
     return {}

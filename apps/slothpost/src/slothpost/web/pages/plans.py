@@ -25,7 +25,7 @@ async def set_plan(request: HttpRequest, product_id: str, channel: str) -> Respo
     days, form = read_plan(await read_form(request))
     if not form.errors:
         try:
-            await slothpost_of(request).plans.set_plan(user.id, product_id, name, days, form.zone or None)
+            await slothpost_of(request).plans.set_plan(user.id, product_id, name, days, form.zone)
         except InvalidInput as error:
             form = msgspec.structs.replace(form, errors=errors_of(error, (*form.typed, ZONE)))
     if form.errors:

@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from slothpost.errors import InvalidField, NotFound
 from slothpost.model import Account, ChannelName, Product, Source
 from slothpost.planning.plans import CHANNELS, ChannelView
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.plan_form import PlanForm, shown_plan
 from slothpost.web.pages.rendering import page, read_form, redirect
@@ -22,7 +22,7 @@ SOURCES: tuple[Source, ...] = get_args(Source)
 @get("/products")
 async def products(request: HttpRequest) -> Response[str]:
     slothpost, user = slothpost_of(request), user_of(request)
-    listed = await slothpost.products.list(user.id)
+    listed = await products_of(request)
     views = {product.id: await views_of(request, product) for product in listed}
     connections = {product.id: await slothpost.connections.list(user.id, product.id) for product in listed}
     return await page(request, "products", "products", products=listed, views=views, connections=connections)

@@ -6,7 +6,7 @@ from litestar import Response, get
 from litestar.enums import MediaType
 
 from slothpost.model import Post
-from slothpost.web.context import HttpRequest, now_of, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, now_of, products_of, slothpost_of, user_of
 from slothpost.web.pages.rendering import page
 
 PAGE = 20
@@ -18,7 +18,7 @@ MAX_NOTICES = 8
 async def review(request: HttpRequest) -> Response[str]:
     slothpost, user = slothpost_of(request), user_of(request)
     cards = await slothpost.review.queue(user.id, first=PAGE, after=request.query_params.get("after") or None)
-    products = await slothpost.products.list(user.id)
+    products = await products_of(request)
     return await page(
         request, "review", "review",
         cards=cards, coming=await _coming(request, user.id), notices=await slothpost.notices.latest(user.id, MAX_NOTICES),

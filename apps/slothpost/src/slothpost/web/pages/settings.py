@@ -9,7 +9,7 @@ from litestar import Response, get, post
 
 from slothpost.errors import InvalidField
 from slothpost.people.users import UserChanges
-from slothpost.web.context import HttpRequest, slothpost_of, tokens_of, user_of, web_of
+from slothpost.web.context import HttpRequest, products_of, slothpost_of, tokens_of, user_of, web_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.rendering import page, read_form, redirect
 from slothpost.web.pages.sign_in import sign_in_path
@@ -104,7 +104,7 @@ async def settings_page(
     return await page(
         request, "settings", "settings", status,
         fields={**stored, **(typed or {})}, errors=errors or {}, shown=shown or {}, zones=ZONES, me=user,
-        accounts=await slothpost.accounts.list(user.id), products=await slothpost.products.list(user.id),
+        accounts=await slothpost.accounts.list(user.id), products=await products_of(request),
         tokens=await tokens_of(request).list(user), can_connect=set(slothpost.networks),
         everyone=await slothpost.users.everyone() if user.is_operator else [],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from litestar import Response, get
 from slothpost.model import Channel, Post, Slot
 from slothpost.planning.plans import CHANNELS
 from slothpost.posts.actions import actions_of
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
 from slothpost.web.pages.rendering import clock_of, page
 from slothpost.web.pages.week_grid import DAYS, Row, bounds, monday_of, week_row
 
@@ -43,7 +43,7 @@ async def _rows(request: HttpRequest, monday: date) -> list[Row]:
     async for post in slothpost.db.iterate(Post.by_slot(user.id).between(first, end)):
         posts.setdefault((post.product, post.channel), []).append(post)
     rows: list[Row] = []
-    for product in await slothpost.products.list(user.id):
+    for product in await products_of(request):
         for channel in await slothpost.db.get_many([Channel.key.id(product.id, name) for name in CHANNELS]):
             if channel is None:
                 continue

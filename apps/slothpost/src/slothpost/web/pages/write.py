@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from slothpost.errors import InvalidField, NotFound
 from slothpost.model import ChannelName
 from slothpost.text.check import check_text
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.rendering import clock_of, fragment, page, read_form, redirect
 from tickler.errors import InvalidInput
@@ -57,8 +57,7 @@ HANDLERS = [write_page, write, check]
 
 
 async def _form(request: HttpRequest, fields: Any, errors: FieldErrors | None = None) -> Response[str]:
-    slothpost, user = slothpost_of(request), user_of(request)
-    products = await slothpost.products.list(user.id)
+    products = await products_of(request)
     shown = {name: fields.get(name, "").replace("\r\n", "\n") for name in FIELDS}
     channel: ChannelName = "threads" if shown["channel"] == "threads" else "x"
     return await page(

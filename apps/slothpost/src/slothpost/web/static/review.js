@@ -140,6 +140,7 @@ function offerReload(count) {
 function press(card, name) {
   const form = [...(card?.querySelectorAll(`form[data-decision="${name}"]`) ?? [])][0];
   if (!form) return say("This cannot be done with this post.");
+  if (form.querySelector("button").disabled) return say(card.querySelector(".problem")?.textContent ?? "This cannot be done now.");
   form.requestSubmit();
 }
 
