@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tickler.testing.consumer_contract import parked_uncompressed
 
 from .conftest import Here
 
@@ -125,6 +128,22 @@ def test_parked_changes_are_listed(consume: Consume, here: Here) -> None:
     ]
     assert set(shown[0]) == {"id", "entity", "pk", "sk", "error", "attempts", "parked_at"}
     assert len(here("table", "parked", "desk_model:desk", "mailer", "--limit", "1").lines) == 2
+
+
+def test_changes_that_an_earlier_version_parked_are_listed_and_retried(
+    consume: Consume, model: Any, url: str, here: Here
+) -> None:
+    consume(("a", 1), ("b", 1), fails=True)
+    before = here("table", "parked", "desk_model:desk", "mailer", "--json").json["parked"]
+
+    async def as_it_was_written() -> int:
+        async with model.desk.connect(url) as db:
+            return await parked_uncompressed(db.engine)
+
+    assert asyncio.run(as_it_was_written()) == 2
+    assert here("table", "parked", "desk_model:desk", "mailer", "--json").json["parked"] == before
+    assert here("table", "retry", "desk_model:desk", "mailer", "--all", "--json").json == {"asked": 2}
+    assert sorted(consume()) == [("a", 1), ("b", 1)]
 
 
 def test_a_retry_is_made_where_the_consumer_runs(consume: Consume, here: Here) -> None:

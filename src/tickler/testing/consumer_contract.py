@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -13,7 +14,10 @@ import pytest
 from tickler.clock import ManualClock
 from tickler.errors import GiveUp
 from tickler.table import Consumer, ItemChange, changed, created, entered, left, removed
+from tickler.table.engines.engine import Engine
+from tickler.table.engines.metadata import EntryWrite
 from tickler.table.open_table import OpenTable
+from tickler.table.streams.parking import PARKED
 from tickler.table.streams.progress import all_states
 from tickler.testing.stream_fixtures import NOW, Remark, StreamFixtures, Task, later, task
 
@@ -220,6 +224,34 @@ class ConsumerContract(StreamFixtures):
         await caught_up(consumer)
         assert sorted(seen) == [f"t{n:03}" for n in range(4)]
 
+    async def test_changes_that_an_earlier_version_parked_are_read_and_delivered_again(
+        self, db: OpenTable, engine: Engine
+    ) -> None:
+        fails = True
+        seen: list[str] = []
+        consumer = db.consumer("it", attempts=1)
+
+        @consumer.on(created(Task))
+        async def handle(change: ItemChange[None, Task]) -> None:
+            if fails:
+                raise ValueError("no")
+            seen.append(change.new.id)
+
+        await db.put_many([task(n) for n in range(3)])
+        await caught_up(consumer)
+        parked = await consumer.parked()
+        assert await parked_uncompressed(engine) == len(parked) == 3
+        assert await consumer.parked() == parked
+        assert await consumer.retry() == 3
+        await caught_up(consumer)
+        assert {each.attempts for each in await consumer.parked()} == {2}
+        assert await parked_uncompressed(engine) == 3
+        fails = False
+        assert await consumer.retry() == 3
+        await caught_up(consumer)
+        assert sorted(seen) == ["t000", "t001", "t002"]
+        assert await consumer.parked() == []
+
     async def test_processes_of_a_consumer_share_its_shards(self, db: OpenTable) -> None:
         one, other = db.consumer("it"), db.consumer("it")
         seen_by_one, seen_by_other = ids_of(one), ids_of(other)
@@ -319,6 +351,13 @@ def ids_of(consumer: Consumer) -> list[str]:
 
 async def caught_up(consumer: Consumer) -> None:
     assert (await consumer.consume(budget_ms=int(WAIT_S * 1000))).caught_up
+
+
+async def parked_uncompressed(engine: Engine) -> int:
+    """Write parked changes as the first version did: as they are. Returns how many there are."""
+    entries = await engine.metadata.read(PARKED)
+    await engine.metadata.write([EntryWrite(entry.key, zlib.decompress(entry.value)) for entry in entries])
+    return len(entries)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -23,6 +23,7 @@ PARKED = "parked/"
 RETRY = "retry/"
 _DIGITS = 40  # of a position, so that positions sort as numbers
 _ITEM_CHARACTERS = 24
+_ZLIB = b"\x78"  # begins every compressed value, and no map in MessagePack
 
 
 class ParkedChange(msgspec.Struct, frozen=True):
@@ -182,4 +183,6 @@ def _encode(parked: ParkedChange) -> bytes:
 
 
 def _decode(entry: Entry) -> ParkedChange:
-    return msgspec.msgpack.decode(zlib.decompress(entry.value), type=ParkedChange)
+    """Read a value, also one that an earlier version has not compressed."""
+    value = zlib.decompress(entry.value) if entry.value.startswith(_ZLIB) else entry.value
+    return msgspec.msgpack.decode(value, type=ParkedChange)
