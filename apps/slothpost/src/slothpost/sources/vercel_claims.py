@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,6 +24,8 @@ from tickler.errors import DecryptionFailed
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 STATE_LIFETIME = timedelta(hours=1)
+
+T = TypeVar("T")
 
 
 class ProjectChoice(msgspec.Struct, frozen=True):
@@ -84,10 +87,8 @@ class VercelClaims:
 
     async def projects(self, user: str) -> list[ProjectChoice]:
         """Return the projects of a user's installations, by name."""
-        found: dict[str, ProjectChoice] = {}
-        async for _, access in self._accesses(user):
-            with _for_people(), suppress(TokenRejected):
-                found |= {project.id: ProjectChoice(project.id, project.name) for project in await self._api.projects(access)}
+        lists = await self._ask_each(user, self._api.projects)
+        found = {project.id: ProjectChoice(project.id, project.name) for _, listed in lists for project in listed}
         return sorted(found.values(), key=lambda project: project.name)
 
     async def claim(self, user: str, product: str, project_id: str) -> Connection:
@@ -116,20 +117,34 @@ class VercelClaims:
 
     async def _own_project(self, user: str, id: str) -> tuple[VercelInstallation, Project]:
         """Return a project that one of the user's installations may see, with that installation."""
-        async for installation, access in self._accesses(user):
-            with _for_people(), suppress(TokenRejected, Missing):
+
+        async def ask(access: Access) -> Project | None:
+            with suppress(Missing):
                 project = await self._api.project(access, id)
                 if project is not None and project.account_id in (None, access.team or project.account_id):
-                    return installation, project
+                    return project
+            return None
+
+        for installation, project in await self._ask_each(user, ask):
+            if project is not None:
+                return installation, project
         raise NotFound("project")
 
-    async def _accesses(self, user: str) -> AsyncIterator[tuple[VercelInstallation, Access]]:
-        """Yield the installations of a user, the latest first. Earlier ones may have been removed at Vercel."""
+    async def _ask_each(self, user: str, ask: Callable[[Access], Awaitable[T]]) -> list[tuple[VercelInstallation, T]]:
+        """Ask Vercel with each installation of a user, the latest first. Some may have been removed there, but not all."""
         found = [installation async for installation in self._db.iterate(VercelInstallation.key(user))]
-        if not found:
-            raise NotAllowed("install the Vercel integration first")
+        answers: list[tuple[VercelInstallation, T]] = []
+        reason = "install the Vercel integration first"
         for installation in sorted(found, key=lambda each: each.installed_at, reverse=True):
-            yield installation, access_of(installation, self._secrets)
+            try:
+                answers.append((installation, await ask(access_of(installation, self._secrets))))
+            except TokenRejected as error:
+                reason = f"{error}: install the integration again"
+            except SourceError as error:
+                raise NotAllowed(f"{error}: try again in a moment") from None
+        if not answers:
+            raise NotAllowed(reason)
+        return answers
 
     async def _exchanged(self, code: str, redirect_uri: str) -> Issued:
         client_id, client_secret = self._settings.vercel_client_id, self._settings.vercel_client_secret
@@ -185,17 +200,6 @@ def _connected(found: Connection | None, product: Product, installation: VercelI
         broken=MISSING,
         poll_error=MISSING,
     )
-
-
-@contextmanager
-def _for_people() -> Iterator[None]:
-    """Turn what went wrong at Vercel into what a page can show. What ends the use of one installation is left as it is."""
-    try:
-        yield
-    except (TokenRejected, Missing):
-        raise
-    except SourceError as error:
-        raise NotAllowed(f"{error}: try again in a moment") from None
 
 
 def _state_purpose(user: str) -> str:

@@ -11,13 +11,14 @@ from http import HTTPStatus
 import msgspec
 
 from slothpost.activity.event import Event
+from slothpost.activity.happening import Deployment
 from slothpost.identifiers import ACTIVITY
 from slothpost.model import Connection, Source, Unrouted
 from slothpost.sources import appstore, github, signatures, vercel
 from slothpost.sources.reading import Reading
 from slothpost.sources.source_secrets import SourceSecrets
 from slothpost.sources.source_settings import SourceSettings
-from slothpost.sources.untrusted import Unreadable
+from slothpost.sources.untrusted import Unreadable, line
 from slothpost.sources.vercel_routing import VercelRouting
 from tickler import Policy, PythonTarget, Tickler
 from tickler.errors import ConditionFailed, ItemNotFound, SendConflict
@@ -125,8 +126,6 @@ class Webhooks:
         connection = await self._routing.find(reading.subject, reading.owner)
         if connection is not None:
             return await self._take(connection, reading)
-        if reading.ignored:
-            return Received(HTTPStatus.ACCEPTED, f"ignored: {reading.ignored}")
         return await self._keep_unrouted(reading, reading.subject)
 
     async def _take(self, connection: Connection, reading: Reading) -> Received:
@@ -169,13 +168,12 @@ class Webhooks:
 
     async def _keep_unrouted(self, reading: Reading, project: str) -> Received:
         now = self._now()
-        message = getattr(reading.happenings[0].news, "message", None) if reading.happenings else None
         unrouted = Unrouted(
             id=reading.delivery,
             project=project,
             owner=MISSING if reading.owner is None else reading.owner,
             event=reading.event,
-            summary=(message or "a deployment to production").partition("\n")[0][:200],
+            summary=_summary(reading),
             name=reading.name,
             happenings=msgspec.json.encode(reading.happenings).decode(),
             received_at=now,
@@ -189,6 +187,14 @@ class Webhooks:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+
+
+def _summary(reading: Reading) -> str:
+    """Say in a line what a deployment is about, or why nothing would be made of it."""
+    for happening in reading.happenings:
+        if isinstance(happening.news, Deployment) and happening.news.message:
+            return line(happening.news.message.partition("\n")[0])
+    return reading.ignored or "a deployment to production"
 
 
 async def _checked(body: bytes, check: Callable[[], bool]) -> bool:
