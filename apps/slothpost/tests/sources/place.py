@@ -59,7 +59,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     async def a_user(self, id: str = "ada", *, is_operator: bool = False) -> User:
         found = await self.db.get(User.key.id(id))
-        return found or await self.db.create(User(id=id, name=id.title(), is_operator=is_operator, created_at=self.now()))
+        if found is not None:
+            return found
+        return await self.db.create(User(id=id, name=id.title(), is_operator=is_operator, created_at=self.now()))
 
     async def a_product(self, user: str = "ada") -> Product:
         await self.a_user(user)
