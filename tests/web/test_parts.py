@@ -9,7 +9,7 @@ import pytest
 
 from tickler import InvalidInput
 from tickler.web import local_path
-from tickler.web.addresses import address_of, networks_of
+from tickler.web.addresses import Proxies, address_of, proxies_of
 from tickler.web.host_check import LOCAL_NAMES, HostCheck
 from tickler.web.problems import Refused
 from tickler.web.rate_limit import MAX_CALLERS, RateLimit
@@ -17,7 +17,7 @@ from tickler.web.redirects import requested_path
 from tickler.web.security_headers import STRICT_POLICY, security_headers
 from tickler.web.settings import WebSettings, is_below
 
-PROXIES = networks_of(["10.0.0.0/8", "::1"])
+PROXIES = proxies_of(["10.0.0.0/8", "::1"])
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,26 @@ def test_an_address_is_the_last_that_no_trusted_proxy_has(client: str | None, fo
     assert address_of(scope, PROXIES) == address
     if client is not None:
         assert address_of(scope) == address_of({**scope, "headers": []}), "without proxies nobody is believed"
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        ([], "unix"),
+        ([" ,"], "unix"),
+        (["192.0.2.9, 198.51.100.1"], "198.51.100.1"),
+        (["198.51.100.1, 10.0.0.2"], "198.51.100.1"),
+        (["198.51.100.1, unix:"], "198.51.100.1"),  # nginx behind nginx, on a socket too
+        (["unix:, 198.51.100.1"], "198.51.100.1"),
+    ],
+)
+def test_behind_a_unix_socket_an_address_is_believed_if_the_proxies_include_it(forwarded: list[str], address: str) -> None:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    scope = {"client": None, "server": ("/run/notes.sock", None), "headers": headers}
+    assert address_of(scope, proxies_of(["unix", "10.0.0.0/8"])) == address
+    assert address_of(scope, PROXIES) == address_of(scope) == "unix"
+    for server in (("127.0.0.1", 80), None):
+        assert address_of({**scope, "server": server}, Proxies(unix=True)) == "", "perhaps no Unix socket: nobody is believed"
 
 
 def test_a_rate_at_its_bound_of_memory_forgets_who_was_idle_longest() -> None:
@@ -146,6 +166,7 @@ def test_a_prefix_covers_whole_segments(path: str, prefixes: tuple[str, ...], be
         ({"probes": ("/",)}, "of health checks in probes"),
         ({"bodies": {"upload": None}}, "not a path"),
         ({"proxies": ("nowhere",)}, "proxies"),
+        ({"proxies": ("unix:/run/notes.sock",)}, "or 'unix'"),
         ({"rate": 0}, "rate"),
         ({"max_body": -1}, "max_body"),
         ({"body_s": 0}, "body_s"),

@@ -111,7 +111,7 @@ class Web(Generic[U]):
         Call it after a wrong code of a link, which nobody guesses, and for every attempt before you compare a password or a short
         code: a limit that is asked only after wrong ones lets the right one pass, however many came before.
         """
-        address = address_of(scope, self._settings.networks)
+        address = address_of(scope, self._settings.trusted_proxies)
         self._failures.check(address, "too many wrong tokens or codes from this address: wait a moment")
 
     def answer(self, scope: Mapping[str, Any], refused: Refused) -> Answer:

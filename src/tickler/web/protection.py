@@ -7,12 +7,13 @@ Then the application runs; its body is limited as it arrives, and security heade
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
 from tickler.errors import StoreUnavailable
-from tickler.web.addresses import address_of
+from tickler.web.addresses import UNIX, address_of, forwarded_for
 from tickler.web.asgi import SAFE_METHODS, App, Receive, Send, headers_of
 from tickler.web.assets import Assets
 from tickler.web.body_limits import IncomingBody
@@ -25,6 +26,8 @@ from tickler.web.request_checks import check_request, content_length
 from tickler.web.security_headers import Headers, OutgoingResponse, security_headers
 from tickler.web.settings import ANY_HOST, WebSettings
 from tickler.web.visitor import VISITOR, Visitor
+
+log = logging.getLogger("tickler.web")
 
 Authenticate = Callable[[Any, dict[str, str]], Awaitable[Visitor[Any]]]
 Render = Callable[[Any, Refused], Answer]
@@ -50,6 +53,8 @@ class Protection:
         self._rate_limit = RateLimit(settings.rate)
         self._requests = ConcurrencyLimit()
         self._running = 0
+        self._proxies = settings.trusted_proxies
+        self._has_warned = False
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -75,7 +80,7 @@ class Protection:
             await self._assets(scope, receive, outgoing)
             return
         visitor = await self._authenticate(scope, headers)
-        client = visitor.rate_key or address_of(scope, self._settings.networks)
+        client = visitor.rate_key or self._address(scope)
         self._rate_limit.check(client, "too many requests: slow down")
         with ExitStack() as limits:
             limits.enter_context(self._requests.take(client, self._settings.max_requests_of_client, "requests"))
@@ -98,6 +103,14 @@ class Protection:
             check_same_origin(headers, self._schemes)
         self._settings.body_limits(scope["path"]).check_announced(content_length(scope))
         return headers
+
+    def _address(self, scope: Any) -> str:
+        address = address_of(scope, self._proxies)
+        if address == UNIX and not (self._has_warned or self._proxies.unix) and forwarded_for(scope):
+            self._has_warned = True
+            remedy = "add 'unix' to proxies, if only your proxy can connect to the socket"
+            log.warning("X-Forwarded-For of a Unix socket is ignored, so all visitors share one rate limit: %s", remedy)
+        return address
 
     def _incoming(self, scope: Any, receive: Receive, outgoing: _Response) -> Receive:
         """Limit the body. Once it is refused, the application sees a disconnect, and `outgoing` holds its answer back."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from tickler.errors import InvalidInput
-from tickler.web.addresses import Network, networks_of
+from tickler.web.addresses import Proxies, proxies_of
 from tickler.web.body_limits import BodyLimits
 from tickler.web.host_check import LOCAL_NAMES
 from tickler.web.security_headers import STRICT_POLICY
@@ -24,7 +24,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: tuple[str, ...] = tuple(sorted(LOCAL_NAMES))  # names under which it may be called; ("*",) for any
     https: bool = False  # set it if browsers reach it over https, also through a proxy
-    proxies: tuple[str, ...] = ()  # addresses and networks of reverse proxies, whose X-Forwarded-For is trusted
+    proxies: tuple[str, ...] = ()  # addresses and networks of reverse proxies, whose X-Forwarded-For is trusted; "unix": sockets
     foreign: tuple[str, ...] = ()  # paths of requests that others sign: no cross-site check there, and no session or token
     probes: tuple[str, ...] = ()  # paths of health checks: under any host name, and without looking up a visitor
     sign_in: str | None = "/sign-in"  # where browsers without a session are sent; None: they get the error
@@ -41,7 +41,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     bodies: Mapping[str, int | None] = {}  # other limits of bodies, by path; None: a stream of any length
 
     def __post_init__(self) -> None:
-        self.networks  # noqa: B018  # raises for an invalid one
+        self.trusted_proxies  # noqa: B018  # raises for an invalid one
         for path in (*self.foreign, *self.probes, *self.bodies, *([] if self.sign_in is None else [self.sign_in])):
             if not path.startswith("/"):
                 raise InvalidInput(f"{path!r} is not a path: start it with a slash")
@@ -55,11 +55,11 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"{name}: {getattr(self, name)!r} is not greater than 0")
 
     @property
-    def networks(self) -> tuple[Network, ...]:
+    def trusted_proxies(self) -> Proxies:
         try:
-            return networks_of(self.proxies)
+            return proxies_of(self.proxies)
         except ValueError as error:
-            raise InvalidInput(f"proxies: {error}: pass addresses or networks such as '10.0.0.0/8'") from None
+            raise InvalidInput(f"proxies: {error}: pass addresses, networks such as '10.0.0.0/8', or 'unix'") from None
 
     def session(self, name: str) -> SessionSettings:
         """Return the cookie's settings for the application of this name, which no other on the host shares."""
