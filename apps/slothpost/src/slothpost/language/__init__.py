@@ -1,0 +1,1 @@
+"""English for titles of changes: verbs and their forms, articles, and titles as parts of sentences."""

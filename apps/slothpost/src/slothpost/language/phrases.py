@@ -1,0 +1,279 @@
+"""Takes the title of a change apart, so that sentences can be made of it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from slothpost.language import nouns, verbs
+from slothpost.language.articles import definite, is_fault, noun_is_sure, with_articles
+from slothpost.language.names import lower_start
+
+_PEOPLE = r"(?:the )?(?:users?|you|people|everyone|anyone|everybody|customers?|visitors?|members?|admins?|teams?|guests?|owners?)"
+_CAN = re.compile(rf"(?:now )?{_PEOPLE} can(?: now)? (?P<rest>.+)", re.IGNORECASE)
+_LET = re.compile(rf"(?:allow|let|enable|permit)(?:s|ed)? (?:for )?{_PEOPLE}(?: to)? (?P<rest>\w+ .+|\w+)", re.IGNORECASE)
+_ALLOW = re.compile(r"(?:allow|enable|support|permit)(?:s|ed)? (?:to )?(?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE)
+_ABILITY = re.compile(
+    rf"(?:(?:add|implement|introduce|provide|create|give)\w* )?(?:{_PEOPLE} )?(?:the |an? )?"
+    rf"(?P<noun>ability|possibility|way|option|choice)(?: for {_PEOPLE})? to (?P<rest>\w+ .+|\w+)",
+    re.IGNORECASE,
+)
+_POSSIBLE = re.compile(rf"(?:made|makes?|making) it possible(?: for {_PEOPLE})? to (?P<rest>\w+ .+|\w+)", re.IGNORECASE)
+_NEGATIVE = re.compile(r"(?P<not>don'?t|do not|no longer|never|stop(?:s|ped)?) (?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE)
+_FINITE = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|did|will|would|could|can|cannot|may|might|gets?|"
+    r"(?:is|are|was|were|do|does|did|has|have|wo|ca|would|could)n['’]?t)\b",
+    re.IGNORECASE,
+)
+_NOW = re.compile(r"\b(?:now|no longer)\b", re.IGNORECASE)
+_BUG = re.compile(
+    r"(?:an? |the )?(?:\w+ )?(?:bug|issue|problem|error|case|regression)s? (?:where|when|with|that|in|of)\b", re.IGNORECASE
+)
+_PAUSES = (nouns.PREPOSITIONS | nouns.SUBORDINATES | {"with"}) - {"where"}
+_NOUNISH_WORDS = (
+    "search export import filter share print sort log load update report play copy edit record support split track rate "
+    "undo bookmark drag archive sync test scan release link count limit match schedule set pin group hide back build "
+    "launch"
+)
+_NOUNISH = frozenset(_NOUNISH_WORDS.split())
+_HEADS = re.compile(
+    r"\b(?:button|page|view|screen|mode|sheet|menu|tab|bar|field|options?|shortcuts?|dialog|icon|panel|builder|editor|improvements?|"
+    r"support|redesign|format|count|limit)$",
+    re.IGNORECASE,
+)
+_ALONE_WORDS = (
+    "crashes freezes fails flickers disappears hangs overlaps resets vanishes stops appears closes opens stays jumps "
+    "hides lags stalls blinks fires crash freeze fail vanish overlap disappear"
+)
+_ALONE = frozenset(_ALONE_WORDS.split())
+_ADDED_TO = re.compile(r"(?P<what>(?:(?!\b(?:in|on|from|for|of|with|as|by|when|access|due)\b).)+?) to (?P<place>.+)")
+_SECOND_VERB = re.compile(r"(?:,| and| &| \+|;)(?: also)? (?=(\w+) \w)", re.IGNORECASE)
+_SPLITTING = frozenset(
+    ["add", "fix", "improve", "remove", "make", "allow", "show", "redesign", "simplify", "introduce", "support", "let"]
+)
+
+
+class Phrase(msgspec.Struct, frozen=True, kw_only=True):
+    """What a title says, in the forms that sentences take; None where it has no such form. All start in lower case."""
+
+    item: str  # in a list: "dark mode", "export invoices as CSV", "fixed a crash on startup"
+    novelty: str | None = None  # after "New in Plantlog:"
+    thing: str | None = None  # a noun, perhaps without its article: "share button on the plant page"
+    did: str | None = None  # after "I": "added dark mode"
+    noun: str | None = None  # after "has": "a share button"
+    lacked: str | None = None  # after "had no": "share button"
+    can: str | None = None  # after "you can": "export invoices as CSV"
+    does: str | None = None  # after the product: "now shows the total"
+    will: str | None = None  # after the product: "will show the total"
+    says: str | None = None  # a sentence of its own: "lists load twice as fast now"
+    fixed: str | None = None  # after "fixed": "a crash on startup"
+    bug: str | None = None  # what was wrong, as a noun: "a crash on startup"
+
+
+def phrase_of(title: str, *, is_fix: bool = False) -> Phrase:
+    """Return what a title says. Every title has at least an item."""
+    text = lower_start(title.strip().rstrip("."))
+    split = _split(text)
+    if split is not None:
+        return _joined(_read(split[0], is_fix=is_fix), _read(lower_start(split[1]), is_fix=False), text)
+    return _read(text, is_fix=is_fix)
+
+
+def _read(text: str, *, is_fix: bool) -> Phrase:
+    offered = _offered(text)
+    if offered is not None:
+        return offered
+    negative = _NEGATIVE.match(text)
+    if negative:
+        return _negated(negative, text)
+    word, _, rest = text.partition(" ")
+    verb = _verb(word, rest)
+    if verb is None:
+        return _fix("fix", text) if is_fix and not _NOW.search(text) else _named(text)
+    if verb in verbs.FIXES:
+        return _fix(verb, rest)
+    return _acted(verb, rest, text)
+
+
+def _offered(text: str) -> Phrase | None:
+    """Read what users can do now."""
+    ability = _ABILITY.match(text)
+    if ability:
+        can = _with_object(ability["rest"])
+        noun = f"an option to {can}" if ability["noun"].lower() in ("option", "choice") else f"a way to {can}"
+        return Phrase(item=can, novelty=can, did=f"added {noun}", noun=noun, can=can)
+    found = _CAN.fullmatch(text) or _LET.fullmatch(text) or _POSSIBLE.fullmatch(text)
+    if found:
+        return _can(found["rest"])
+    allowed = _ALLOW.fullmatch(text)
+    if allowed:
+        verb = verbs.base_of_gerund(allowed["verb"])
+        if verb is not None:
+            return _can(f"{verb}{allowed['rest']}")
+    return None
+
+
+def _can(what: str) -> Phrase:
+    can = _with_object(what)
+    return Phrase(item=can, novelty=can, did=f"added a way to {can}", can=can)
+
+
+def _with_object(action: str) -> str:
+    verb, _, rest = action.partition(" ")
+    return f"{verb} {with_articles(rest, 'a')}".strip()
+
+
+def _negated(found: re.Match[str], text: str) -> Phrase:
+    is_stopped = found["not"].lower().startswith("stop")
+    verb = verbs.base_of_gerund(found["verb"]) if is_stopped else verbs.base_of(found["verb"]) or found["verb"].lower()
+    if verb is None:
+        return _named(text)
+    adverb = "never" if found["not"].lower() == "never" else "no longer"
+    rest = with_articles(found["rest"].strip(), "the")
+    return Phrase(
+        item=f"{adverb} {verbs.third_person(verb)} {rest}".strip(), does=f"{adverb} {verbs.third_person(verb)} {rest}".strip()
+    )
+
+
+def _named(text: str) -> Phrase:
+    """Read a title without a verb in front: a sentence, or the name of what is new."""
+    words = text.split()
+    is_clause = len(words) > 2 and words[0].endswith("s") and verbs.base_of(words[1]) == words[1] and words[1] in verbs.DOES
+    if is_clause or _NOW.search(text) or (len(words) > 2 and _FINITE.search(text.partition(" ")[2])):
+        said = with_articles(text, None)
+        return Phrase(item=said, says=said)
+    return _thing(text, "add")
+
+
+def _thing(text: str, verb: str) -> Phrase:
+    added, text = with_articles(text, "a"), _placed(text)
+    noun, label = with_articles(text, "a"), with_articles(text, None)
+    is_sure = noun_is_sure(noun)
+    lacked = re.sub(r"^(?:an?|the) ", "", noun)
+    has_lacked = is_sure and not re.match(
+        r"(?:more|new|better|faster|all|two|three|every|another|improved)\b", lacked, re.IGNORECASE
+    )
+    return Phrase(
+        item=label,
+        novelty=label,
+        thing=label,
+        did=f"{verbs.past(verb)} {added}",
+        noun=noun if is_sure else None,
+        lacked=lacked if has_lacked else None,
+    )
+
+
+def _placed(text: str) -> str:
+    """Return what was added as a noun: "share button to plant page" is a share button on it."""
+    found = _ADDED_TO.match(text)
+    if found is None or verbs.base_of(found["place"].split()[0]) is not None:
+        return text
+    return f"{found['what']} {'on' if found['place'].split()[-1] in nouns.PLACES else 'for'} {found['place']}"
+
+
+def _acted(verb: str, rest: str, text: str) -> Phrase:
+    if verb in verbs.ADDS:
+        return _thing(rest, "add" if verb == "implement" else verb)
+    if verb == "support":
+        supported = with_articles(rest, None)
+        return Phrase(
+            item=f"support for {supported}",
+            novelty=f"support for {supported}",
+            thing=f"support for {supported}",
+            did=f"added support for {supported}",
+            noun=f"support for {supported}",
+            lacked=f"support for {supported}",
+            does=f"now supports {supported}",
+            will=f"will support {supported}",
+        )
+    if verb in verbs.CHANGES:
+        particle, _, more = rest.partition(" ") if rest.partition(" ")[0] in verbs.PARTICLES.get(verb, ()) else ("", "", rest)
+        did = " ".join(f"{verbs.past(verb)} {particle} {with_articles(more, 'the')}".split())
+        return Phrase(item=did, did=did)
+    if verb in verbs.OFFERS:
+        return _can(f"{verb} {rest}")
+    if verb in verbs.DOES:
+        done = with_articles(rest, "a")
+        return Phrase(
+            item=f"{verbs.third_person(verb)} {done}",
+            does=f"now {verbs.third_person(verb)} {done}",
+            will=f"will {verb} {done}",
+        )
+    return Phrase(item=with_articles(lower_start(text), None), novelty=with_articles(lower_start(text), None))
+
+
+def _fix(verb: str, rest: str) -> Phrase:
+    past = verbs.past("fix" if verb == "hotfix" else verb)
+    fixed, is_bug = _fault(rest)
+    return Phrase(item=f"{past} {fixed}", did=f"{past} {fixed}", fixed=fixed, bug=fixed if is_bug else None)
+
+
+def _fault(rest: str) -> tuple[str, bool]:
+    """Return what was wrong with its articles, and whether it names the fault itself."""
+    if _BUG.match(rest):
+        return with_articles(rest, "a"), True
+    words = rest.split()
+    until = next((at for at, word in enumerate(words) if at and word.lower() in _PAUSES), len(words))
+    verb_at = _verb_at(words[:until])
+    if verb_at:
+        what = with_articles(" ".join(words[verb_at + 1 :]), "the")
+        return f"a bug where {definite(' '.join(words[:verb_at]))} {words[verb_at]} {what}".strip(), True
+    if is_fault(rest):
+        return with_articles(rest, "a"), True
+    if words[0].lower() in nouns.FAULTY and len(words) > 1:
+        is_plural = words[until - 1].lower().endswith("s")
+        return with_articles(rest, None) if is_plural else f"a{'n' * (words[0][0] in 'aeiou')} {with_articles(rest, None)}", True
+    is_participle = "not" in words[1:until] or any(verbs.base_of_gerund(word) for word in words[1 : until - 1])
+    return with_articles(rest, "the"), is_participle
+
+
+def _verb_at(words: list[str]) -> int:
+    """Return where the verb is if these begin a sentence, such as "reminder fires twice"; 0 if they do not."""
+    for at, word in enumerate(words[1:], start=1):
+        if _FINITE.fullmatch(word):
+            return at
+        verb = verbs.base_of_third_person(word)
+        if verb is None and verbs.base_of(word) == word.lower() and words[at - 1].endswith("s"):
+            verb = word.lower()
+        if verb in verbs.SYMPTOMS and (at < len(words) - 1 or word.lower() in _ALONE):
+            return at
+    return 0
+
+
+def _verb(word: str, rest: str) -> str | None:
+    """Return the verb that a title begins with, None if it begins with another word."""
+    verb = verbs.base_of(word)
+    if verb not in verbs.KNOWN or not rest or _is_noun(word, rest):
+        return None
+    if verb in verbs.ADDS | verbs.CHANGES | verbs.FIXES or word.lower() == verb:
+        return verb
+    return verb if verb in verbs.DOES and verbs.third_person(verb) == word.lower() else None  # "saved searches" are a noun
+
+
+def _is_noun(word: str, rest: str) -> bool:
+    """Return whether a word that may be a verb is none here: "copy button for codes"."""
+    particles = verbs.PARTICLES.get(verbs.base_of(word) or "")
+    first = rest.partition(" ")[0].lower()
+    if particles is not None:
+        return first not in particles and word.lower() != "log"
+    if word.lower() not in _NOUNISH:
+        return False
+    until = next((at for at, each in enumerate(rest.split()) if each.lower() in nouns.STOPS), len(rest.split()))
+    named = rest.split()[:until]
+    return first == "for" or (0 < len(named) <= 2 and bool(_HEADS.search(" ".join(named))))
+
+
+def _split(text: str) -> tuple[str, str] | None:
+    """Return the two changes that a title names, None if it is one."""
+    if verbs.base_of(text.partition(" ")[0]) is None:
+        return None
+    for found in _SECOND_VERB.finditer(text):
+        if verbs.base_of(found[1]) in _SPLITTING and found.start() > 0:
+            return text[: found.start()], text[found.end() :]
+    return None
+
+
+def _joined(first: Phrase, second: Phrase, text: str) -> Phrase:
+    did = f"{first.did} and {second.did}" if first.did and second.did else None
+    return Phrase(item=did or with_articles(text, None), did=did)
