@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -59,7 +59,7 @@ class DrafterFailed(Exception):
 class Drafter(Protocol):
     """Writes a draft, or raises `DrafterFailed`. It never blocks for longer than its own timeout."""
 
-    name: DrafterName
+    name: ClassVar[DrafterName]
 
     async def draft(self, request: DraftRequest) -> Draft: ...
 

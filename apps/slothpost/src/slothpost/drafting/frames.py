@@ -1,0 +1,348 @@
+"""The sentences of the offline drafter. A frame can be used where all of its slots have a value.
+
+What the slots mean is in `story.py`. Sentences start with a capital, or not, as the author writes: see `styling.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One way to say it. Posts that follow each other take different angles."""
+
+    angle: str
+    text: str
+    slots: frozenset[str]
+
+    def filled(self, values: Mapping[str, str]) -> str:
+        return _SLOT.sub(lambda found: values[found[1]], self.text)
+
+
+def _frames(**angles: Sequence[str]) -> tuple[Frame, ...]:
+    return tuple(Frame(angle, text, frozenset(_SLOT.findall(text))) for angle, texts in angles.items() for text in texts)
+
+
+FEATURE = _frames(
+    announce=(
+        "{I} just added {added} to {product}.",
+        "{product} update: {I} {did}.",
+        "New for {product}: {novelty}.",
+    ),
+    progress=(
+        "The latest work on {product}: {I} {did}.",
+        "Another piece of {product} is done: {thing}.",
+        "One more thing done for {product}: {thing}.",
+        "Building {product}, step by step. The latest step: {thing}.",
+        "A bit of progress on {product}: {I} {did}.",
+        "Worked on {product} again. The result: {thing}.",
+        "Latest change to {product}: {says}.",
+    ),
+    changelog=(
+        "From the {product} changelog: {item}.",
+        "{product} changelog, newest entry: {item}.",
+    ),
+    question=(
+        "{product} update: {I} {did}. What should come next?",
+        "{I} {did}. What should {I} build next for {product}?",
+        "{says}. What should {product} do next?",
+    ),
+    introduction=(
+        "{product}: {description}\n\nThe latest addition: {thing}.",
+        "{product}: {description}\n\nLatest change: {I} {did}.",
+        "{product}: {description}\n\nNew: {novelty}.",
+        "{product}: {description}\n\nLatest change: {says}.",
+    ),
+    before_after=(
+        "{before}\n\nSo {I} {did}.",
+        "{before}\n\nThat is over: {I} {did}.",
+    ),
+)
+
+FEATURE_LIVE = _frames(
+    announce=(
+        "{product} now has {noun}.",
+        "You can now {can} in {product}.",
+        "New in {product}: {novelty}.",
+        "{product} {does}.",
+        "Now live in {product}: {novelty}.",
+        "{says}. New in {product}.",
+    ),
+    before_after=(
+        "{product} had no {lacked} so far. That has changed.",
+        "No {lacked} in {product}? That was true until now.",
+        "Until now there was no way to {can} in {product}. Now there is.",
+        "Can you {can} in {product}? Now you can.",
+        "{before}\n\nNow you can {can}.",
+        "{before}\n\nNow {product} has {noun}.",
+        "{before}\n\n{product} {does}.",
+    ),
+    question=(
+        "{product} now has {noun}. What is still missing for you?",
+        "You can now {can} in {product}. Would you use that?",
+        "New in {product}: {novelty}. What should come next?",
+        "{product} {does}. Is that useful to you?",
+    ),
+    update=(
+        "One change in {product}: it {does}.",
+        "If you use {product}: you can now {can}.",
+        "If you use {product}: it {does}.",
+        "For everyone who uses {product}: {novelty}.",
+        "{product} got an update: {novelty}.",
+    ),
+)
+
+FEATURE_COMING = _frames(
+    teaser=(
+        "Coming to {product}: {novelty}.",
+        "In the next version of {product}: {novelty}.",
+        "In the next version of {product} you can {can}.",
+        "The next version of {product} {will}.",
+    ),
+    progress=(
+        "Done for the next version of {product}: {novelty}.",
+        "Work on the next version of {product} goes on. It {will}.",
+    ),
+    question=(
+        "The next version of {product} {will}. Is that useful to you?",
+        "In the next version of {product} you can {can}. Would you use that?",
+    ),
+)
+
+FIX = _frames(
+    repair=(
+        "{product} update: {I} {did}.",
+        "One bug less in {product}: {I} {did}.",
+        "Fixed in {product}: {fixed}.",
+        "Bug fixed in {product}: {bug}.",
+        "In {product}, {I} found and fixed {bug}.",
+    ),
+    progress=(
+        "Not everything {I} do for {product} is a new feature. The latest: {I} {did}.",
+        "Some days are for repairs. In {product}, {I} {did}.",
+        "Latest work on {product}: {I} {did}.",
+    ),
+    question=(
+        "Fixed in {product}: {fixed}. Have you seen anything else that is off? Tell {me}.",
+        "{product} update: {I} {did}. Does anything else bother you?",
+    ),
+    changelog=(
+        "From the {product} changelog: {item}.",
+        "{product} changelog, newest entry: {item}.",
+    ),
+    before_after=("{before}\n\nThat is over: {I} {did}.",),
+)
+
+FIX_LIVE = _frames(
+    repair=("{product} {does}.", "One fix in {product}: it {does}.", "{says}. Fixed in {product}."),
+    apology=(
+        "You may have noticed {bug} in {product}. That is fixed now.",
+        "If {product} annoyed you with {bug}: that is fixed.",
+        "Sorry if you ran into {bug} in {product}. That is fixed now.",
+        "Gone from {product}: {bug}.",
+    ),
+    question=("{product} {does}. Is anything else off? Tell {me}.",),
+    update=("If you use {product}: it {does}.",),
+)
+
+FIX_COMING = _frames(
+    teaser=(
+        "The next version of {product} comes with a fix for {bug}.",
+        "Fixed for the next version of {product}: {fixed}.",
+        "The next version of {product} {will}.",
+    ),
+    progress=("Work on the next version of {product} goes on. It {will}.",),
+)
+
+SEVERAL = _frames(
+    small_wins=(
+        "Recent work on {product}:\n\n{items}",
+        "A few changes to {product}:\n\n{items}",
+        "What {I} did for {product} lately:\n\n{items}",
+        "{count} changes to {product}:\n\n{items}",
+    ),
+    since_last=(
+        "{since}What changed in {product} since {my} last post:\n\n{items}",
+        "{since}Since {my} last post about {product}:\n\n{items}",
+    ),
+    changelog=("{product} changelog, newest entries:\n\n{items}", "Fresh from the {product} changelog:\n\n{items}"),
+    announce=(
+        "Two changes to {product}: {I} {did} and {did_too}.",
+        "{product} update: {I} {did} and {did_too}.",
+        "For {product}, {I} {did}. And {I} {did_too}.",
+    ),
+    question=(
+        "What changed in {product}:\n\n{items}\n\nWhich one would you use?",
+        "Recent work on {product}:\n\n{items}\n\nWhat should come next?",
+    ),
+    progress=(
+        "Where {my} time on {product} went:\n\n{items}",
+        "Building {product}, step by step. The latest steps:\n\n{items}",
+    ),
+    introduction=("{product}: {description}\n\nLatest changes:\n\n{items}",),
+)
+
+SEVERAL_LIVE = _frames(
+    announce=(
+        "New in {product}:\n\n{items}",
+        "What's new in {product}:\n\n{items}",
+        "New in {product}: {novelty}. Also new: {novelty_too}.",
+        "{product} now has {noun}. And {noun_too}.",
+    ),
+    update=(
+        "If you use {product}, this is new:\n\n{items}",
+        "{product} got better in {count} places:\n\n{items}",
+        "If you use {product}: you can now {can}. And {I} {did_too}.",
+    ),
+)
+
+SEVERAL_COMING = _frames(
+    teaser=(
+        "Coming to {product}:\n\n{items}",
+        "In the next version of {product}:\n\n{items}",
+        "Done for the next version of {product}:\n\n{items}",
+    ),
+)
+
+FIXES = _frames(
+    repair=(
+        "Fixed in {product}:\n\n{fixes}",
+        "Repairs in {product}:\n\n{fixes}",
+        "{count} bugs less in {product}:\n\n{fixes}",
+    ),
+    progress=("Some days are for repairs. Fixed in {product}:\n\n{fixes}",),
+    question=("Fixed in {product}:\n\n{fixes}\n\nHave you seen anything else that is off? Tell {me}.",),
+)
+
+RELEASE = _frames(
+    announce=(
+        "{release} is out.",
+        "{release} is out:\n\n{items}",
+        "{release} is out. New: {novelty}.",
+        "{release} is out, now with {noun}.",
+        "{I} just released {release}.",
+        "{release}, “{name}”, is out.",
+    ),
+    notes=(
+        "{release} in short:\n\n{items}",
+        "What is new in {release}:\n\n{items}",
+        "New in {release}: {novelty}.",
+        "In {release} you can {can}.",
+        "“{name}”, or {release}:\n\n{items}",
+    ),
+    update=(
+        "If you use {product}: version {version} is out.",
+        "If you use {product}: version {version} is out, with this:\n\n{items}",
+        "Time for an update: {release} is out. New: {novelty}.",
+    ),
+    progress=(
+        "{release} is done and released.",
+        "Another version of {product} is out. In {version}:\n\n{items}",
+        "{release} is done. The main thing in it: {novelty}.",
+    ),
+    question=(
+        "{release} is out. What should go into the next version?",
+        "{release} is out:\n\n{items}\n\nWhat should come next?",
+        "{release} is out, with {noun}. What should come next?",
+    ),
+    introduction=(
+        "{product}: {description}\n\nVersion {version} is out.",
+        "{product}: {description}\n\nNew in {version}:\n\n{items}",
+        "{product}: {description}\n\nNew in {version}: {novelty}.",
+    ),
+)
+
+APP_RELEASE = _frames(
+    announce=(
+        "{release} is in the App Store.",
+        "{release} is in the App Store:\n\n{items}",
+        "{release} is in the App Store. New: {novelty}.",
+        "{release} is in the App Store, now with {noun}.",
+        "The App Store has {release} now.",
+    ),
+    notes=(
+        "New in {release}, which is in the App Store now:\n\n{items}",
+        "What {release} brings to the App Store:\n\n{items}",
+        "In the App Store now: {release}, with {noun}.",
+        "In {release} you can {can}. It is in the App Store now.",
+    ),
+    update=(
+        "If you use {product}: version {version} is in the App Store.",
+        "An update for {product} is in the App Store:\n\n{items}",
+        "Time for an update: {release} is in the App Store. New: {novelty}.",
+        "An update for {product} is in the App Store.",
+    ),
+    progress=(
+        "Apple approved {release}. It is in the App Store now.",
+        "Through review and in the App Store: {release}. New: {novelty}.",
+        "Apple approved {release}, and it is in the App Store now:\n\n{items}",
+    ),
+    question=(
+        "{release} is in the App Store. What should the next version bring?",
+        "{release} is in the App Store:\n\n{items}\n\nWhat should the next version bring?",
+        "{release} is in the App Store, with {noun}. What should the next version bring?",
+    ),
+    introduction=(
+        "{product}: {description}\n\n{release} is in the App Store now.",
+        "{product}: {description}\n\nNew in {version}, in the App Store now:\n\n{items}",
+        "{product}: {description}\n\nNew in {version}: {novelty}. It is in the App Store now.",
+    ),
+)
+
+REVIEW = _frames(
+    teaser=(
+        "{release} is in review at Apple. More when it is approved.",
+        "Apple is reviewing {release}. More when it is through.",
+        "Next for {product}: {upcoming}, in review at Apple now.",
+    ),
+    progress=(
+        "{release} is done on {my} side. Now it is Apple's turn to review it.",
+        "Sent off and in review: {release}.",
+    ),
+    question=("While Apple reviews {release}: what would you like to see after it?",),
+    introduction=("{product}: {description}\n\nThe next version is in review at Apple.",),
+)
+
+BETA = _frames(
+    teaser=("A new beta of {product} is with its testers.", "The testers of {product} have a new beta."),
+    progress=("The next version of {product} is in beta. Now it has to hold up.", "{product} has a new beta. Testing goes on."),
+    question=("A new beta of {product} is out. If you test it: tell {me} what breaks.",),
+    introduction=("{product}: {description}\n\nA new beta is with its testers.",),
+)
+
+MILESTONE = _frames(
+    thanks=(
+        "{stars} stars on GitHub for {product}. Thank you.",
+        "{product} has {stars} stars on GitHub now. Thank you to everyone who found it useful.",
+        "{stars} people have starred {product} on GitHub. Thank you.",
+    ),
+    progress=(
+        "{stars} stars on GitHub for {product}, and the work goes on.",
+        "{product} is at {stars} stars on GitHub. Back to building.",
+    ),
+    question=(
+        "{stars} stars on GitHub for {product}. If you use it: what for?",
+        "{product} has {stars} stars on GitHub now. What should {I} build next?",
+    ),
+    introduction=("{product}: {description}\n\nIt has {stars} stars on GitHub now. Thank you.",),
+)
+
+DEPLOYMENT = _frames(
+    update=("A new version of {product} is live.", "{product} was updated, and the new version is live."),
+    progress=("The work on {product} goes on: a new version is live.",),
+    question=("A new version of {product} is live. What should come next?",),
+    introduction=("{product}: {description}\n\nA new version is live.",),
+)
+
+NAMELESS = _frames(
+    announce=("{I} {did}.", "{says}.", "New: {novelty}."),
+    progress=("The latest: {I} {did}.", "Another piece is done: {thing}.", "Latest change: {says}."),
+    changelog=("From {my} changelog: {item}.", "Newest entry in {my} changelog: {item}."),
+    question=("{I} {did}. What should come next?", "New: {novelty}. What should come next?"),
+)
+"""For titles that name the product themselves."""
