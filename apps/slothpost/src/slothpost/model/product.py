@@ -34,6 +34,9 @@ class Product(Entity, table=slothpost):
     domains: Attr[list[str]] = attr(default=[])  # the only ones that drafts may link to
     voice: Attr[Voice]
     drafter: Attr[DrafterName] = attr(default="template")
+    drafter_url: Attr[str | Missing] = attr(default=MISSING)  # of a model that the user has, for this drafter
+    drafter_model: Attr[str | Missing] = attr(default=MISSING)
+    drafter_key: Attr[str | Missing] = attr(default=MISSING)  # encrypted
     lead_minutes: Attr[int] = attr(default=12 * 60)
     grace_minutes: Attr[int] = attr(default=60)
     undecided: Attr[Undecided] = attr(default="hold")
