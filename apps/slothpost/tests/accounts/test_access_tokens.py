@@ -239,12 +239,12 @@ async def test_what_is_said_of_earlier_tokens_does_not_break_a_new_connection(de
     assert await desk.told() == []
 
 
-async def test_a_connection_is_broken_once_and_who_marks_it_tells(desk: Desk) -> None:
+async def test_a_connection_is_broken_once_and_its_user_is_told_once(desk: Desk) -> None:
     account = await on_x(desk)
     marked = await asyncio.gather(*(desk.tokens.mark_broken(account, "Unauthorized") for _ in range(3)))
     assert sorted(marked) == [False, False, True]
     assert (await desk.stored(account)).broken == "Unauthorized"
-    assert await desk.told() == []
+    assert await desk.told() == ["X: @ada must be connected again: Unauthorized"]
 
 
 async def test_without_a_refresh_token_a_token_is_used_until_it_expires(desk: Desk, clock: ManualClock) -> None:

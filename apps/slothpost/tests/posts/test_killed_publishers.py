@@ -47,6 +47,7 @@ async def test_a_kill_while_publishing_posts_never_twice_and_loses_nothing_silen
     async with open_installation(settings, clock, x, threads) as here:
         product = await here.a_channel({"tue": "09:00"}, name)
         post = await here.app.review.approve("ada", (await here.a_draft(product, name=name)).id, by="Ada")
+        clock.set(SLOT)
         assert await _run_until_killed(settings, SLOT, point) == -signal.SIGKILL
         clock.set(SLOT + timedelta(minutes=2))
         await here.for_(timedelta(minutes=20))

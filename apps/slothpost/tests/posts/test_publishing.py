@@ -196,3 +196,50 @@ async def test_a_threads_post_has_the_topic_of_its_channel(here: Installation) -
     await here.app.products.set_topic_tag("ada", post.product, "#tea")
     await here.until(SLOT + MINUTE)
     assert [each.topic_tag for each in here.threads.posts] == ["tea"]
+
+
+async def test_a_token_that_dies_while_an_attempt_is_unclear_leaves_it_to_a_person(here: Installation) -> None:
+    """It may be out: if it could be edited, it might go out twice."""
+    post = await approved(here, "threads")
+    here.threads.faults.take_then_hang(1)
+    await here.until(SLOT + timedelta(seconds=30))
+    assert (await here.post(post)).state == "publishing"
+    here.threads.revoke_all()
+    await here.until(SLOT + timedelta(minutes=10))
+    assert ((await here.post(post)).state, len(here.threads.posts)) == ("unconfirmed", 1)
+    assert sorted(await kinds(here)) == ["reconnect", "unconfirmed"]
+
+
+async def test_an_unclear_attempt_that_nobody_can_ask_about_becomes_unconfirmed_after_its_grace(here: Installation) -> None:
+    post = await approved(here, "threads")
+    here.threads.faults.take_then_hang(1)
+    await here.until(SLOT + timedelta(seconds=30))
+    here.threads.faults.fail_before_taking(1_000, on=str((await here.post(post)).container))
+    await here.until(SLOT + timedelta(minutes=59))
+    assert (await here.post(post)).state == "publishing"
+    await here.until(SLOT + timedelta(minutes=62))
+    assert (await here.post(post)).state == "unconfirmed"
+
+
+async def test_a_duplicate_of_a_post_that_was_sent_again_says_that_the_first_one_is_out(here: Installation) -> None:
+    post = await approved(here)
+    here.x.faults.take_then_hang(1)
+    await here.until(SLOT + MINUTE)
+    await here.app.review.send_again("ada", post.id, by="Ada")
+    await here.for_(MINUTE)
+    found = await here.post(post)
+    assert (found.state, len(here.x.posts)) == ("unconfirmed", 1)
+    assert "an earlier attempt seems to have gone out" in found.evidence
+
+
+async def test_a_container_of_another_account_is_not_published(here: Installation) -> None:
+    post = await approved(here, "threads")
+    here.threads.faults.limit(1)  # after the container was made
+    await here.until(SLOT + timedelta(seconds=30))
+    waiting = await here.post(post)
+    assert (waiting.state, bool(waiting.container)) == ("approved", True)
+    other = await here.app.accounts.add("ada", "threads", here.threads.issue_tokens("teapot"))
+    await here.app.accounts.use("ada", post.product, "threads", other.id)
+    await here.app.review.post_now("ada", post.id, by="Ada")
+    await here.for_(MINUTE)
+    assert [each.handle for each in here.threads.posts] == ["teapot"]

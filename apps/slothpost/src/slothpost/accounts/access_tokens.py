@@ -76,11 +76,11 @@ class AccessTokens:
         return await self._refreshed(account, network)
 
     async def mark_broken(self, account: Account, reason: str) -> bool:
-        """Note that an account must be connected again. True the first time: then tell its user, with what it was needed for.
+        """Note that an account must be connected again, and tell its user. True the first time.
 
-        What this class finds out by itself, in `get` and `refresh_due`, it has told already; so False follows here.
+        False as well if it was connected again meanwhile: then the posts that wait for it may go on.
         """
-        return await self._changes.mark_broken(account, reason, tells=False)
+        return await self._changes.mark_broken(account, reason)
 
     async def refresh_due(self, user: str, account_id: str) -> str:
         """Refresh the tokens of an account when its schedule says so, and return what was done, for the history of the fire.
@@ -113,7 +113,7 @@ class AccessTokens:
         return "refreshed" if is_kept else "nothing to do: the account was connected anew meanwhile"
 
     async def _give_up(self, account: Account, reason: str) -> str:
-        await self._changes.mark_broken(account, reason, tells=True)
+        await self._changes.mark_broken(account, reason)
         return f"@{account.handle} must be connected again: {reason}"
 
     async def _refreshed(self, account: Account, network: Network) -> str:
@@ -146,10 +146,10 @@ class AccessTokens:
         except (TimeoutError, Unclear) as error:
             detail = str(error) or f"{name} did not answer"
             reason = f"{detail} while its tokens were renewed, and the old ones may be void"
-            await self._changes.mark_broken(account, reason, tells=True)
+            await self._changes.mark_broken(account, reason)
             raise TokenRejected(reason) from None
         except (TokenRejected, Refused) as error:
-            await self._changes.mark_broken(account, str(error), tells=True)
+            await self._changes.mark_broken(account, str(error))
             raise TokenRejected(str(error)) from None
         except Limited as error:
             await self._changes.unlock(account)

@@ -82,8 +82,8 @@ class AccountChanges:
                 await asyncio.sleep(delay_s)
         return await self._db.transact(work)
 
-    async def mark_broken(self, account: Account, reason: str, *, tells: bool) -> bool:
-        """Note that an account must be connected again. True the first time; `tells` its user then, in the same transaction.
+    async def mark_broken(self, account: Account, reason: str) -> bool:
+        """Note that an account must be connected again, and tell its user in the same transaction. True the first time.
 
         False as well if it was connected again meanwhile: what a network says of earlier tokens is no longer of interest.
         """
@@ -93,10 +93,9 @@ class AccountChanges:
             if stored is None or stored.broken is not MISSING or stored.connected_at != account.connected_at:
                 return False
             tx.put(evolve(stored, broken=reason, refreshing_until=MISSING))
-            if tells:
-                text = f"{NETWORK_NAMES[stored.network]}: @{stored.handle} must be connected again: {reason}"
-                id = f"reconnect-{stored.id}-{stored.version}"
-                await self._notices.add(tx, News(user=stored.user, kind="reconnect", text=text, id=id))
+            text = f"{NETWORK_NAMES[stored.network]}: @{stored.handle} must be connected again: {reason}"
+            id = f"reconnect-{stored.id}-{stored.version}"
+            await self._notices.add(tx, News(user=stored.user, kind="reconnect", text=text, id=id))
             return True
 
         return await self._db.transact(work)

@@ -44,6 +44,7 @@ class Post(Entity, table=slothpost):
     held: Attr[str] = attr(default="")  # why an approved or undecided post waits
     mark: Attr[str | Missing] = attr(default=MISSING)
     container: Attr[str | Missing] = attr(default=MISSING)  # Threads: created, and not published yet
+    container_account: Attr[str | Missing] = attr(default=MISSING)  # whose it is
     remote_id: Attr[str | Missing] = attr(default=MISSING)
     url: Attr[str | Missing] = attr(default=MISSING)
     evidence: Attr[str] = attr(default="")  # what is known of an attempt whose outcome is not

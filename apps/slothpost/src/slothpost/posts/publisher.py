@@ -5,7 +5,8 @@
 3. What it says decides the next state. If nothing is known, X leaves the post *unconfirmed*, for a person to decide, and Threads
    is asked about its container by the next attempt.
 
-A process that dies between 1 and 3 leaves the post *publishing*; the engine delivers the fire again, which finds that.
+A process that dies between 1 and 3 leaves the post *publishing*; the engine delivers the fire again, which finds that. Such a post
+may be out. So it becomes *approved* again, which people can edit, only if the network itself says that it is not.
 """
 
 from __future__ import annotations
@@ -74,17 +75,23 @@ class Publisher:
         if post is None or post.state not in ("approved", "publishing"):
             return f"nothing to do: the post is {'deleted' if post is None else post.state}"
         state = await self._circumstances.of_post(post)
-        network = self._networks[post.channel]
-        if post.state == "publishing" and not network.can_resume:
-            return await self._leave_unconfirmed(post, f"slothpost was interrupted while it posted to {_name(post)}")
+        network = self._networks.get(post.channel)
+        if post.state == "publishing":
+            interrupted = f"slothpost was interrupted while it posted to {_name(post)}"
+            if network is None or not network.can_resume:
+                return await self._leave_unconfirmed(post, interrupted)
+            if state.hold_reason is not None:
+                return await self._leave_unconfirmed(post, f"{interrupted}, and {state.hold_reason}")
+            return await self._attempt(post, state, network)
         if state.hold_reason is not None:
             return await self._hold(post, state.hold_reason)
-        if post.state == "approved":
-            now = self._posts.now()
-            if now < post.due_at:
-                raise RetryLater(at=post.due_at, reason=post.held or "it was moved to a later time")
-            if states.is_late(post, now, timedelta(minutes=state.product.grace_minutes)):
-                return await self._miss(post, now)
+        if network is None:
+            return await self._hold(post, f"this installation has no credentials of {_name(post)}: ask its operator")
+        now = self._posts.now()
+        if now < post.due_at:
+            raise RetryLater(at=post.due_at, reason=post.held or "it was moved to a later time")
+        if states.is_late(post, now, _grace(state)):
+            return await self._miss(post, now)
         return await self._attempt(post, state, network)
 
     async def _attempt(self, post: Post, state: ChannelState, network: Network) -> str:
@@ -93,46 +100,60 @@ class Publisher:
             token = await self._tokens.get(state.account)
         except TokenBusy as busy:
             raise RetryLater(at=max(busy.until, self._posts.now() + timedelta(seconds=1)), reason=str(busy)) from None
-        except TokenRejected as error:
-            return await self._reject_token(post, state.account, error)
-        except NotSent as error:
-            return await self._not_sent(post, state, error)
+        except NetworkError as error:
+            if post.state == "publishing":
+                return await self._cannot_ask(post, state, error)
+            return await self._fail(post, state, error)
         self._at_point("before_mark")
-        mark = new_id()
-        seen = post.version
+        mark, seen, is_resumed = new_id(), post.version, post.state == "publishing"
         post = await self._posts.settle(post.user, post.id, lambda found: _marked(found, mark, seen, self._posts.now()))
         self._at_point("marked")
         try:
-            published = await network.publish(token, _publication(post, state), self._keeper(post, mark))
+            published = await network.publish(token, _publication(post, state), self._keeper(post, mark, state.account))
         except NetworkError as error:
+            if is_resumed and isinstance(error, TokenRejected):
+                return await self._cannot_ask(post, state, error)
             return await self._fail(post, state, error)
         self._at_point("called")
         await self._posts.settle(post.user, post.id, lambda found: _published(found, mark, published, self._posts.now()))
         self._at_point("settled")
         return f"published: {published.url}"
 
-    def _keeper(self, post: Post, mark: str) -> KeepContainer:
+    def _keeper(self, post: Post, mark: str, account: Account) -> KeepContainer:
         async def keep(container: str) -> None:
-            await self._posts.settle(post.user, post.id, lambda found: evolve(_own(found, mark), container=container))
+            def kept(found: Post) -> Post:
+                return evolve(_own(found, mark), container=container, container_account=account.id)
+
+            await self._posts.settle(post.user, post.id, kept)
             self._at_point("container_kept")
 
         return keep
 
     async def _fail(self, post: Post, state: ChannelState, error: NetworkError) -> str:
+        """Do what follows from an error. Only `Unclear` leaves open whether the post is out."""
+        if isinstance(error, Unclear):
+            return await self._ask_later(post, state, error, may_ask=not error.needs_person)
         if isinstance(error, Limited):
             return await self._postpone(post, error)
         if isinstance(error, TokenRejected):
-            assert state.account is not None
-            return await self._reject_token(post, state.account, error)
+            return await self._reject_token(post, state, error)
         if isinstance(error, NotSent):
             return await self._not_sent(post, state, error)
-        if isinstance(error, Unclear):
-            is_over = self._posts.now() > post.slot_at + timedelta(minutes=state.product.grace_minutes)
-            if self._networks[post.channel].can_resume and not is_over:
-                raise RetryLater(after=NETWORK_RETRY, reason=str(error))  # the next attempt asks what became of this one
-            return await self._leave_unconfirmed(post, str(error))
         assert isinstance(error, Refused)
-        return await self._refuse(post, str(error))
+        return await self._refuse(post, error)
+
+    async def _cannot_ask(self, post: Post, state: ChannelState, error: NetworkError) -> str:
+        """Leave an interrupted post as it is, where there is no token to ask the network about it."""
+        if isinstance(error, TokenRejected):
+            await self._mark_broken(state, error)
+        return await self._ask_later(post, state, error, may_ask=not isinstance(error, TokenRejected))
+
+    async def _ask_later(self, post: Post, state: ChannelState, error: NetworkError, *, may_ask: bool) -> str:
+        """Let the next attempt ask what became of this one, where the network can tell; after the grace, ask a person."""
+        until = error.until if isinstance(error, Limited) else self._posts.now() + NETWORK_RETRY
+        if may_ask and self._networks[post.channel].can_resume and until <= post.due_at + _grace(state):
+            raise RetryLater(at=until, reason=str(error))
+        return await self._leave_unconfirmed(post, str(error))
 
     async def _leave_unconfirmed(self, post: Post, evidence: str) -> str:
         text = f"{evidence}. {_name(post)} may have the post: look there, then say whether it went out"
@@ -140,8 +161,11 @@ class Publisher:
         await self._settle(post, lambda found, now: states.leave_unconfirmed(found, text, at=now), news)
         return f"unconfirmed: {evidence}"
 
-    async def _refuse(self, post: Post, detail: str) -> str:
-        news = _news("failed", post, f"{_name(post)} refused a post: {detail}")
+    async def _refuse(self, post: Post, error: Refused | NotSent) -> str:
+        detail = str(error)
+        if isinstance(error, Refused) and error.is_duplicate and any(step.state == "unconfirmed" for step in post.history):
+            return await self._leave_unconfirmed(post, f"an earlier attempt seems to have gone out: {detail}")
+        news = _news("failed", post, f"{_name(post)} did not take a post: {detail}")
         await self._settle(post, lambda found, now: states.step(found, "failed", at=now, by="slothpost", note=detail), news)
         return f"failed: {detail}"
 
@@ -162,20 +186,30 @@ class Publisher:
         await self._settle(post, lambda found, now: states.postpone(found, until, str(error), at=now), news)
         raise RetryLater(at=until, reason=str(error))
 
-    async def _not_sent(self, post: Post, state: ChannelState, error: NetworkError) -> str:
+    async def _not_sent(self, post: Post, state: ChannelState, error: NotSent) -> str:
         now = self._posts.now()
-        if now > post.slot_at + timedelta(minutes=state.product.grace_minutes) and post.due_at <= now:
-            return await self._refuse(_approved(post, str(error), now), str(error))
+        if now > post.slot_at + _grace(state):
+            return await self._refuse(post, error)
         until = now + NETWORK_RETRY
         await self._settle(post, lambda found, now: states.postpone(found, until, str(error), at=now), None)
         raise RetryLater(at=until, reason=str(error))
 
-    async def _reject_token(self, post: Post, account: Account, error: TokenRejected) -> str:
-        is_first = await self._tokens.mark_broken(account, str(error))
-        reason = f"@{account.handle} must be connected again: {error}"
-        news = _news("reconnect", post, f"{_name(post)}: {reason}") if is_first else None
-        await self._settle(post, lambda found, now: evolve(_approved(found, reason, now), held=reason), news)
-        return f"held: {reason}"
+    async def _reject_token(self, post: Post, state: ChannelState, error: TokenRejected) -> str:
+        if not await self._mark_broken(state, error):
+            found = await self._circumstances.of_post(post)
+            if found.hold_reason is None:  # it was connected again meanwhile
+                return await self._postpone_shortly(post, str(error))
+        assert state.account is not None
+        return await self._hold(post, f"@{state.account.handle} must be connected again: {error}")
+
+    async def _mark_broken(self, state: ChannelState, error: TokenRejected) -> bool:
+        assert state.account is not None
+        return await self._tokens.mark_broken(state.account, str(error))
+
+    async def _postpone_shortly(self, post: Post, reason: str) -> str:
+        until = self._posts.now() + timedelta(seconds=1)
+        await self._settle(post, lambda found, now: states.postpone(found, until, reason, at=now), None)
+        raise RetryLater(at=until, reason=reason)
 
     async def _settle(self, post: Post, decide: Callable[[Post, datetime], Post], news: News | None) -> None:
         """Write what became of this attempt, unless somebody else has moved the post on."""
@@ -193,8 +227,12 @@ def _publication(post: Post, state: ChannelState) -> Publication:
         remote_user=state.account.remote_id,
         handle=state.account.handle,
         topic_tag=None if state.channel.topic_tag is MISSING else state.channel.topic_tag,
-        container=None if post.container is MISSING else post.container,
+        container=None if post.container is MISSING or post.container_account != state.account.id else post.container,
     )
+
+
+def _grace(state: ChannelState) -> timedelta:
+    return timedelta(minutes=state.product.grace_minutes)
 
 
 def _marked(post: Post, mark: str, seen: int, now: datetime) -> Post:
