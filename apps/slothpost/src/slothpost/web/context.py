@@ -56,6 +56,11 @@ def operator_of(request: HttpRequest) -> User:
     return user
 
 
+def part(request: HttpRequest, name: str) -> str:
+    """Return a part of the path by the name that the route gives it."""
+    return str(request.path_params[name])
+
+
 async def products_of(request: HttpRequest) -> list[Product]:
     """Return the products of the user, the oldest first."""
     listed = await slothpost_of(request).products.list(user_of(request).id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotAllowed
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
 from slothpost.web.pages.environment import NETWORKS
 from slothpost.web.pages.products import channel_name
 from slothpost.web.pages.rendering import page, read_form, redirect
@@ -17,8 +17,9 @@ def callback_path(network: str) -> str:
 
 
 @get("/accounts/{network:str}/connect")
-async def connect(request: HttpRequest, network: str) -> Response[bytes]:
+async def connect(request: HttpRequest) -> Response[bytes]:
     """Send the browser to the network, which asks the user. A link, since a form must not lead to another site."""
+    network = part(request, "network")
     slothpost, user, name = slothpost_of(request), user_of(request), channel_name(network)
     product = request.query_params.get("product") or None
     if name not in slothpost.networks:
@@ -30,8 +31,9 @@ async def connect(request: HttpRequest, network: str) -> Response[bytes]:
 
 
 @get("/accounts/{network:str}/callback")
-async def callback(request: HttpRequest, network: str) -> Response[str] | Response[bytes]:
+async def callback(request: HttpRequest) -> Response[str] | Response[bytes]:
     """The network sends the browser back, with a code or with the reason why there is none."""
+    network = part(request, "network")
     slothpost, user, name = slothpost_of(request), user_of(request), channel_name(network)
     query = request.query_params
     if "error" in query or "code" not in query:
@@ -48,15 +50,17 @@ async def callback(request: HttpRequest, network: str) -> Response[str] | Respon
 
 
 @post("/accounts/{account_id:str}/disconnect", status_code=200)
-async def disconnect(request: HttpRequest, account_id: str) -> Response[bytes]:
+async def disconnect(request: HttpRequest) -> Response[bytes]:
+    account_id = part(request, "account_id")
     await read_form(request)
     await slothpost_of(request).accounts.disconnect(user_of(request).id, account_id)
     return redirect("/settings#accounts", "disconnected")
 
 
 @post("/products/{product_id:str}/{channel:str}/account", status_code=200)
-async def use(request: HttpRequest, product_id: str, channel: str) -> Response[bytes]:
+async def use(request: HttpRequest) -> Response[bytes]:
     """Choose the account that a channel posts with; none for an empty choice."""
+    product_id, channel = part(request, "product_id"), part(request, "channel")
     fields, name = await read_form(request), channel_name(channel)
     account = fields.get("account") or None
     await slothpost_of(request).accounts.use(user_of(request).id, product_id, name, account)

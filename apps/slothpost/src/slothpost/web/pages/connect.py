@@ -11,7 +11,7 @@ from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.model import Source, User
 from slothpost.sources.connections import RepositoryChoice
 from slothpost.sources.setup import VERCEL_RETURN_PATH, Setup
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
 from slothpost.web.pages.form_errors import FORM, FieldErrors, errors_of
 from slothpost.web.pages.products import SOURCES
 from slothpost.web.pages.rendering import page, read_form, redirect
@@ -25,22 +25,26 @@ _SEALED = "slothpost: token in the wizard of {}"
 
 
 @get(f"{WIZARD}/{{source:str}}")
-async def wizard(request: HttpRequest, product_id: str, source: str) -> Response[str]:
+async def wizard(request: HttpRequest) -> Response[str]:
+    product_id, source = part(request, "product_id"), part(request, "source")
     return await _page(request, product_id, _source(source))
 
 
 @get(f"{WIZARD}/{{source:str}}/status")
-async def status(request: HttpRequest, product_id: str, source: str) -> Response[dict[str, bool]]:
+async def status(request: HttpRequest) -> Response[dict[str, bool]]:
     """Return whether the first delivery has come, for a page that waits for it."""
+    product_id, source = part(request, "product_id"), part(request, "source")
     setup = await _setup(request, product_id, _source(source))
     return Response({"is_live": setup is not None and setup.is_live})
 
 
 @post(f"{WIZARD}/{{source:str}}/repositories", status_code=200)
-async def list_repositories(request: HttpRequest, product_id: str, source: str) -> Response[str]:
+async def list_repositories(request: HttpRequest) -> Response[str]:
     """Show the repositories of a token. The token goes along encrypted, so that it need not be typed again."""
+    product_id, source = part(request, "product_id"), part(request, "source")
     _only("github", source)
     slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
+    await slothpost.products.get(user.id, product_id)
     token = fields.get("token", "").strip()
     try:
         found = await slothpost.connections.github_repositories(token)
@@ -54,8 +58,9 @@ async def list_repositories(request: HttpRequest, product_id: str, source: str) 
 
 
 @post(f"{WIZARD}/{{source:str}}", status_code=200)
-async def connect(request: HttpRequest, product_id: str, source: str) -> Response[str]:
+async def connect(request: HttpRequest) -> Response[str]:
     """Connect what was chosen. The secret of a new webhook is on the page this once."""
+    product_id, source = part(request, "product_id"), part(request, "source")
     fields, name = await read_form(request), _source(source)
     try:
         setup = await _connect(request, user_of(request), product_id, name, fields)
@@ -65,7 +70,8 @@ async def connect(request: HttpRequest, product_id: str, source: str) -> Respons
 
 
 @post(f"{WIZARD}/{{source:str}}/new-secret", status_code=200)
-async def new_secret(request: HttpRequest, product_id: str, source: str) -> Response[str]:
+async def new_secret(request: HttpRequest) -> Response[str]:
+    product_id, source = part(request, "product_id"), part(request, "source")
     await read_form(request)
     name = _source(source)
     setup = await slothpost_of(request).connections.new_secret(user_of(request).id, product_id, name)
@@ -73,15 +79,17 @@ async def new_secret(request: HttpRequest, product_id: str, source: str) -> Resp
 
 
 @post(f"{WIZARD}/{{source:str}}/disconnect", status_code=200)
-async def disconnect(request: HttpRequest, product_id: str, source: str) -> Response[bytes]:
+async def disconnect(request: HttpRequest) -> Response[bytes]:
+    product_id, source = part(request, "product_id"), part(request, "source")
     await read_form(request)
     await slothpost_of(request).connections.disconnect(user_of(request).id, product_id, _source(source))
     return redirect(f"/products/{product_id}#sources", "disconnected")
 
 
 @post(f"{WIZARD}/{{source:str}}/own-secret", status_code=200)
-async def use_vercel_secret(request: HttpRequest, product_id: str, source: str) -> Response[Any]:
+async def use_vercel_secret(request: HttpRequest) -> Response[Any]:
     """Keep the secret of a webhook of the user's own team."""
+    product_id, source = part(request, "product_id"), part(request, "source")
     _only("vercel", source)
     fields = await read_form(request)
     try:
@@ -92,8 +100,9 @@ async def use_vercel_secret(request: HttpRequest, product_id: str, source: str) 
 
 
 @get(f"{WIZARD}/{{source:str}}/install")
-async def install_vercel(request: HttpRequest, product_id: str, source: str) -> Response[bytes]:
+async def install_vercel(request: HttpRequest) -> Response[bytes]:
     """Send the browser to Vercel. A link, since a form must not lead to another site."""
+    product_id, source = part(request, "product_id"), part(request, "source")
     _only("vercel", source)
     address = await slothpost_of(request).connections.vercel_install_url(user_of(request).id, product_id)
     return Response(b"", status_code=303, headers={"location": address, "cache-control": "no-store"})

@@ -19,12 +19,12 @@ _RENAMED = {"tz": "zone"}
 
 
 def errors_of(error: FormError, fields: Collection[str]) -> FieldErrors:
-    """Return the error by the field that shows it."""
+    """Return the error by the field that shows it; an error of another field by the form."""
     name, reason = _named(error)
     name = _RENAMED.get(name, name)
-    if name in fields:
-        return {name: sentence_case(reason)}
-    return {FORM: sentence_case(str(error) if name else reason)}
+    if name in fields or isinstance(error, InvalidField):
+        return {name if name in fields else FORM: sentence_case(reason)}
+    return {FORM: sentence_case(str(error))}
 
 
 def _named(error: FormError) -> tuple[str, str]:

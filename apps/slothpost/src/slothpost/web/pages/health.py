@@ -5,8 +5,10 @@ from __future__ import annotations
 from litestar import Response, get
 from litestar.enums import MediaType
 
+from slothpost.web.pages.rendering import EVERYBODY
 
-@get("/health/live")
+
+@get("/health/live", opt=EVERYBODY)
 async def live() -> Response[str]:
     return Response("live", media_type=MediaType.TEXT)
 

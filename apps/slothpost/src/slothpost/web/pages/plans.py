@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from litestar import Response, post
 
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
 from slothpost.web.pages.form_errors import errors_of
 from slothpost.web.pages.plan_form import ZONE, read_plan
 from slothpost.web.pages.products import channel_name, product_page
@@ -19,8 +19,9 @@ CHANNEL = "/products/{product_id:str}/{channel:str}"
 
 
 @post(f"{CHANNEL}/plan", status_code=200)
-async def set_plan(request: HttpRequest, product_id: str, channel: str) -> Response[Any]:
+async def set_plan(request: HttpRequest) -> Response[Any]:
     """Save a plan; or show the form again with what was typed, and each reason next to its field."""
+    product_id, channel = part(request, "product_id"), part(request, "channel")
     name, user = channel_name(channel), user_of(request)
     days, form = read_plan(await read_form(request))
     if not form.errors:
@@ -34,8 +35,9 @@ async def set_plan(request: HttpRequest, product_id: str, channel: str) -> Respo
 
 
 @post(f"{CHANNEL}/{{change:str}}", status_code=200)
-async def change(request: HttpRequest, product_id: str, channel: str, change: str) -> Response[bytes]:
+async def change(request: HttpRequest) -> Response[bytes]:
     """Pause or resume a channel."""
+    product_id, channel, change = part(request, "product_id"), part(request, "channel"), part(request, "change")
     await read_form(request)
     if change not in ("pause", "resume"):
         raise Refused(404, "there is no such page")

@@ -10,19 +10,22 @@ from litestar import Response, get, post
 from slothpost.errors import InvalidField, NotAllowed
 from slothpost.posts.cards import Card
 from slothpost.text.check import check_text
-from slothpost.web.context import HttpRequest, now_of, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, now_of, part, slothpost_of, user_of
 from slothpost.web.pages.decisions import DECISIONS
 from slothpost.web.pages.form_errors import FORM, FieldErrors, errors_of
-from slothpost.web.pages.rendering import fragment, is_fragment, page, read_form, redirect
+from slothpost.web.pages.rendering import fragment, is_for_queue, is_fragment, page, read_form, redirect
 from slothpost.web.pages.slot_choice import free_slots
 from tickler.errors import InvalidInput
 from tickler.web import Refused, local_path
 
 CARD_FIELDS = ("text", "hint", "until", "slot_at", "days", "url", "note")
+CARD_ERRORS = ("text", "until", "url")  # fields of a card that show their errors; others are shown above it
+PAGE_ERRORS = (*CARD_ERRORS, "slot_at")
 
 
 @get("/posts/{post_id:str}")
-async def post_page(request: HttpRequest, post_id: str) -> Response[str]:
+async def post_page(request: HttpRequest) -> Response[str]:
+    post_id = part(request, "post_id")
     card = await slothpost_of(request).review.card(user_of(request).id, post_id)
     if is_fragment(request):
         return await _card_fragment(request, card)
@@ -30,8 +33,9 @@ async def post_page(request: HttpRequest, post_id: str) -> Response[str]:
 
 
 @post("/posts/{post_id:str}/check", status_code=200)
-async def check(request: HttpRequest, post_id: str) -> Response[str]:
+async def check(request: HttpRequest) -> Response[str]:
     """Return what the network would make of a text that is being typed."""
+    post_id = part(request, "post_id")
     fields = await read_form(request)
     card = await slothpost_of(request).review.card(user_of(request).id, post_id)
     recent = await slothpost_of(request).cards.recent_texts(card.post.product, card.post.channel, but=post_id)
@@ -41,8 +45,9 @@ async def check(request: HttpRequest, post_id: str) -> Response[str]:
 
 
 @post("/posts/{post_id:str}/{action:str}", status_code=200)
-async def decide(request: HttpRequest, post_id: str, action: str) -> Response[Any]:
+async def decide(request: HttpRequest) -> Response[Any]:
     """Do what a form of a card says, and show the card as it is then: as a part for a script, or on the page it came from."""
+    post_id, action = part(request, "post_id"), part(request, "action")
     fields = await read_form(request)
     decision = DECISIONS.get(action)
     if decision is None:
@@ -53,7 +58,7 @@ async def decide(request: HttpRequest, post_id: str, action: str) -> Response[An
     except NotAllowed as error:
         return await _again(request, post_id, 409, fields, {FORM: str(error)})
     except (InvalidField, InvalidInput) as error:
-        return await _again(request, post_id, 422, fields, errors_of(error, CARD_FIELDS))
+        return await _again(request, post_id, 422, fields, errors_of(error, CARD_ERRORS if is_fragment(request) else PAGE_ERRORS))
     if is_fragment(request):
         return await _card_fragment(request, await slothpost_of(request).review.card(user.id, post_id))
     return redirect(local_path(fields.get("back"), f"/posts/{post_id}"), notice)
@@ -93,7 +98,11 @@ async def _card_fragment(
     errors: FieldErrors | None = None,
     typed: Mapping[str, str] | None = None,
 ) -> Response[str]:
-    return await fragment(request, "card", status, card=card, errors=errors or {}, typed=typed or {})
+    back = "/" if is_for_queue(request) else f"/posts/{card.post.id}"
+    return await fragment(
+        request, "card", status,
+        card=card, errors=errors or {}, typed=typed or {}, compact=is_for_queue(request), back=back,
+    )  # fmt: skip
 
 
 def _one_newline(text: str) -> str:

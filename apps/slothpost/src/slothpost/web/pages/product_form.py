@@ -12,7 +12,7 @@ from litestar import Response, get, post
 from slothpost.errors import InvalidField
 from slothpost.model import DrafterName, Product
 from slothpost.people.products import ProductChanges
-from slothpost.web.context import HttpRequest, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
 from slothpost.web.pages.form_errors import FORM, FieldErrors, errors_of
 from slothpost.web.pages.rendering import page, read_form, redirect
 from tickler.errors import InvalidInput
@@ -49,13 +49,15 @@ async def create(request: HttpRequest) -> Response[Any]:
 
 
 @get("/products/{product_id:str}/edit")
-async def edit(request: HttpRequest, product_id: str) -> Response[str]:
+async def edit(request: HttpRequest) -> Response[str]:
+    product_id = part(request, "product_id")
     product = await slothpost_of(request).products.get(user_of(request).id, product_id)
     return await _form(request, product, _shown(product))
 
 
 @post("/products/{product_id:str}/edit", status_code=200)
-async def save(request: HttpRequest, product_id: str) -> Response[Any]:
+async def save(request: HttpRequest) -> Response[Any]:
+    product_id = part(request, "product_id")
     slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
     product = await slothpost.products.get(user.id, product_id)
     try:

@@ -9,7 +9,7 @@ from litestar import Response, get, post
 from slothpost.errors import InvalidField, NotFound
 from slothpost.model import Account, ChannelName, Product, Source
 from slothpost.planning.plans import CHANNELS, ChannelView
-from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
+from slothpost.web.context import HttpRequest, part, products_of, slothpost_of, user_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.plan_form import PlanForm, shown_plan
 from slothpost.web.pages.rendering import page, read_form, redirect
@@ -29,13 +29,15 @@ async def products(request: HttpRequest) -> Response[str]:
 
 
 @get("/products/{product_id:str}")
-async def product(request: HttpRequest, product_id: str) -> Response[str]:
+async def product(request: HttpRequest) -> Response[str]:
+    product_id = part(request, "product_id")
     return await product_page(request, product_id)
 
 
 @post("/products/{product_id:str}/{change:str}", status_code=200)
-async def change(request: HttpRequest, product_id: str, change: str) -> Response[bytes]:
+async def change(request: HttpRequest) -> Response[bytes]:
     """Pause or resume a product."""
+    product_id, change = part(request, "product_id"), part(request, "change")
     await read_form(request)
     if change not in ("pause", "resume"):
         raise Refused(404, "there is no such page")
@@ -44,7 +46,8 @@ async def change(request: HttpRequest, product_id: str, change: str) -> Response
 
 
 @post("/products/{product_id:str}/topic-tag", status_code=200)
-async def topic_tag(request: HttpRequest, product_id: str) -> Response[Any]:
+async def topic_tag(request: HttpRequest) -> Response[Any]:
+    product_id = part(request, "product_id")
     fields = await read_form(request)
     tag = fields.get("topic_tag", "")
     try:

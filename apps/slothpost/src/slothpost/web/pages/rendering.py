@@ -45,7 +45,9 @@ NOTICES = {
     "out-everywhere": "You are signed out on every device.",
 }
 
-FRAGMENT = "x-fragment"  # header of a script that wants a part of the page
+EVERYBODY = {"open": True}  # the options of a handler that needs no session
+FRAGMENT = "x-fragment"  # header of a script that wants a part of the page, with the page that it is for
+QUEUE = "queue"
 
 
 async def page(request: HttpRequest, name: str, section: str, status: int = 200, **values: Any) -> Response[str]:
@@ -89,6 +91,10 @@ def is_fragment(request: HttpRequest) -> bool:
     return FRAGMENT in request.headers
 
 
+def is_for_queue(request: HttpRequest) -> bool:
+    return request.headers.get(FRAGMENT) == QUEUE
+
+
 async def read_form(request: HttpRequest) -> FormFields:
     """Return the fields of a form that one of our pages sent."""
     return await web_of(request).form(request.scope, await request.body())
@@ -103,9 +109,12 @@ def redirect(path: str, notice: str | None = None) -> Response[bytes]:
 
 
 async def only_sessions(request: HttpRequest) -> None:
-    """Keep tokens out of the pages: their scopes are those of the API."""
-    if web_of(request).visitor(request.scope).token is not None:
+    """Let people pass who are signed in, or everybody where a handler says so; and no tokens, whose scopes are the API's."""
+    visitor = web_of(request).visitor(request.scope)
+    if visitor.token is not None:
         raise Refused(403, "tokens are for the API under /api: sign in to use the pages")
+    if not request.route_handler.opt.get("open"):
+        visitor.require()
 
 
 def _shared(clock: Clock, user: User | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from litestar import Response, get, post
 
 from slothpost.errors import InvalidField
 from slothpost.people.users import UserChanges
-from slothpost.web.context import HttpRequest, products_of, slothpost_of, tokens_of, user_of, web_of
+from slothpost.web.context import HttpRequest, part, products_of, slothpost_of, tokens_of, user_of, web_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.rendering import page, read_form, redirect
 from slothpost.web.pages.sign_in import sign_in_path
@@ -53,8 +53,9 @@ async def save_notices(request: HttpRequest) -> Response[Any]:
 
 
 @post("/settings/{change:str}", status_code=200)
-async def change(request: HttpRequest, change: str) -> Response[bytes]:
+async def change(request: HttpRequest) -> Response[bytes]:
     """Pause or resume everything of a user."""
+    change = part(request, "change")
     await read_form(request)
     if change not in ("pause", "resume"):
         raise Refused(404, "there is no such page")
@@ -76,7 +77,8 @@ async def create_token(request: HttpRequest) -> Response[str]:
 
 
 @post("/settings/tokens/{token_id:str}/revoke", status_code=200)
-async def revoke_token(request: HttpRequest, token_id: str) -> Response[bytes]:
+async def revoke_token(request: HttpRequest) -> Response[bytes]:
+    token_id = part(request, "token_id")
     await read_form(request)
     await tokens_of(request).revoke(user_of(request), token_id)
     return redirect("/settings#tokens", "revoked")

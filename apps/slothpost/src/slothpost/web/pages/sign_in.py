@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from litestar import Response, get, post
 
-from slothpost.web.context import HttpRequest, slothpost_of, user_of, web_of
-from slothpost.web.pages.rendering import page, read_form, redirect
+from slothpost.web.context import HttpRequest, part, slothpost_of, user_of, web_of
+from slothpost.web.pages.rendering import EVERYBODY, page, read_form, redirect
 from tickler.web import Refused, local_path
 
 TOO_OLD = "this link was used, or is too old: ask for another"
@@ -15,15 +15,16 @@ def sign_in_path(code: str) -> str:
     return f"/sign-in/{code}"
 
 
-@get("/sign-in")
+@get("/sign-in", opt=EVERYBODY)
 async def sign_in_page(request: HttpRequest) -> Response[str]:
     """Say where sign-in links come from."""
     return await page(request, "sign_in", "", code=None, next=local_path(request.query_params.get("next")), who=None)
 
 
-@get("/sign-in/{code:str}")
-async def confirm(request: HttpRequest, code: str) -> Response[str]:
+@get("/sign-in/{code:str}", opt=EVERYBODY)
+async def confirm(request: HttpRequest) -> Response[str]:
     """Show a button: programs that scan mail open links, and must not use them up."""
+    code = part(request, "code")
     web = web_of(request)
     user_id = await web.links.find(code)
     found = None if user_id is None else await _user(request, user_id)
@@ -33,8 +34,9 @@ async def confirm(request: HttpRequest, code: str) -> Response[str]:
     return await page(request, "sign_in", "", code=code, next=local_path(request.query_params.get("next")), who=found)
 
 
-@post("/sign-in/{code:str}", status_code=200)
-async def sign_in(request: HttpRequest, code: str) -> Response[bytes]:
+@post("/sign-in/{code:str}", status_code=200, opt=EVERYBODY)
+async def sign_in(request: HttpRequest) -> Response[bytes]:
+    code = part(request, "code")
     web = web_of(request)
     fields = await read_form(request)
     user_id = await web.links.redeem(code)
@@ -45,7 +47,7 @@ async def sign_in(request: HttpRequest, code: str) -> Response[bytes]:
     return answer
 
 
-@post("/sign-out", status_code=200)
+@post("/sign-out", status_code=200, opt=EVERYBODY)
 async def sign_out(request: HttpRequest) -> Response[bytes]:
     web = web_of(request)
     await read_form(request)

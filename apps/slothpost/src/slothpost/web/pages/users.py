@@ -9,9 +9,9 @@ from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotFound
 from slothpost.people.users import MAX_NAME, checked_zone
-from slothpost.web.context import HttpRequest, operator_of, slothpost_of, web_of
+from slothpost.web.context import HttpRequest, operator_of, part, slothpost_of, web_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
-from slothpost.web.pages.rendering import page, read_form, redirect
+from slothpost.web.pages.rendering import EVERYBODY, page, read_form, redirect
 from slothpost.web.pages.settings import settings_page
 from slothpost.web.pages.sign_in import TOO_OLD, sign_in_path
 from slothpost.web.pages.zones import ZONES
@@ -31,8 +31,9 @@ async def invite(request: HttpRequest) -> Response[str]:
 
 
 @post("/users/{user_id:str}/sign-in-link", status_code=200)
-async def sign_in_link(request: HttpRequest, user_id: str) -> Response[str]:
+async def sign_in_link(request: HttpRequest) -> Response[str]:
     """Make a link for a user who has lost theirs."""
+    user_id = part(request, "user_id")
     await read_form(request)
     operator_of(request)
     user = await slothpost_of(request).users.get(user_id)
@@ -43,15 +44,17 @@ async def sign_in_link(request: HttpRequest, user_id: str) -> Response[str]:
     return await settings_page(request, shown=shown)
 
 
-@get("/join/{code:str}")
-async def join_page(request: HttpRequest, code: str) -> Response[str]:
+@get("/join/{code:str}", opt=EVERYBODY)
+async def join_page(request: HttpRequest) -> Response[str]:
+    code = part(request, "code")
     await _check(request, code)
     return await _form(request, code, {"name": "", "zone": "UTC"})
 
 
-@post("/join/{code:str}", status_code=200)
-async def join(request: HttpRequest, code: str) -> Response[Any]:
+@post("/join/{code:str}", status_code=200, opt=EVERYBODY)
+async def join(request: HttpRequest) -> Response[Any]:
     """Create the user. The link is used up only when the form is right."""
+    code = part(request, "code")
     web, fields = web_of(request), await read_form(request)
     await _check(request, code)
     name, zone = fields.get("name", ""), fields.get("zone", "").strip()

@@ -15,6 +15,7 @@ const UNDOES = ["unapprove", "restore"];
 const queue = document.getElementById("queue");
 const said = document.getElementById("said");
 const isQueue = !("page" in queue.dataset);
+const view = isQueue ? "queue" : "page";
 const decided = []; // the ids of posts that were decided here, the latest last
 
 const cards = () => [...queue.querySelectorAll("article.post")];
@@ -54,7 +55,7 @@ async function decide(form, submitter) {
   say(DOING[name] ?? "Saving…");
   if (isQueue && LEAVES.has(name) && next) focusOn(next);
   try {
-    const { ok, parts } = await send(form, submitter);
+    const { ok, parts } = await send(form, { submitter, view });
     const fresh = replace(card, parts);
     if (!ok) {
       say(`That did not work: ${fresh.querySelector('[role="alert"]')?.textContent ?? "try again"}`);
@@ -89,9 +90,8 @@ function equip(card) {
     const saved = text.value;
     edit.addEventListener("toggle", () => edit.open && text.focus());
     afterTyping(text, async () => {
-      const fields = new URLSearchParams(new FormData(text.form));
-      const answer = await fetch(text.dataset.check, { method: "POST", body: fields, headers: { "x-fragment": "1", accept: "text/html" } });
-      if (answer.ok && !answer.redirected) replaceParts(card, new DOMParser().parseFromString(await answer.text(), "text/html").body);
+      const { ok, parts } = await send(text.form, { to: text.dataset.check });
+      if (ok) replaceParts(card, parts);
     });
     text.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
@@ -110,7 +110,7 @@ function equip(card) {
 function follow(card) {
   setTimeout(async () => {
     if (!card.isConnected) return;
-    const answer = document.hidden ? null : await get(`/posts/${card.dataset.post}`).catch(() => null);
+    const answer = document.hidden ? null : await get(`/posts/${card.dataset.post}`, view).catch(() => null);
     if (!answer?.ok || !card.isConnected || card.contains(document.activeElement)) return follow(card);
     const fresh = replace(card, answer.parts);
     if (fresh && fresh.dataset.state !== card.dataset.state) say(fresh.querySelector(".outcome")?.textContent ?? "");

@@ -17,7 +17,7 @@ function unmark() {
 
 async function move(post, by) {
   const fields = new URLSearchParams({ form_token: table.dataset.formToken, days: String(by) });
-  const answer = await fetch(`/posts/${post}/move`, { method: "POST", body: fields, headers: { "x-fragment": "1", accept: "text/html" } });
+  const answer = await fetch(`/posts/${post}/move`, { method: "POST", body: fields, headers: { "x-fragment": "page", accept: "text/html" } });
   if (answer.ok) return location.reload();
   const parts = new DOMParser().parseFromString(await answer.text(), "text/html");
   document.getElementById("said").textContent = parts.querySelector('[role="alert"]')?.textContent ?? "The post was not moved.";
