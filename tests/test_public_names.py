@@ -107,6 +107,7 @@ OF_PACKAGES = {
         "Refused",
         "Session",
         "Sessions",
+        "TokenPage",
         "Visitor",
         "Web",
         "WebSettings",

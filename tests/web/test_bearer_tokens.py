@@ -42,12 +42,84 @@ async def test_a_token_comes_back_with_its_scopes_and_attributes(anywhere: Tickl
     made, text = await tokens.create(PriceToken(scopes=("approve", "read"), stores=("12", "13"), name="till"))
     assert made == PriceToken(id=made.id, scopes=("read", "approve"), stores=("12", "13"), name="till", created_at=clock.now_ms())
     assert text.startswith(f"pb_{made.id}_")
-    assert [await tokens_of(anywhere).check(text), await tokens.get(made.id), *await tokens.list()] == [made] * 3
+    assert [await tokens_of(anywhere).check(text), await tokens.get(made.id), *(await tokens.list()).items] == [made] * 3
     kept = json.dumps([record.value for record in await anywhere.store.records.list(KIND, now_ms=clock.now_ms())])
     assert text.rpartition("_")[2] not in kept
     assert await tokens.revoke(made.id)
     assert not await tokens.revoke(made.id)
     assert (await tokens.check(text), await tokens.get(made.id), await tokens.are_any()) == (None, None, False)
+
+
+class UserToken(BearerToken, frozen=True, kw_only=True):
+    """A token of a user."""
+
+    scopes: tuple[Literal["read"], ...]
+    user: str
+
+
+def of_users(t: Tickler) -> BearerTokens[UserToken]:
+    return BearerTokens(t.store.records, t.clock, UserToken, prefix="u", record_kind=KIND, subject=lambda token: token.user)
+
+
+async def test_the_tokens_of_one_subject_are_listed_a_page_at_a_time(anywhere: Tickler) -> None:
+    tokens = of_users(anywhere)
+    made = {
+        user: [(await tokens.create(UserToken(scopes=("read",), user=user)))[0] for _ in range(5)] for user in ("u1", "u2", "ü")
+    }
+    for user, theirs in made.items():
+        found: list[UserToken] = []
+        after: str | None = None
+        for size in (2, 2, 1):
+            page = await tokens.list(user, limit=2, after=after)
+            assert len(page.items) == size
+            found, after = found + page.items, page.next
+        assert ([token.id for token in found], after) == (sorted(token.id for token in theirs), None)
+        assert {token.user for token in found} == {user}
+        assert (await tokens.list(user, limit=5)).next is None
+    assert (await tokens.list("u3")).items == []
+    assert len((await tokens.list()).items) == 15
+    everybody = [await tokens.list(limit=7)]
+    while (after := everybody[-1].next) is not None:
+        everybody.append(await tokens.list(limit=7, after=after))
+    assert [len(page.items) for page in everybody] == [7, 7, 1]
+    assert await tokens.revoke(made["u1"][0].id)
+    assert len((await tokens.list("u1")).items) == 4
+
+
+async def test_subjects_with_the_same_hash_keep_their_tokens_apart(t: Tickler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickler.access.bearer_tokens.SUBJECT_HASH_LENGTH", 1)
+    tokens = of_users(t)
+    for n in range(60):
+        await tokens.create(UserToken(scopes=("read",), user=f"u{n}"))
+    assert [[token.user for token in (await tokens.list(f"u{n}")).items] for n in range(60)] == [[f"u{n}"] for n in range(60)]
+
+
+async def test_what_a_subject_lists_is_what_is_valid(t: Tickler, clock: ManualClock) -> None:
+    tokens = of_users(t)
+    await tokens.create(UserToken(scopes=("read",), user="u1"), expires_at=clock.now_ms() + 1_000)
+    made, text = await tokens.create(UserToken(scopes=("read",), user="u1"))
+    newer = {"id": made.id[:6] + "f" * 10, "scopes": ["fly"], "user": "u1", "hash": "00"}
+    await t.store.records.put(KIND, made.id[:6] + "f" * 10, msgspec.json.encode(newer), now_ms=clock.now_ms())
+    clock.advance(2)
+    assert (await tokens.list("u1")).items == [made]
+    assert await tokens.check(text) == made
+
+
+async def test_a_list_that_cannot_be_made_is_refused(t: Tickler) -> None:
+    for options, why in (
+        ({"limit": 0}, "limit: 0 is not a page size"),
+        ({"limit": 1_001}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"after": "x"}, "after: 'x' is not a cursor"),
+        ({"subject": ""}, "subject"),
+        ({"subject": 7}, "subject: 7 is not a text"),
+    ):
+        with pytest.raises(InvalidInput, match=why):
+            await of_users(t).list(**options)
+    with pytest.raises(InvalidInput, match="pass subject= where you declare them"):
+        await tokens_of(t).list("u1")
+    with pytest.raises(InvalidInput, match="subject"):
+        await of_users(t).create(UserToken(scopes=("read",), user=""))
 
 
 async def test_a_token_of_one_application_is_none_of_another(t: Tickler) -> None:

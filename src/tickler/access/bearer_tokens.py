@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Generic, TypeVar, get_args, get_type_hints
 
@@ -23,6 +23,7 @@ from tickler.records.contract import RecordStore
 
 MAX_LISTED = 1_000
 MAX_TOKEN_NAME_LENGTH = 100
+SUBJECT_HASH_LENGTH = 6  # at the beginning of an id; the other ten digits are random
 REMEMBERED_MS = 2_500  # how long a token revoked by another process may still be accepted; event streams check every two seconds
 MAX_REMEMBERED = 10_000
 
@@ -46,13 +47,30 @@ class BearerToken(msgspec.Struct, frozen=True, kw_only=True):
 T = TypeVar("T", bound=BearerToken)
 
 
+class TokenPage(msgspec.Struct, Generic[T], frozen=True):
+    """A page of tokens, and the cursor of the next page; None at the end."""
+
+    items: list[T]
+    next: str | None
+
+
 class BearerTokens(Generic[T]):
     """Creates, lists, checks and revokes tokens of one type. Checked tokens are cached for a few seconds.
 
-    Their text is `{prefix}_{id}_{secret}`; `record_kind` is where the store keeps them.
+    Their text is `{prefix}_{id}_{secret}`; `record_kind` is where the store keeps them. `subject` says whose token one is. Ids
+    begin with a hash of that, so that the tokens of one subject are next to each other.
     """
 
-    def __init__(self, records: RecordStore, clock: Clock, token_type: type[T], *, prefix: str, record_kind: str) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        clock: Clock,
+        token_type: type[T],
+        *,
+        prefix: str,
+        record_kind: str,
+        subject: Callable[[T], str] | None = None,
+    ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise InvalidInput(f"prefix: {prefix!r} is invalid: use up to 16 lower-case letters and digits, such as 'sp'")
         self.scopes = scopes_of(token_type)
@@ -61,6 +79,7 @@ class BearerTokens(Generic[T]):
         self._type = token_type
         self._prefix = prefix
         self._kind = record_kind
+        self._subject = subject
         self._text = re.compile(rf"{prefix}_([0-9a-f]{{16}})_([0-9a-f]{{64}})")
         self._known: dict[str, tuple[int, bytes, T]] = {}  # by id: the end of caching, the hash, the token
 
@@ -75,15 +94,25 @@ class BearerTokens(Generic[T]):
             created_at=now_ms,
             expires_at=_checked_expiry(expires_at, now_ms),
         )
+        if self._subject is not None:
+            token = replace(token, id=_subject_hash(self._subject(token)) + token.id[SUBJECT_HASH_LENGTH:])
         secret = secrets.token_hex(32)
         value = msgspec.json.encode({**self._checked_attributes(token), "hash": _hash(secret).hex()})
         await self._records.put(self._kind, token.id, value, now_ms=now_ms, expires_at=token.expires_at, expected=0)
         return token, f"{self._prefix}_{token.id}_{secret}"
 
-    async def list(self) -> list[T]:
-        """Return the valid tokens, up to a thousand, ordered by id."""
-        found = [self._read(record) for record in await self._page(MAX_LISTED)]
-        return [read[1] for read in found if read is not None]
+    async def list(self, subject: str | None = None, *, limit: int = 100, after: str | None = None) -> TokenPage[T]:
+        """Return a page of the valid tokens of a subject, or of all, by id. `after` is a page's `next`."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LISTED:
+            raise InvalidInput(f"limit: {limit!r} is not a page size: pass a whole number from 1 to {MAX_LISTED}")
+        if after is not None and not _ID.fullmatch(after):
+            raise InvalidInput(f"after: {ascii(after)[:40]} is not a cursor: pass the `next` of an earlier page of the same list")
+        start = "" if subject is None else self._start_of(subject)
+        found = [each for each in await self._page(limit + 1, after or start) if each.name.startswith(start)]
+        tokens = [read[1] for read in map(self._read, found[:limit]) if read is not None]
+        if subject is not None and self._subject is not None:
+            tokens = [token for token in tokens if self._subject(token) == subject]  # another may have the same hash
+        return TokenPage(tokens, found[limit - 1].name if len(found) > limit else None)
 
     async def are_any(self) -> bool:
         """Return whether there is a token, also one that only a newer version can read."""
@@ -123,8 +152,13 @@ class BearerTokens(Generic[T]):
         self._known[id] = (now_ms + REMEMBERED_MS, *read)
         return read
 
-    async def _page(self, limit: int) -> Sequence[Record]:
-        return await self._records.list(self._kind, now_ms=self._clock.now_ms(), limit=limit)
+    async def _page(self, limit: int, after: str = "") -> Sequence[Record]:
+        return await self._records.list(self._kind, now_ms=self._clock.now_ms(), after=after, limit=limit)
+
+    def _start_of(self, subject: str) -> str:
+        if self._subject is None:
+            raise InvalidInput("subject: these tokens have none: pass subject= where you declare them, and create them with it")
+        return _subject_hash(subject)
 
     def _checked_attributes(self, token: T) -> dict[str, object]:
         """Return the token as it is stored, unless it could not be read again."""
@@ -167,6 +201,12 @@ def scopes_of(token_type: type[BearerToken]) -> tuple[str, ...]:
 def _hash(secret: str) -> bytes:
     """Hash a secret. A fast hash is enough for 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _subject_hash(subject: object) -> str:
+    if not isinstance(subject, str) or not subject:
+        raise InvalidInput(f"subject: {ascii(subject)[:40]} is not a text of 1 or more characters: pass the id of a user")
+    return hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest()[:SUBJECT_HASH_LENGTH]
 
 
 def _checked_scopes(scopes: Collection[str], known: Sequence[str]) -> tuple[str, ...]:

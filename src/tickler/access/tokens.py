@@ -12,7 +12,7 @@ from typing import Literal, cast, get_args
 
 import msgspec
 
-from tickler.access.bearer_tokens import REMEMBERED_MS, BearerToken, BearerTokens
+from tickler.access.bearer_tokens import MAX_LISTED, REMEMBERED_MS, BearerToken, BearerTokens
 from tickler.clock import Clock
 from tickler.errors import InvalidInput, TicklerError, VersionConflict
 from tickler.model.schedule import check_name
@@ -59,7 +59,7 @@ class Tokens:
 
     async def list(self) -> list[Token]:
         """Return the valid tokens, up to a thousand, ordered by id."""
-        return await self._tokens.list()
+        return (await self._tokens.list(limit=MAX_LISTED)).items
 
     async def exist(self) -> bool:
         """Return whether a token was created since the service was last open, so that callers need one."""

@@ -14,7 +14,7 @@
 | `Refused` | an error with a status, answered as problem+json or by your page |
 """
 
-from tickler.access.bearer_tokens import BearerToken, BearerTokens
+from tickler.access.bearer_tokens import BearerToken, BearerTokens, TokenPage
 from tickler.web.application import Web
 from tickler.web.assets import Assets
 from tickler.web.forms import FormFields, Forms
@@ -38,6 +38,7 @@ __all__ = [
     "Refused",
     "Session",
     "Sessions",
+    "TokenPage",
     "Visitor",
     "Web",
     "WebSettings",

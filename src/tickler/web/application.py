@@ -59,18 +59,19 @@ class Web(Generic[U]):
         self.forms = Forms(self._records, self._clock, record_kind=kind)
         self.links = OneTimeLinks(self._records, self._clock, record_kind=kind)
 
-    def tokens(
-        self, token_type: type[T], *, prefix: str, subject: Callable[[T], str] = lambda token: token.id
-    ) -> BearerTokens[T]:
-        """Return the tokens of a type, which the middleware accepts from now on. `subject` says whose token one is."""
+    def tokens(self, token_type: type[T], *, prefix: str, subject: Callable[[T], str] | None = None) -> BearerTokens[T]:
+        """Return the tokens of a type, which the middleware accepts from now on.
+
+        `subject` says whose token one is. Without it, `user` is asked for the id of the token.
+        """
         if prefix in self._tokens:
             raise InvalidInput(f"prefix: {prefix!r} is taken by other tokens of {self._name}: choose another")
         kind = web_kind(self._name, f"token-{prefix}")
-        tokens = BearerTokens(self._records, self._clock, token_type, prefix=prefix, record_kind=kind)
+        tokens = BearerTokens(self._records, self._clock, token_type, prefix=prefix, record_kind=kind, subject=subject)
 
         async def check(text: str) -> tuple[BearerToken, str] | None:
             token = await tokens.check(text)
-            return None if token is None else (token, subject(token))
+            return None if token is None else (token, token.id if subject is None else subject(token))
 
         self._tokens[prefix] = check
         return tokens
