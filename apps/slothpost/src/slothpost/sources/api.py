@@ -98,8 +98,8 @@ class Api:
             answer = await self._answer(url, call)
             if answer.status not in _REDIRECTS:
                 return self._checked(answer)
-            target = url.join(URL(answer.headers.get("location", "")))
-            if target.origin() != url.origin() or call.method != "GET":
+            target = _redirected(url, answer.headers.get("location", ""))
+            if target is None or call.method != "GET":
                 break
             url = target
         raise SourceError(f"{self._name} answered with a redirect: check the address of its API")
@@ -172,6 +172,15 @@ def poll_interval(answer: Answer) -> timedelta:
 def has_next_page(answer: Answer) -> bool:
     """Tell whether GitHub has another page. Its number is counted here: the address in the header is not followed."""
     return 'rel="next"' in answer.headers.get("link", "")
+
+
+def _redirected(url: URL, location: str) -> URL | None:
+    """Return where a redirect leads; None if that is another host, which must not learn the token."""
+    try:
+        target = url.join(URL(location))
+        return target if target.origin() == url.origin() else None
+    except ValueError:
+        return None
 
 
 def _is_throttled(answer: Answer, said: str) -> bool:
