@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from slothpost.networks.x import XSettings
 from slothpost.sources.source_settings import SourceSettings
 
 DEFAULT_PORT = 8322
+
+_URLS = ("api_url", "authorize_url", "site_url")
 
 N = TypeVar("N", XSettings, ThreadsSettings)
 
@@ -61,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         found = {
             name.removeprefix("SLOTHPOST_").lower(): value for name, value in environ.items() if name.startswith("SLOTHPOST_")
         }
+        _check_names(found)
         port = found.get("port", str(DEFAULT_PORT))
         if not port.isdecimal() or not 0 < int(port) < 65_536:
             raise InvalidField("SLOTHPOST_PORT", f"{port!r} is not a port: use a number up to 65535")
@@ -76,6 +80,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             drafters=DrafterSettings(**_of(found, DrafterSettings)),
             allow_networks=_list(found, "allow_networks"),
         )
+
+
+def _check_names(found: Mapping[str, str]) -> None:
+    """Raise `InvalidField` for a variable that nothing reads: it is misspelled."""
+    known = {"store", "table", "url", "port", "proxies", "tick_secret", "allow_networks"}
+    known |= {f"x_{name}" for name in ("client_id", "client_secret", *_URLS)}
+    known |= {f"threads_{name}" for name in ("client_id", "client_secret", *_URLS)}
+    known |= {field.name for kind in (SourceSettings, DrafterSettings) for field in msgspec.structs.fields(kind)}
+    for name in sorted(found.keys() - known):
+        close = get_close_matches(name, known, n=1)
+        remedy = f"did you mean SLOTHPOST_{close[0].upper()}?" if close else "remove it"
+        raise InvalidField(f"SLOTHPOST_{name.upper()}", f"there is no such variable: {remedy}")
 
 
 def _x(found: Mapping[str, str]) -> XSettings | None:
@@ -96,7 +112,7 @@ def _threads(found: Mapping[str, str]) -> ThreadsSettings | None:
 
 def _at_its_urls(network: N, found: Mapping[str, str], name: str) -> N:
     """Return the settings of a network with the addresses that the environment gives it."""
-    urls = {url: value for url in ("api_url", "authorize_url", "site_url") if (value := found.get(f"{name}_{url}"))}
+    urls = {url: value for url in _URLS if (value := found.get(f"{name}_{url}"))}
     return msgspec.structs.replace(network, **urls)
 
 

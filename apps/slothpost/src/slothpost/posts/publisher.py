@@ -5,8 +5,8 @@
 3. What it says decides the next state. If nothing is known, X leaves the post *unconfirmed*, for a person to decide, and Threads
    is asked about its container by the next attempt.
 
-A process that dies between 1 and 3 leaves the post *publishing*; the engine delivers the fire again, which finds that. Such a post
-may be out. So it becomes *approved* again, which people can edit, only if the network itself says that it is not.
+A process that dies between 1 and 3 leaves the post *publishing*; the engine delivers the fire again, which finds that. Such a
+post may be out. So it becomes *approved* again, which people can edit, only if the network itself says that it is not.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from slothpost.app import Slothpost
 from slothpost.errors import SlothpostError
 from slothpost.model import User
 from slothpost.settings import Settings
+from slothpost.sources.webhooks import MAX_BODY_BYTES
 from slothpost.web.api import API_ROUTES
 from slothpost.web.api.problems import problem_response
 from slothpost.web.api_tokens import API_TOKEN_PREFIX, ApiToken, ApiTokens
@@ -24,8 +25,6 @@ from slothpost.web.tick import TICK_ROUTES
 from slothpost.web.webhooks import WEBHOOK_ROUTES
 from tickler.errors import TicklerError
 from tickler.web import Web, WebSettings
-
-MAX_WEBHOOK_BYTES = 25_000_000  # what GitHub sends at most
 
 _ERRORS = (SlothpostError, TicklerError, HTTPException, Exception)
 
@@ -53,7 +52,7 @@ def web_settings(settings: Settings) -> WebSettings:
         proxies=settings.proxies,
         foreign=("/webhooks", "/tick"),
         probes=("/health/live",),
-        bodies={"/webhooks": MAX_WEBHOOK_BYTES},
+        bodies={"/webhooks": MAX_BODY_BYTES},
     )
 
 

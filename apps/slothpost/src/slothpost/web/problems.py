@@ -7,7 +7,7 @@ import logging
 from litestar.exceptions import HTTPException
 
 from slothpost.errors import InvalidField, NotAllowed, NotFound
-from tickler.errors import InvalidInput, InvalidWhen, StoreUnavailable
+from tickler.errors import ConditionFailed, InvalidInput, InvalidWhen, StoreUnavailable, TransactionConflict, VersionConflict
 from tickler.web import Refused
 
 log = logging.getLogger("slothpost.web")
@@ -30,6 +30,8 @@ def refused_of(error: Exception) -> Refused:
             return Refused(422, str(error), error.field)
         case InvalidInput():
             return Refused(422, str(error))
+        case TransactionConflict() | ConditionFailed() | VersionConflict():
+            return Refused(409, "somebody else changed this at the same moment: reload, and try again")
         case StoreUnavailable():
             return Refused(503, "the store does not answer: try again in a moment", headers={"retry-after": "5"})
     log.error("a request failed", exc_info=error)
