@@ -16,7 +16,14 @@ from slothpost.sources.connections import Connections
 from slothpost.sources.setup import Setup
 from slothpost.sources.source_settings import SourceSettings
 from slothpost.standins.faults import Fault
+from slothpost.standins.vercel import LocalProject
 from tickler.table import MISSING
+
+
+async def deployed(place: Place, project: LocalProject) -> str:
+    answer = await place.to_vercel(place.vercel.delivery(project, place.vercel.deploy(project, "feat: Brew tea")))
+    await place.work()
+    return answer.reason
 
 
 async def state_of(place: Place, product: Product) -> str:
@@ -142,6 +149,38 @@ async def test_a_second_claim_is_refused_by_name(anywhere: Place) -> None:
     assert (claim.product, claim.user) == (colleague.id, "bob")
 
 
+async def test_what_somebody_has_lost_can_be_claimed_by_its_owner(anywhere: Place) -> None:
+    first, second = await anywhere.a_product("ada"), await anywhere.a_product("eve")
+    project = await anywhere.a_project(first, "team_ada")
+    await anywhere.work()
+    project.account = "team_eve"
+    await anywhere.installed(second, "team_eve")
+    await anywhere.connections.claim_vercel("eve", second.id, project.id)
+    assert await deployed(anywhere, project) == "accepted"
+    assert len(await anywhere.activity(second)) == 1
+    assert not await anywhere.activity(first)
+    (lost,) = await anywhere.connections.list("ada", first.id)
+    assert (lost.external_id, lost.is_polled) == (None, False)
+    assert lost.broken == "the project was connected to another product, as it is others' now"
+    await anywhere.connections.disconnect("ada", first.id, "vercel")
+    claim = await anywhere.db.get(VercelClaim.key.id(project.id))
+    assert claim is not None
+    assert claim.product == second.id
+
+
+async def test_a_colleague_can_claim_what_a_removed_integration_had(place: Place) -> None:
+    product, colleagues = await place.a_product("ada"), await place.a_product("bob")
+    project = place.vercel.add_project("teapot", "team_ada")
+    installation = await place.installed(product, "team_ada")
+    await place.connections.claim_vercel("ada", product.id, project.id)
+    place.vercel.uninstall(installation)
+    await place.work()
+    await place.installed(colleagues, "team_ada")
+    await place.connections.claim_vercel("bob", colleagues.id, project.id)
+    assert await deployed(place, project) == "accepted"
+    assert len(await place.activity(colleagues)) == 1
+
+
 async def test_of_claims_at_the_same_time_one_succeeds(anywhere: Place) -> None:
     products = [await anywhere.a_product() for _ in range(4)]
     project = anywhere.vercel.add_project("teapot", "team_ada")
@@ -206,9 +245,13 @@ async def test_an_installation_that_was_removed_is_asked_for_anew_unless_there_i
     product = await place.a_product()
     project = place.vercel.add_project("teapot", "team_ada")
     place.vercel.uninstall(await place.installed(product, "team_ada"))
-    for attempt in (place.connections.vercel_projects("ada"), place.connections.claim_vercel("ada", product.id, project.id)):
-        with pytest.raises(NotAllowed, match="install the integration again"):
-            await attempt
+    await deployed(place, project)
+    assert await place.activities.unrouted("ada")
+    with pytest.raises(NotAllowed, match="install the integration again"):
+        await place.connections.vercel_projects("ada")
+    with pytest.raises(NotAllowed, match="install the Vercel integration first"):
+        await place.connections.claim_vercel("ada", product.id, project.id)
+    assert not await place.activities.unrouted("ada"), "it proves nothing any more"
     await place.installed(product, "user_ada")
     assert await place.connections.vercel_projects("ada") == []
     with pytest.raises(NotFound):

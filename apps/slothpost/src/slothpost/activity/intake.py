@@ -18,6 +18,7 @@ from tickler import Tickler
 from tickler.errors import ConditionFailed
 from tickler.table import MISSING, Condition, OpenTable, Page, Transaction, evolve
 
+NOT_CONNECTED = "nothing was taken in: this is no longer connected to the product"
 MAX_UNROUTED = 100  # of one team, for its user's page
 
 Taken = Literal["new", "improved", "known", "left out"]
@@ -44,7 +45,7 @@ class Intake:
             try:
                 taken[await self._take(event, happening)] += 1
             except (ConditionFailed, Disconnected):
-                return "nothing was taken in: this is no longer connected to the product"
+                return NOT_CONNECTED
         return ", ".join(f"{count} {what}" for what, count in taken.items()) or "nothing to take in"
 
     async def _take(self, event: Event, happening: Happening) -> Taken:

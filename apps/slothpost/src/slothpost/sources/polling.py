@@ -11,7 +11,7 @@ import msgspec
 
 from slothpost.activity.event import Event
 from slothpost.activity.happening import POLL, Happening
-from slothpost.activity.intake import Intake
+from slothpost.activity.intake import NOT_CONNECTED, Intake
 from slothpost.model import Connection, Source, Unrouted
 from slothpost.notices import News, Notices
 from slothpost.sources.api import OpenSession
@@ -97,8 +97,9 @@ class Polling:
             of_project = Unrouted.project == connection.external_id
             async for unrouted in self._db.iterate(Unrouted.of_owner(owner), where=of_project):
                 happenings = msgspec.json.decode(unrouted.happenings, type=tuple[Happening, ...])
-                await self._intake.take(_event(connection, unrouted.id, happenings))
-                await self._db.delete(unrouted.key)
+                taken = await self._intake.take(_event(connection, unrouted.id, happenings))
+                if taken != NOT_CONNECTED:
+                    await self._db.delete(unrouted.key)
 
     async def _settle(self, found: Found, now: datetime) -> None:
         connection = found.connection

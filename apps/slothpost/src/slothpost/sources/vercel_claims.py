@@ -13,14 +13,14 @@ import msgspec
 from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.model import Connection, Product, VercelClaim, VercelInstallation
 from slothpost.planning.circumstances import Circumstances
-from slothpost.sources.poll_schedule import start_polling
+from slothpost.sources.poll_schedule import start_polling, stop_polling
 from slothpost.sources.source_errors import Missing, SourceError, TokenRejected
 from slothpost.sources.source_secrets import SourceSecrets
 from slothpost.sources.source_settings import SourceSettings
-from slothpost.sources.vercel_api import Access, Issued, Project, VercelApi, checked_id
+from slothpost.sources.vercel_api import Issued, Project, VercelApi, checked_id
 from slothpost.sources.vercel_poll import access_of, project_owners
 from tickler import Tickler
-from tickler.errors import DecryptionFailed
+from tickler.errors import ConditionFailed, DecryptionFailed
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 STATE_LIFETIME = timedelta(hours=1)
@@ -87,19 +87,22 @@ class VercelClaims:
 
     async def projects(self, user: str) -> list[ProjectChoice]:
         """Return the projects of a user's installations, by name."""
-        lists = await self._ask_each(user, self._api.projects)
+        lists = await self._ask_each(user, self._listed)
         found = {project.id: ProjectChoice(project.id, project.name) for _, listed in lists for project in listed}
         return sorted(found.values(), key=lambda project: project.name)
 
     async def claim(self, user: str, product: str, project_id: str) -> Connection:
-        """Connect a project to a product, in place of one that it had. `NotAllowed` if it belongs to another product."""
+        """Connect a project to a product, in place of one that it had. `NotAllowed` if it belongs to another product.
+
+        It does as long as that product's user can prove it, too; otherwise nobody could ever have what somebody left behind.
+        """
         await self._circumstances.product(user, product)
         installation, project = await self._own_project(user, checked_id(project_id))
 
         async def work(tx: Transaction) -> Connection:
             claim = await tx.get(VercelClaim.key.id(project.id))
             if claim is not None and claim.product != product:
-                raise NotAllowed("this project belongs to another product: disconnect it there first")
+                await self._take_over(tx, claim, project)
             stored = await tx.get(Product.key.id(product))
             if stored is None or stored.user != user:
                 raise NotFound("product")
@@ -115,10 +118,23 @@ class VercelClaims:
 
         return await self._db.transact(work)
 
+    async def _take_over(self, tx: Transaction, claim: VercelClaim, project: Project) -> None:
+        """Take a project from a product that has lost it: its connection is broken, or Vercel names another owner now."""
+        holder = await tx.get(Connection.key.id(claim.product, "vercel"))
+        if holder is None or holder.external_id != project.id:
+            return  # a claim of nothing
+        is_known_owner = not holder.owners or project.account_id in (None, *holder.owners)
+        if holder.broken is MISSING and is_known_owner:
+            raise NotAllowed("this project belongs to another product: disconnect it there first")
+        await _unroute(tx, holder)
+        await stop_polling(self._t, tx, holder)
+        tx.put(evolve(holder, external_id=MISSING, broken="the project was connected to another product, as it is others' now"))
+
     async def _own_project(self, user: str, id: str) -> tuple[VercelInstallation, Project]:
         """Return a project that one of the user's installations may see, with that installation."""
 
-        async def ask(access: Access) -> Project | None:
+        async def ask(installation: VercelInstallation) -> Project | None:
+            access = access_of(installation, self._secrets)
             with suppress(Missing):
                 project = await self._api.project(access, id)
                 if project is not None and project.account_id in (None, access.team or project.account_id):
@@ -130,14 +146,23 @@ class VercelClaims:
                 return installation, project
         raise NotFound("project")
 
-    async def _ask_each(self, user: str, ask: Callable[[Access], Awaitable[T]]) -> list[tuple[VercelInstallation, T]]:
+    async def _listed(self, installation: VercelInstallation) -> list[Project]:
+        """Return what an installation may see. One that Vercel refuses even that to was removed, and proves nothing any more."""
+        try:
+            return await self._api.projects(access_of(installation, self._secrets))
+        except TokenRejected:
+            with suppress(ConditionFailed):  # it was installed again meanwhile
+                await self._db.delete(installation.key, when=VercelInstallation.token == installation.token)
+            raise
+
+    async def _ask_each(self, user: str, ask: Callable[[VercelInstallation], Awaitable[T]]) -> list[tuple[VercelInstallation, T]]:
         """Ask Vercel with each installation of a user, the latest first. Some may have been removed there, but not all."""
         found = [installation async for installation in self._db.iterate(VercelInstallation.key(user))]
         answers: list[tuple[VercelInstallation, T]] = []
         reason = "install the Vercel integration first"
         for installation in sorted(found, key=lambda each: each.installed_at, reverse=True):
             try:
-                answers.append((installation, await ask(access_of(installation, self._secrets))))
+                answers.append((installation, await ask(installation)))
             except TokenRejected as error:
                 reason = f"{error}: install the integration again"
             except SourceError as error:
@@ -173,6 +198,10 @@ class VercelClaims:
 async def give_up_project(tx: Transaction, connection: Connection) -> None:
     """Let a project go in a transaction: another product may claim it, and nothing is routed to this one any more."""
     await _give_up_claim(tx, connection)
+    await _unroute(tx, connection)
+
+
+async def _unroute(tx: Transaction, connection: Connection) -> None:
     product = await tx.get(Product.key.id(connection.product))
     if product is not None and product.vercel_project == connection.external_id:
         tx.update(product.key, Product.vercel_project.remove())
