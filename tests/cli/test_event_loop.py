@@ -30,6 +30,30 @@ def test_a_tick_runs_on_uvloop_unless_it_is_turned_off(tmp_path: Path, sqlite_ur
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, module)
 
 
+STOPS = """
+import asyncio, os, signal
+
+def show(tickler):
+    print(type(asyncio.get_running_loop()).__module__, flush=True)
+    stop_once_it_can_be_stopped()
+
+def stop_once_it_can_be_stopped():
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        asyncio.get_running_loop().call_later(0.02, stop_once_it_can_be_stopped)
+    else:
+        os.kill(os.getppid() if "OF_SEVERAL" in os.environ else os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize("command", ["work", "work --processes 2", "serve --port 0"])
+def test_a_worker_and_the_service_run_on_uvloop_too(tmp_path: Path, sqlite_url: str, command: str) -> None:
+    (tmp_path / "stops.py").write_text(STOPS)
+    of_several = {"OF_SEVERAL": "1"} if "processes" in command else {}
+    options = ("--store", f"{sqlite_url}?create=1", "--setup", "stops:show")
+    done = run_tickler(*command.split(), *options, folder=tmp_path, **of_several)
+    assert (done.returncode, set(done.stdout.split())) == (0, {"uvloop"}), done.stderr
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_another_value_is_refused_by_name_and_nothing_is_touched(tmp_path: Path, processes: str) -> None:
     work = ("work", "--store", "sqlite:///t.db", "--processes", processes)

@@ -29,6 +29,13 @@ async def t(url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
 
 
 @pytest.fixture
+async def anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
+    """On each of the stores."""
+    async with connect(any_url, create=True, clock=clock) as tickler:
+        yield tickler
+
+
+@pytest.fixture
 def users() -> dict[str, str]:
     """The application's users by id; without one, the callback returns None."""
     return {"u1": "Ada", "u2": "Bob"}

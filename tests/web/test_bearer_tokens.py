@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
 from typing import Literal
 
 import msgspec
@@ -28,13 +27,6 @@ class PriceToken(BearerToken, frozen=True, kw_only=True):
 
 def tokens_of(t: Tickler) -> BearerTokens[PriceToken]:
     return BearerTokens(t.store.records, t.clock, PriceToken, prefix="pb", record_kind=KIND)
-
-
-@pytest.fixture
-async def anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
-    """On each of the stores."""
-    async with connect(any_url, create=True, clock=clock) as tickler:
-        yield tickler
 
 
 async def test_a_token_comes_back_with_its_scopes_and_attributes(anywhere: Tickler, clock: ManualClock) -> None:

@@ -35,6 +35,13 @@ async def test_a_form_with_the_token_of_its_session_is_read(forms: Forms) -> Non
     assert (fields.all("day"), fields.all("nothing")) == (["mon", "tue"], [])
 
 
+async def test_a_form_of_one_process_is_read_by_another_on_each_store(anywhere: Tickler) -> None:
+    here, there = (Forms(anywhere.store.records, anywhere.clock, record_kind=web_kind("notes")) for _ in range(2))
+    body = urlencode({"note": "é&=+", "form_token": await here.token("session")}).encode()
+    assert await there.read(FORM, body, "session") == {"note": "é&=+"}
+    assert await status_of(there, body, "another") == 403
+
+
 async def test_tokens_of_other_sessions_and_applications_are_refused(t: Tickler, forms: Forms) -> None:
     elsewhere = Forms(t.store.records, t.clock, record_kind=web_kind("other"))
     right = await forms.token("session")

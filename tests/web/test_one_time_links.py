@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
-from tickler import InvalidInput, ManualClock, Tickler, connect
+from tickler import InvalidInput, ManualClock, Tickler
 from tickler.records.kinds import web_kind
 from tickler.web import OneTimeLinks
 
 
 def links_of(t: Tickler, application: str = "notes") -> OneTimeLinks:
     return OneTimeLinks(t.store.records, t.clock, record_kind=web_kind(application))
-
-
-@pytest.fixture
-async def anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Tickler]:
-    """On each of the stores."""
-    async with connect(any_url, create=True, clock=clock) as tickler:
-        yield tickler
 
 
 async def test_of_many_who_redeem_a_code_at_once_one_succeeds(anywhere: Tickler) -> None:

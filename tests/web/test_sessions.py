@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from typing import Any
 
@@ -240,6 +241,35 @@ async def test_two_requests_that_renew_one_session_both_get_one(sessions: Sessio
     assert len({(await found(sessions, each)).id for each in renewed}) == 2
     await sessions.end(old)
     assert await sessions.renew(old) == sessions.expired_cookie()
+
+
+async def test_on_each_store_sessions_begin_are_renewed_and_end_one_by_one_and_all_at_once(
+    anywhere: Tickler, clock: ManualClock
+) -> None:
+    here, there = sessions_of(anywhere), sessions_of(anywhere)  # as two processes, each with its own cache
+    first, second, other = [await cookie(here, subject) for subject in ("é/1", "é/1", "u2")]
+    assert [(await found(there, each)).subject for each in (first, second, other)] == ["é/1", "é/1", "u2"]
+    renewed = (await here.renew(await found(here, first))).partition(";")[0]
+    await here.end(await found(here, second))
+    clock.advance(CACHE_MS / 1000)
+    for each in (here, there):
+        assert [await each.find(text) is not None for text in (first, second, renewed, other)] == [False, False, True, True]
+    await there.end_all("é/1")
+    clock.advance(CACHE_MS / 1000)
+    after = await cookie(here, "é/1")
+    for each in (here, there):
+        assert [await each.find(text) is not None for text in (first, renewed, other, after)] == [False, False, True, True]
+    clock.advance(LIFETIME_S)
+    await anywhere.records.prune()
+    left = {record.name.partition("-")[0] for record in await anywhere.store.records.list(KIND, now_ms=clock.now_ms())}
+    assert left == {"all", "cookie"}, "the key, and that all ended"
+
+
+async def test_many_processes_that_start_at_once_agree_on_one_key(anywhere: Tickler) -> None:
+    each = [sessions_of(anywhere) for _ in range(8)]
+    cookies = await asyncio.gather(*(cookie(sessions) for sessions in each))
+    for sessions in each:
+        assert [(await found(sessions, text)).subject for text in cookies] == ["u1"] * 8
 
 
 async def test_processes_of_one_store_share_the_key(sqlite_url: str, clock: ManualClock) -> None:
