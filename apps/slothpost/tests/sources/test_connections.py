@@ -80,12 +80,24 @@ async def test_a_repository_is_connected_with_its_webhook_if_the_token_may(anywh
     connection = await anywhere.connection(product)
     assert token not in repr(connection)
     assert await anywhere.t.schedules.get("ada", poll_key(product.id, "github")) is not None
+    again = await anywhere.connections.connect_github("ada", product.id, token, "ada/teapot")
+    assert (len(repository.hooks), again.has_own_webhook) == (1, True), "it is not created twice"
+    repository.hooks.clear()  # somebody deletes it
     await anywhere.connections.connect_github("ada", product.id, token, "ada/teapot")
-    assert len(repository.hooks) == 1, "it is not created twice"
+    assert len(repository.hooks) == 1
     await anywhere.connections.disconnect("ada", product.id, "github")
     assert not repository.hooks
     assert await anywhere.t.schedules.get("ada", poll_key(product.id, "github")) is None
     assert await anywhere.connections.list("ada", product.id) == []
+
+
+async def test_the_webhook_of_a_former_repository_is_deleted(place: Place) -> None:
+    product, token = await place.a_product(), place.github.issue_token("ada")
+    first, second = place.github.add_repository("ada/teapot"), place.github.add_repository("ada/kettle")
+    for repository in (first, second):
+        await place.connections.connect_github("ada", product.id, token, repository.name)
+    assert (len(first.hooks), len(second.hooks)) == (0, 1)
+    assert (await place.connections.list("ada", product.id))[0].has_own_webhook
 
 
 async def test_a_token_that_may_not_create_webhooks_leaves_it_to_the_user(place: Place) -> None:
@@ -170,15 +182,15 @@ async def test_github_being_away_is_said_so(place: Place) -> None:
         await place.connections.github_repositories(place.github.issue_token("ada"))
 
 
-async def test_an_app_is_connected_by_its_webhook_and_by_the_lookup(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    anywhere.store.release(42, "1.0", name="Teapot for iPad", country="de")
-    setup = await anywhere.connections.connect_appstore("ada", product.id, "id42", "DE")
+async def test_an_app_is_connected_by_its_webhook_and_by_the_lookup(place: Place) -> None:
+    product = await place.a_product()
+    place.store.release(42, "1.0", name="Teapot for iPad", country="de")
+    setup = await place.connections.connect_appstore("ada", product.id, "id42", "DE")
     assert (setup.name, setup.external_id, setup.is_polled) == ("Teapot for iPad", "42", True)
     assert setup.secret is not None
-    data = app_version_state("i1", "IN_REVIEW", at=anywhere.now())
-    assert (await anywhere.to_appstore(product, appstore_delivery(setup.secret, data))).reason == "accepted"
-    assert await anywhere.t.schedules.get("ada", poll_key(product.id, "appstore")) is not None
+    data = app_version_state("i1", "IN_REVIEW", at=place.now())
+    assert (await place.to_appstore(product, appstore_delivery(setup.secret, data))).reason == "accepted"
+    assert await place.t.schedules.get("ada", poll_key(product.id, "appstore")) is not None
 
 
 async def test_an_app_without_an_id_or_not_out_yet_is_connected_too(place: Place) -> None:

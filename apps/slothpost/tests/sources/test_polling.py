@@ -20,19 +20,19 @@ from tickler.table import MISSING
 A_WHILE = 2 * POLL_INTERVAL  # in which every connection is polled: each has a minute of its own
 
 
-async def test_releases_and_merged_pull_requests_that_no_webhook_reported_are_found(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    repository, _, _ = await anywhere.a_repository(product)
-    await anywhere.work()
+async def test_releases_and_merged_pull_requests_that_no_webhook_reported_are_found(place: Place) -> None:
+    product = await place.a_product()
+    repository, _, _ = await place.a_repository(product)
+    await place.work()
     repository.merge("Brew tea on a schedule", "Teapots now start by themselves.", labels=["enhancement"])
     repository.merge("Not for everybody", into="experiments")
     repository.close("Never mind")
     repository.publish("v1.2.0", "Tea time", "- Brew tea on a schedule")
-    await anywhere.work(A_WHILE)
-    found = {activity.id.partition(":")[0]: activity for activity in await anywhere.activity(product)}
+    await place.work(A_WHILE)
+    found = {activity.id.partition(":")[0]: activity for activity in await place.activity(product)}
     assert set(found) == {"commit", "release"}
     assert (found["commit"].title, found["commit"].sightings[0].delivery) == ("Brew tea on a schedule", "poll")
-    shown = (await anywhere.connections.list("ada", product.id))[0]
+    shown = (await place.connections.list("ada", product.id))[0]
     assert (shown.problem, shown.polled_at is not None) == (None, True)
 
 
@@ -263,15 +263,15 @@ async def test_etags_are_stored_after_the_activity(place: Place, monkeypatch: py
     assert await place.poll(product) == "1 new"
 
 
-async def test_a_deployment_that_no_webhook_reported_is_found(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    project = await anywhere.a_project(product)
-    await anywhere.work()
-    anywhere.vercel.deploy(project, "feat: Brew tea")
-    anywhere.vercel.deploy(project, "feat: Try tea", target=None)
-    anywhere.vercel.deploy(project, "feat: Tea is not served yet", substate="STAGED")
-    await anywhere.work(A_WHILE)
-    assert [activity.title for activity in await anywhere.activity(product)] == ["Brew tea"]
+async def test_a_deployment_that_no_webhook_reported_is_found(place: Place) -> None:
+    product = await place.a_product()
+    project = await place.a_project(product)
+    await place.work()
+    place.vercel.deploy(project, "feat: Brew tea")
+    place.vercel.deploy(project, "feat: Try tea", target=None)
+    place.vercel.deploy(project, "feat: Tea is not served yet", substate="STAGED")
+    await place.work(A_WHILE)
+    assert [activity.title for activity in await place.activity(product)] == ["Brew tea"]
 
 
 async def test_polling_vercel_is_conditional_too(place: Place) -> None:
@@ -328,15 +328,15 @@ async def test_a_limit_of_vercel_postpones_the_poll(place: Place) -> None:
     assert later.value.at == place.clock.now_ms() + 86_400_000, "and for no longer than a day"
 
 
-async def test_a_version_in_the_app_store_that_no_webhook_reported_is_found(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    anywhere.store.release(42, "1.0", at=anywhere.now() - timedelta(days=300))
-    await anywhere.connections.connect_appstore("ada", product.id, "42")
-    await anywhere.work()
-    assert not await anywhere.activity(product), "it is out for long"
-    anywhere.store.release(42, "1.1", notes="Tea for two.", at=anywhere.now() - timedelta(days=2))
-    await anywhere.work(A_WHILE)
-    (activity,) = await anywhere.activity(product)
+async def test_a_version_in_the_app_store_that_no_webhook_reported_is_found(place: Place) -> None:
+    product = await place.a_product()
+    place.store.release(42, "1.0", at=place.now() - timedelta(days=300))
+    await place.connections.connect_appstore("ada", product.id, "42")
+    await place.work()
+    assert not await place.activity(product), "it is out for long"
+    place.store.release(42, "1.1", notes="Tea for two.", at=place.now() - timedelta(days=2))
+    await place.work(A_WHILE)
+    (activity,) = await place.activity(product)
     assert (activity.id, activity.kind) == ("version:1.1", "app_release")
     assert "1.1" in activity.title
 

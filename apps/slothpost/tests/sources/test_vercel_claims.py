@@ -32,16 +32,16 @@ async def state_of(place: Place, product: Product) -> str:
     return parse_qs(urlsplit(url).query)["state"][0]
 
 
-async def test_a_user_installs_the_integration_and_sees_their_own_projects_only(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    anywhere.vercel.add_project("teapot", "team_ada")
-    anywhere.vercel.add_project("biscuits", "team_ada")
-    anywhere.vercel.add_project("secret", "team_eve")
-    await anywhere.installed(product, "team_ada")
-    assert [choice.name for choice in await anywhere.connections.vercel_projects("ada")] == ["biscuits", "teapot"]
-    (installation,) = [each async for each in anywhere.db.iterate(VercelInstallation.key("ada"))]
+async def test_a_user_installs_the_integration_and_sees_their_own_projects_only(place: Place) -> None:
+    product = await place.a_product()
+    place.vercel.add_project("teapot", "team_ada")
+    place.vercel.add_project("biscuits", "team_ada")
+    place.vercel.add_project("secret", "team_eve")
+    await place.installed(product, "team_ada")
+    assert [choice.name for choice in await place.connections.vercel_projects("ada")] == ["biscuits", "teapot"]
+    (installation,) = [each async for each in place.db.iterate(VercelInstallation.key("ada"))]
     assert (installation.team_id, installation.vercel_user_id) == ("team_ada", "someone")
-    token = next(iter(anywhere.vercel._tokens))
+    token = next(iter(place.vercel._tokens))
     assert token not in repr(installation), "it is encrypted"
 
 

@@ -66,13 +66,13 @@ async def test_the_older_shape_of_a_payload_is_routed_too(place: Place) -> None:
     assert (activity.id, activity.url) == ("deployment:dpl_1", "https://teapot-1.vercel.app")
 
 
-async def test_a_delivery_that_comes_again_is_accepted_once(anywhere: Place) -> None:
-    product = await anywhere.a_product()
-    project = await anywhere.a_project(product)
-    signed = anywhere.vercel.delivery(project, anywhere.vercel.deploy(project, "feat: Brew tea"))
-    assert [(await anywhere.to_vercel(signed)).status for _ in range(3)] == [202, 200, 200]
-    await anywhere.work()
-    assert len(await anywhere.activity(product)) == 1
+async def test_a_delivery_that_comes_again_is_accepted_once(place: Place) -> None:
+    product = await place.a_product()
+    project = await place.a_project(product)
+    signed = place.vercel.delivery(project, place.vercel.deploy(project, "feat: Brew tea"))
+    assert [(await place.to_vercel(signed)).status for _ in range(3)] == [202, 200, 200]
+    await place.work()
+    assert len(await place.activity(product)) == 1
 
 
 async def test_a_preview_is_ignored_and_shown_so(place: Place) -> None:

@@ -22,6 +22,7 @@ from slothpost.sources.setup import VERCEL_RETURN_PATH, Setup, setup_of, webhook
 from slothpost.sources.source_errors import Forbidden, Missing, SourceError, TokenRejected
 from slothpost.sources.source_secrets import SourceSecrets
 from slothpost.sources.source_settings import SourceSettings
+from slothpost.sources.untrusted import line
 from slothpost.sources.vercel_api import VercelApi
 from slothpost.sources.vercel_claims import ProjectChoice, VercelClaims, give_up_project
 from tickler import Tickler
@@ -111,7 +112,10 @@ class Connections:
             same = _of(connection, str(found.id))
             return evolve(same, token=encrypted, name=found.full_name, is_private=found.private)
 
+        before = await self._db.get(Connection.key.id(product, "github"))
         setup = await self._write(user, product, "github", connected, polls=True)
+        if before is not None and before.external_id != str(found.id):
+            await self._delete_hook(before, token)
         return await self._with_hook(product, token, found, setup)
 
     async def vercel_install_url(self, user: str, product: str) -> str:
@@ -148,7 +152,7 @@ class Connections:
         name = None
         with suppress(SourceError):
             _, found = await self._itunes.look_up(app, store)
-            name = None if found is None else found.track_name[:100]
+            name = None if found is None else line(found.track_name, 100)
 
         def connected(connection: Connection) -> Connection:
             return evolve(_of(connection, app), country=store, name=MISSING if name is None else name)
@@ -170,11 +174,16 @@ class Connections:
             return found
 
         removed = await self._db.transact(work)
-        if removed is not None and removed.hook is not MISSING and removed.name is not MISSING:
-            with suppress(SourceError, DecryptionFailed, InvalidField):
-                token = self._secrets.token(removed)
-                if token is not None:
-                    await self._github.delete_hook(token, removed.name, removed.hook)
+        with suppress(DecryptionFailed):
+            token = None if removed is None else self._secrets.token(removed)
+            if removed is not None and token is not None:
+                await self._delete_hook(removed, token)
+
+    async def _delete_hook(self, connection: Connection, token: str) -> None:
+        """Delete the webhook that slothpost created. If that fails, its deliveries are refused or ignored."""
+        if connection.hook is not MISSING and connection.name is not MISSING:
+            with suppress(SourceError):
+                await self._github.delete_hook(token, connection.name, connection.hook)
 
     async def _write(
         self, user: str, product: str, source: Source, change: Callable[[Connection], Connection], *, polls: bool = False
@@ -199,10 +208,13 @@ class Connections:
         return await self._db.transact(work)
 
     async def _with_hook(self, product: str, token: str, repository: ListedRepository, setup: Setup) -> Setup:
-        """Create the webhook if the token may, and GitHub can reach it. Otherwise the user does it, with the secret."""
+        """Create the webhook if the token may, and GitHub can reach it. Otherwise the user does it, with the secret.
+
+        GitHub refuses a second one with the same address, so one that is there already stays.
+        """
         key = Connection.key.id(product, "github")
         connection = await self._db.get(key)
-        if connection is None or connection.hook is not MISSING or not self._base_url.startswith("https://"):
+        if connection is None or not self._base_url.startswith("https://"):
             return setup
         url = f"{self._base_url}{webhook_path('github', product)}"
         try:

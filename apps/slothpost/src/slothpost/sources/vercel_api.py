@@ -10,6 +10,7 @@ import msgspec
 
 from slothpost.errors import InvalidField
 from slothpost.sources.api import Answer, Api, Call, OpenSession
+from slothpost.sources.untrusted import line
 from slothpost.sources.vercel import ListedDeployment
 
 MAX_PAGES = 10
@@ -76,7 +77,7 @@ class VercelApi:
         for _ in range(MAX_PAGES):
             query = {"limit": "100", **_team(access), **after}
             page = await self._api.read(Call(path="/v10/projects", token=access.token, query=query), Projects)
-            found += page.projects
+            found += [msgspec.structs.replace(project, name=line(project.name, 100)) for project in page.projects]
             if page.pagination.next is None:
                 break
             after = {"from": str(page.pagination.next)}
@@ -86,7 +87,7 @@ class VercelApi:
         """Return a project by its id; None if Vercel means another one, since it also finds projects by name."""
         call = Call(path=f"/v9/projects/{checked_id(id)}", token=access.token, query=_team(access))
         found = await self._api.read(call, Project)
-        return found if found.id == id else None
+        return msgspec.structs.replace(found, name=line(found.name, 100)) if found.id == id else None
 
     async def deployments(self, access: Access, project: str, etag: str | None) -> tuple[Answer, Sequence[ListedDeployment]]:
         """Return the latest deployments of a project to production; none if there are no others than before."""
