@@ -72,9 +72,9 @@ class VercelStandIn:
         self.projects.append(project)
         return project
 
-    def install(self, user: str, team: str | None = None) -> tuple[str, LocalInstallation]:
-        """Install the integration, and return the code that its owner is sent back with."""
-        installation = LocalInstallation(id=f"icfg_{next(_numbers):024d}", user=user, team=team)
+    def install(self, user: str, team: str | None = None, *, id: str | None = None) -> tuple[str, LocalInstallation]:
+        """Install the integration, or an installation of that id again, and return the code that its owner is sent back with."""
+        installation = LocalInstallation(id=id or f"icfg_{secrets.token_hex(12)}", user=user, team=team)
         code = secrets.token_urlsafe(16)
         self._codes[code] = installation
         return code, installation
