@@ -238,6 +238,28 @@ async def test_lateness_is_of_first_attempts_and_leaves_the_spread_out(t: Tickle
         assert found["tickler_lateness_seconds_sum"] == pytest.approx(0.07)
 
 
+async def test_lateness_leaves_out_what_was_postponed_also_if_it_was_released_afterwards(sqlite_url: str) -> None:
+    clock = ManualClock(NOW_MS)
+    async with connect(sqlite_url, clock=clock) as t, connect(sqlite_url, clock=clock) as without_handler:
+        metrics = Metrics(t)
+        postponements = [RetryLater(after=timedelta(hours=1)), RetryLater(after=timedelta(hours=1))]
+
+        @t.handler("work")
+        async def work(delivery: Delivery) -> None:
+            if postponements:
+                raise postponements.pop()
+
+        await t.send("u1", "k", PythonTarget("work"), None)
+        for _ in range(2):
+            assert (await t.tick()).postponed == 1
+            clock.advance(3_600)
+        for _ in range(2):
+            assert (await without_handler.tick()).released == 1
+            clock.advance(60)
+        assert (await t.tick()).delivered == 1
+        assert (await values(metrics))["tickler_lateness_seconds_count"] == 1
+
+
 async def test_every_metric_is_there_and_says_what_it_is(quiet: Tickler) -> None:
     families = list(text_string_to_metric_families((await Metrics(quiet).render()).decode()))
     named = {family.name + ("_total" if family.type == "counter" else "") for family in families}

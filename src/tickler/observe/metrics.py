@@ -80,8 +80,8 @@ class Metrics:
 
     def attempt_ended(self, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
         self._delivered[outcome_of(settlement, outcome)].inc()
-        entry = settlement.entry
-        is_again = claim.fire is not None and claim.fire.was_postponed
+        entry, fire = settlement.entry, claim.fire
+        is_again = fire is not None and (fire.was_postponed or fire.unbegun_since != fire.opened_at)
         if entry is not None and entry.attempt == 1 and not is_again:
             self._lateness.observe(max(entry.at - claim.due_at, 0) / 1000)
 
