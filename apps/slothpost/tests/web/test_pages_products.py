@@ -177,3 +177,18 @@ async def test_a_channel_uses_an_account_of_its_network_only(here: Installation,
     assert "No account is connected." in (await ada.get("/products")).text
     await ada.post(f"/accounts/{x.id}/disconnect")
     assert [account.id for account in await here.app.accounts.list("ada")] == [threads.id]
+
+
+async def test_a_model_of_ones_own_is_kept_without_showing_its_key(here: Installation, ada: PageClient) -> None:
+    product = await here.a_product()
+    path = f"/products/{product.id}"
+    own = {"model_url": "https://models.example.com/v1", "model": "tea-large", "model_key": "sk-oolong"}
+    assert (await ada.post(f"{path}/own-model", own)).location == f"{path}/edit?notice=saved#own-model"
+    page = await ada.get(f"{path}/edit")
+    assert (page.value("model_url"), page.value("model"), page.value("model_key")) == (own["model_url"], own["model"], "")
+    assert "sk-oolong" not in page.source
+    wrong = await ada.post(f"{path}/own-model", {**own, "model_url": "models.example.com"})
+    assert (wrong.status, wrong.value("model_url"), wrong.value("model_key")) == (422, "models.example.com", "")
+    assert 'id="model_url-error"' in wrong.source
+    await ada.post(f"{path}/own-model", dict.fromkeys(own, ""))
+    assert (await ada.get(f"{path}/edit")).value("model") == ""

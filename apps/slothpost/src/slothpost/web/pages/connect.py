@@ -12,6 +12,7 @@ from slothpost.model import Source, User
 from slothpost.sources.connections import RepositoryChoice
 from slothpost.sources.setup import VERCEL_RETURN_PATH, Setup
 from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
+from slothpost.web.pages.environment import sentence_case
 from slothpost.web.pages.form_errors import FORM, FieldErrors, errors_of
 from slothpost.web.pages.products import SOURCES
 from slothpost.web.pages.rendering import page, read_form, redirect
@@ -151,7 +152,7 @@ def _token(request: HttpRequest, user: User, fields: Mapping[str, str]) -> str:
 async def _again(
     request: HttpRequest, product_id: str, source: Source, error: Exception, *, typed: Mapping[str, str] | None = None
 ) -> Response[str]:
-    errors: FieldErrors = {FORM: str(error)}
+    errors: FieldErrors = {FORM: sentence_case(str(error))}
     if isinstance(error, InvalidField | InvalidInput):
         errors = errors_of(error, FIELDS)
     shown = {name: (typed or {}).get(name, "") for name in FIELDS if name not in ("token", "secret")}

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import msgspec
 from litestar import Response, get, post
 
+from slothpost.drafting.own_endpoint import with_own_endpoint, without_own_endpoint
 from slothpost.errors import InvalidField
 from slothpost.model import DrafterName, Product
 from slothpost.people.products import ProductChanges
@@ -24,10 +25,12 @@ LISTS = ("domains", "rules", "banned")  # one entry a line
 NUMBERS = ("lead_minutes", "grace_minutes")
 SAMPLES = "samples"  # posts of several lines, with a blank line in between
 TELLS_PRIVATE = "tells_private"
+OWN_MODEL = ("model_url", "model", "model_key")
 FIELDS = (*TEXTS, *CHOICES, *LISTS, *NUMBERS, SAMPLES, TELLS_PRIVATE)
 
 DRAFTERS: tuple[DrafterName, ...] = get_args(DrafterName)
 
+_OWN_MODEL_NAMES = {"url": "model_url", "key": "model_key"}
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _PLACE = re.compile(r"(?P<reason>.*?) - at `\$\.(?P<field>\w+)[^`]*`", re.DOTALL)
 
@@ -67,16 +70,37 @@ async def save(request: HttpRequest) -> Response[Any]:
     return redirect(f"/products/{product_id}", "saved")
 
 
-HANDLERS = [new, create, edit, save]
+@post("/products/{product_id:str}/own-model", status_code=200)
+async def set_own_model(request: HttpRequest) -> Response[Any]:
+    """Set or remove the language model that drafts for this product alone. Its key is never shown again."""
+    slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
+    product = await slothpost.products.get(user.id, part(request, "product_id"))
+    typed = {name: fields.get(name, "").strip() for name in OWN_MODEL}
+    try:
+        if not any(typed.values()):
+            changed = without_own_endpoint(product)
+        else:
+            changed = with_own_endpoint(
+                product, slothpost.t.encryption, url=typed["model_url"], model=typed["model"], key=typed["model_key"] or None
+            )
+    except InvalidField as error:
+        wrong = InvalidField(_OWN_MODEL_NAMES.get(error.field, error.field), error.reason)
+        return await _form(request, product, {**_shown(product), **typed}, errors_of(wrong, OWN_MODEL))
+    await slothpost.db.replace(changed, when=Product.user == user.id)
+    return redirect(f"/products/{product.id}/edit#own-model", "saved")
+
+
+HANDLERS = [new, create, edit, save, set_own_model]
 
 
 async def _form(
     request: HttpRequest, product: Product | None, fields: Mapping[str, str], errors: FieldErrors | None = None
 ) -> Response[str]:
-    shown = {name: fields.get(name, "").replace("\r\n", "\n") for name in FIELDS}
+    shown = {name: fields.get(name, "").replace("\r\n", "\n") for name in (*FIELDS, *OWN_MODEL)} | {"model_key": ""}
     return await page(
         request, "product_form", "products", 422 if errors else 200,
         product=product, fields=shown, errors=errors or {}, drafters=DRAFTERS,
+        available=slothpost_of(request).settings.drafters.available,
     )  # fmt: skip
 
 
@@ -120,4 +144,6 @@ def _shown(product: Product) -> dict[str, str]:
         "lead_minutes": str(product.lead_minutes),
         "grace_minutes": str(product.grace_minutes),
         "tells_private": "on" if product.tells_private else "",
+        "model_url": product.drafter_url or "",
+        "model": product.drafter_model or "",
     }

@@ -1,5 +1,5 @@
 // The wizard waits for the first delivery, and turns green.
-const POLL_MS = 2_000;
+const POLL_MS = 1_000;
 const place = document.querySelector("[data-waits-for]");
 
 async function look() {

@@ -3,7 +3,7 @@ import { prepare } from "./page.js";
 import { get, send } from "./send.js";
 import { afterTyping, replaceParts } from "./typing.js";
 
-const FOLLOW_MS = 2_000;
+const FOLLOW_MS = 1_000;
 const COUNT_MS = 30_000;
 const DOING = {
   approve: "Approving…", unapprove: "Taking the approval back…", edit: "Saving…", regenerate: "Drafting anew…", snooze: "Snoozing…",
@@ -39,8 +39,8 @@ function replace(card, parts) {
   if (!fresh) return location.reload();
   const hadFocus = card.contains(document.activeElement);
   card.replaceWith(fresh);
+  prepare(fresh); // first, so that its question is asked before the form is sent
   equip(fresh);
-  prepare(fresh);
   if (hadFocus) fresh.focus({ preventScroll: true });
   return fresh;
 }
@@ -111,7 +111,8 @@ function follow(card) {
   setTimeout(async () => {
     if (!card.isConnected) return;
     const answer = document.hidden ? null : await get(`/posts/${card.dataset.post}`, view).catch(() => null);
-    if (!answer?.ok || !card.isConnected || card.contains(document.activeElement)) return follow(card);
+    const isInUse = card.querySelector(":popover-open, textarea:focus, input:focus");
+    if (!answer?.ok || !card.isConnected || isInUse) return follow(card);
     const fresh = replace(card, answer.parts);
     if (fresh && fresh.dataset.state !== card.dataset.state) say(fresh.querySelector(".outcome")?.textContent ?? "");
   }, FOLLOW_MS);
