@@ -37,7 +37,7 @@ MAINTAINED_SCOPES = frozenset([*_MAINTAINED.split(), "workflows", "release", "in
 
 PLATFORMS: Mapping[str, str] = {
     "ios": "iOS", "ipad": "iPad", "ipados": "iPad", "macos": "Mac", "mac": "Mac", "android": "Android", "windows": "Windows",
-    "linux": "Linux", "watchos": "Apple Watch", "watch": "Apple Watch", "tvos": "Apple TV", "web": "the web",
+    "linux": "Linux", "watchos": "Apple Watch", "watch": "Apple Watch", "tvos": "Apple TV",
 }  # fmt: skip
 """Scopes that say where users see it."""
 
@@ -88,6 +88,7 @@ NOISE = re.compile(
         r"(?:fix(?:es)?|changes?|updates?|tweaks?|improvements?|stuff|work|clean ?ups?|edits?|things?)\b",
         rf"(?:{_any_of(_VAGUE)})[.! ]*$",
         r"try(?:ing)? (?:again|to fix|another)|another (?:try|attempt|fix)",
+        r"(?:first|initial|inital) (?:pass|attempt|draft|version)",
         r"tests? (?:for|of|that)\b|pin (?:versions?|node|python|ruby|dependenc\w+|deps|actions?)\b",
         r"trigger (?:build|deploy|ci|redeploy)|(?:re)?deploy(?:ment)?\b|empty commit",
     )),
@@ -114,9 +115,11 @@ _CODE = (
     "console_logs? "
     "unused_(?:\\w+_)?(?:code|imports?|variables?|files?|functions?|deps|params?|props|styles|assets|classes|methods|types?) "
     "print_statements? debug_(?:logs?|logging|statements?|output|code) merge_conflicts? rebase whitespace indentation "
-    "trailing_(?:spaces?|newlines?) line_endings semicolons? typos? spelling formatting import(?:s)?_order sort_imports "
-    "(?:variable|class|function|method)_names? docstrings? stack_?trace monorepo submodules? feature_flags? fixme "
-    "skeleton_code "
+    "trailing_(?:spaces?|newlines?) line_endings semicolons? "
+    "(?:locali[sz]ations?|translations?|strings)_(?:updates?|updated|fix(?:es)?) (?:fixes|tweaks|adjustments)$ typos? "
+    "spelling code_?formatting formatting$ flaky dev_(?:tools?|mode|settings|server|env\\w*) import(?:s)?_order "
+    "sort_imports (?:variable|class|function|method)_names? docstrings? stack_?trace monorepo submodules? feature_flags? "
+    "fixme skeleton_code "
     "(?:ci|cd|build|release|deploy|test|lint|github)_(?:workflow|pipeline|job|script|config|matrix|cache|step|action)s? "
     "build_(?:errors?|failures?|settings|number|script) fix(?:es|ed)?_(?:the_)?build compile(?:r)?_(?:errors?|warnings?) "
     "(?:compiler|build|deprecation)_warnings? database_(?:index|indexes|schema) "
@@ -126,30 +129,32 @@ INTERNAL = re.compile(rf"\b(?:{_any_of(f'{_TOOLS} {_TESTS} {_CODE}')})(?:\b|$)",
 """Words of what only developers see, whatever the change calls itself."""
 
 _MOSTLY_CODE = (
-    "readme changelog docs? documentation logging logger error_(?:tracking|logging) sentry posthog plausible "
-    "google_analytics analytics telemetry metrics monitoring health_?checks? sitemap robots meta_tags? "
-    "og_(?:image|tags?) favicon seo license funding issue_templates? pull_request_templates? config(?:uration)? "
-    "constants? enum interface refactor(?:ing|ed)? rename[ds]? cleanup clean_up restructure reorgani[sz]e helpers? "
-    "utils? utilit(?:y|ies) middleware hooks? reducers? migrations? state_management dependency_injection "
-    "api_(?:client|layer|types?) endpoints? view_?models? protocols? db schema orm sql mocks? "
+    "readme changelog docs? documentation "
+    "(?:add|error|debug|request|structured|verbose|extra|console|server|audit)_logging logger error_(?:tracking|logging) "
+    "sentry posthog plausible google_analytics (?:analytics|metrics|monitoring)$ telemetry health_?checks? sitemap "
+    "robots meta_tags? og_(?:image|tags?) favicon seo license funding issue_templates? pull_request_templates? config "
+    "constants? enum refactor(?:ing|ed)? cleanup clean_up restructure reorgani[sz]e helpers? utils? utilit(?:y|ies) "
+    "middleware hooks? reducers? migrations? state_management dependency_injection api_(?:client|layer|types?) "
+    "endpoints? view_?models? protocols? db schema orm sql mocks? "
     "(?:old|legacy|deprecated|obsolete|redundant|leftover|temporary) query_builder stub(?:s|bed)? legal privacy_policy "
     "terms_of_service imprint cookie_banner"
 )
-USUALLY_INTERNAL = re.compile(rf"\b(?:{_any_of(_MOSTLY_CODE)})\b", re.IGNORECASE)
+USUALLY_INTERNAL = re.compile(rf"\b(?:{_any_of(_MOSTLY_CODE)})(?:\b|$)", re.IGNORECASE)
 """Words of what mostly only developers see. They decide unless the change calls itself a feature or a fix."""
 
 _SMALL = (
-    "padding margins? spacing hover borders? placeholders? loading_states? skeletons? empty_states? tooltips? validation "
-    "error_messages? icons? colou?rs? fonts? alignment shadow z-index opacity wording copy_?text labels? aria alt_texts? "
-    "contrast scroll_?bars? transitions? rounded line_height truncat\\w+ ellipsis divider footer"
+    "improvements$ padding margins? spacing hover borders? placeholders? loading_states? skeletons? empty_states? "
+    "tooltips? validation error_messages? icons? colou?rs? fonts? alignment shadow z-index opacity wording copy_?text "
+    "labels? aria alt_texts? contrast scroll_?bars? transitions? rounded line_height truncat\\w+ ellipsis divider footer"
 )
-SMALL = re.compile(rf"\b(?:{_any_of(_SMALL)})\b", re.IGNORECASE)
+SMALL = re.compile(rf"\b(?:{_any_of(_SMALL)})(?:\b|$)", re.IGNORECASE)
 
 _SYMPTOMS = (
     "crash\\w* freez\\w* hang(?:s|ing)? stuck slow\\w* lost los(?:e|es|ing) disappear\\w* missing wrong\\w* "
     "incorrect\\w* duplicat\\w* twice double empty blank (?:black|white)_screen never broken fail\\w* can(?:no|')t "
     "not_(?:work|sav|show|updat|load|send|sync)\\w* doesn'?t didn'?t drain\\w* battery leak\\w* data_loss time_?zones? "
-    "offline log(?:ged)?_out overlap\\w* flicker\\w* jump\\w* unreadable unable too_(?:early|late|often|long|small|big)"
+    "offline log(?:ged)?_out overlap\\w* flicker\\w* jump\\w* unreadable rotated upside_down cut_off misplaced "
+    "misaligned invisible hidden unresponsive ignored stale outdated unable too_(?:early|late|often|long|small|big)"
 )
 SYMPTOM = re.compile(rf"\b(?:{_any_of(_SYMPTOMS)})\b", re.IGNORECASE)
 """What users have noticed."""

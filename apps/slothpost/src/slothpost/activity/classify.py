@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from slothpost.activity import change_words as words
-from slothpost.activity.clean import capitalized, clean_body, clean_title
+from slothpost.activity.clean import capitalized, clean_body, clean_title, has_code
 from slothpost.activity.happening import AppVersion, Commit, Deployment, News, PullRequest, Release, Stars
 from slothpost.activity.versions import is_finished, named_version, package_of, version_worth
 from slothpost.language import verbs
@@ -25,6 +25,7 @@ _LEADING_EMOJI = re.compile(r"([\u2190-\u2bff\U0001f000-\U0001faff])[\ufe0f\u200
 _NEGATIVE = re.compile(r"(?:don'?t|do not|never|no longer|stop|avoid|prevent)\b", re.IGNORECASE)
 _NOW = re.compile(r"\b(?:can now|now (?:has|have|shows?|works?|supports?|with)|you can|users can)\b", re.IGNORECASE)
 _VERSION_IN_NAME = re.compile(r"(v?\d+(?:\.\d+)+[\w.+-]*)")
+_IMPERATIVE = re.compile(r"[A-Z]?[a-z]+ (?:the|a|an|all|every|each|only|it|its|them|your|our|my)\b")
 _SENTENCE = re.compile(r"[A-Z][^.\n]{40,}\.")
 
 _STRONG = verbs.ADDS | {
@@ -100,9 +101,13 @@ def _change(title: str, body: str, labels: tuple[str, ...] = (), *, is_pull_requ
     kind = _kind(change)
     told = clean_body(body)
     if kind == "chore" or _is_too_short(shown, change):
-        return Classified("chore", shown or clean_title(title) or "A change without a title", told, 0)
+        return Classified("chore", shown if " " in shown else _plain(title), told, 0)
     worth = _fix_worth(change, told) if kind == "fix" else _feature_worth(change, is_pull_request=is_pull_request)
-    worth += 5 * is_pull_request + 5 * change.is_breaking - 25 * bool(words.TECHNICAL.search(change.subject))
+    is_technical = words.TECHNICAL.search(change.subject) is not None or has_code(change.subject)
+    worth += 8 * is_pull_request + 5 * change.is_breaking - 25 * is_technical
+    worth += 6 * (kind == "feature" and _SENTENCE.search(told) is not None) - 20 * bool(
+        words.USUALLY_INTERNAL.search(change.subject)
+    )
     if change.kind is None and kind == "feature" and words.SMALL.search(change.subject):
         worth -= 25
     return Classified(kind, shown, told, max(5, min(100, worth)))
@@ -115,11 +120,9 @@ def _taken_apart(title: str, labels: tuple[str, ...]) -> _Change:
     subject = title[emoji.end() :] if emoji else title
     for label in labels:
         kind = words.LABELS.get(label.lower()) or kind
-    if words.NOISE.match(subject):
-        return _Change(subject=subject, kind="chore")
     prefix = _PREFIX.match(subject) or _TAG.match(subject)
-    if prefix is None:
-        return _Change(subject=subject, kind=kind)
+    if prefix is None or (words.NOISE.match(subject) and prefix["type"].lower() not in words.TYPES):
+        return _Change(subject=subject, kind="chore" if words.NOISE.match(subject) else kind)
     found = prefix.groupdict()
     type, rest, scope = found["type"].lower(), found["rest"], (found.get("scope") or "").lower()
     if words.NOISE.match(rest) or scope in words.MAINTAINED_SCOPES:
@@ -139,8 +142,19 @@ def _title(change: _Change) -> str:
     platform = words.PLATFORMS.get(change.scope)
     if title and platform and platform.lower() not in title.lower() and " on " not in title:
         title = f"{title} on {platform}"
-    says_so = bool(_NEGATIVE.match(title) or _NOW.search(title)) or verbs.is_known(title.partition(" ")[0])
+    says_so = bool(_NEGATIVE.match(title) or _NOW.search(title) or _IMPERATIVE.match(title)) or _is_imperative(title)
     return f"Fix {_lower_start(title)}" if title and change.kind == "fix" and not says_so else capitalized(title)
+
+
+def _is_imperative(title: str) -> bool:
+    """Return whether a title begins with a verb, as commits do."""
+    word, _, rest = title.partition(" ")
+    return verbs.is_known(word) or (word.lower() in verbs.AMBIGUOUS and bool(rest))
+
+
+def _plain(title: str) -> str:
+    """Return a title of which too little is left for people, as it is."""
+    return title[:100].strip() or "A change without a title"
 
 
 def _kind(change: _Change) -> ActivityKind:
@@ -171,7 +185,7 @@ def _feature_worth(change: _Change, *, is_pull_request: bool) -> int:
         return 24
     if verb is not None:
         return 48
-    return 37 if is_pull_request else 22  # a title without a verb may be anything
+    return 34 if is_pull_request else 22  # a title without a verb may be anything
 
 
 def _fix_worth(change: _Change, body: str) -> int:

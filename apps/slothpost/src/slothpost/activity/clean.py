@@ -26,7 +26,7 @@ _CLOSES = re.compile(
 )
 _TICKET = re.compile(r"[\[(]?\b([A-Z][A-Z0-9]{1,9})-\d+\b[\])]?:?")
 _NO_TICKETS = frozenset(
-    ["UTF", "SHA", "ISO", "COVID", "GPT", "RFC", "AES", "USB", "WCAG", "ES", "MP", "IPV", "RSA", "AVC", "HDR"]
+    ["UTF", "SHA", "ISO", "COVID", "GPT", "RFC", "AES", "USB", "WCAG", "CVE", "ES", "MP", "IPV", "RSA", "AVC", "HDR"]
 )
 _HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b|\b[0-9a-f]{40}\b")
 _EXTENSIONS = (
@@ -52,14 +52,24 @@ _UPPER_CAMEL = re.compile(
 )
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LOWER_CASE_NAMES = (
-    "ios ipados macos tvos watchos visionos iphone iphones ipad ipads imac icloud imessage itunes ical ebay jquery ibooks iphoto "
-    "imovie iwork"
+    "ios ipados macos tvos watchos visionos iphone iphones ipad ipads imac icloud imessage itunes ical ebay jquery "
+    "ibooks iphoto imovie iwork"
 )
 _BRANDS = frozenset(_LOWER_CASE_NAMES.split())
 
+_SPELLINGS = (
+    "iOS iPadOS macOS tvOS watchOS visionOS iPhone iPad GitHub GitLab YouTube JavaScript TypeScript API APIs URL URLs "
+    "PDF PDFs CSV RSS UI HTML JSON QR AI SSO 2FA MFA OAuth FAQ GPS USB SMS SVG PNG JPG GIF WiFi OpenAI PayPal"
+)
+_SPELT = {name.lower(): name for name in _SPELLINGS.split()}
+_MISSPELT = re.compile(rf"(?<![\w.-])(?:{'|'.join(_SPELT)})(?![\w.-])", re.IGNORECASE)
+
 _LOST_WORD = r"(?:in|into|of|for|from|to|at|on|by|via|with|inside|per|see|under|within|and|or|the|a|an|file|files|commit)"
 _LOST_BEFORE_GONE = re.compile(rf"(?:\s*\b{_LOST_WORD})*\s*{_GONE}(?:\s*(?:,|and)\s*{_GONE})*", re.IGNORECASE)
-_LOST_AT_END = re.compile(r"(?:\s+(?:in|into|of|for|from|at|by|via|with|inside|per|see|and|or|the|an?)|\s*[-–—:;,.|/(\[&+])+$")
+_LOST_AT_END = re.compile(r"\s*[-–—:;,.|/(\[&+]+$")
+_LOST_WORDS_AT_END = re.compile(
+    r"(?:\s+(?:in|into|of|for|from|at|by|via|with|inside|per|see|and|or|the|an?)|\s*[-–—:;,.|/(\[&+])+$"
+)
 _EMPTY_BRACKETS = re.compile(r"\(\s*[,;]?\s*\)|\[\s*\]|\"\"|''|``")
 _SPACES = re.compile(r"\s+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2028\u2029\ufeff\ufffe\uffff]")
@@ -96,15 +106,23 @@ def clean_title(text: str, hidden: re.Pattern[str] | None = None) -> str:
     if hidden is not None and lines:
         lines = [hidden.sub(_GONE, lines[0])]
     title = _SHORTCODE.sub(" ", _CI_MARK.sub("", lines[0])) if lines else ""
-    title = _without_references(title)
-    title = _without_code(title)
+    title = _without_code(_without_references(title))
+    is_cut = title.rstrip().endswith(_GONE)
     title = _LOST_BEFORE_GONE.sub(" ", title)
     title = _EMPTY_BRACKETS.sub(" ", title)
+    title = _MISSPELT.sub(lambda found: _SPELT[found[0].lower()], title)
     title = _EDGE_EMOJI.sub("", _SPACES.sub(" ", title).strip(" \t-–—*•:;,|."))
-    title = _LOST_AT_END.sub("", title).strip()
+    title = (_LOST_WORDS_AT_END if is_cut else _LOST_AT_END).sub("", title).strip()
     if title.isupper() and " " in title:
         title = title.lower()
     return capitalized(_cut(title, MAX_TITLE))
+
+
+def has_code(text: str) -> bool:
+    """Return whether a title names files or identifiers: only developers read it."""
+    text = _TECHNOLOGY.sub("", text)
+    identifiers = (found[0] for pattern in (_DOTTED, _SNAKE, _LOWER_CAMEL, _CALL) for found in pattern.finditer(text))
+    return "`" in text or _PATH.search(text) is not None or any(each.lower() not in _BRANDS for each in identifiers)
 
 
 def capitalized(text: str) -> str:
@@ -147,7 +165,11 @@ def _clean_line(line: str) -> str:
     text = re.sub(r"(?<![\w*])\*(?!\s)([^*]+?)(?<!\s)\*(?![\w*])", r"\1", text)
     if bullet:
         item = _without_references(_SHORTCODE.sub(" ", _CONTROLS.sub(" ", text)))
-        item = _LOST_AT_END.sub("", _SPACES.sub(" ", _LOST_BEFORE_GONE.sub(" ", item)).strip()) if _GONE in item else item.strip()
+        item = (
+            _LOST_WORDS_AT_END.sub("", _SPACES.sub(" ", _LOST_BEFORE_GONE.sub(" ", item)).strip())
+            if _GONE in item
+            else item.strip()
+        )
         return f"- {_SPACES.sub(' ', item)}" if item else ""
     return _SPACES.sub(" ", _without_references(_CONTROLS.sub(" ", text)).replace(_GONE, "")).strip()
 

@@ -28,7 +28,12 @@ _NO_POINT = re.compile(
     r"(?:bug ?fix(?:es)?|fixes|performance|stability|improvements?|polish)\b.{0,50}$",
     re.IGNORECASE,
 )
-_MIN_SENTENCE, _MAX_SENTENCE = 25, 170
+_LEANS = re.compile(
+    r"(?:they|these|those|such|then|so|therefore|instead|otherwise|also|however|he|she|that|this|it|both|each|all of them)\b",
+    re.IGNORECASE,
+)
+"""Sentences that need the one before them."""
+_MIN_SENTENCE, _MAX_SENTENCE = 20, 170
 _MAX_POINT = 90
 
 
@@ -50,14 +55,24 @@ def points_of(notes: str, vocabulary: Collection[str] = ()) -> Iterator[Phrase]:
 
 def sentences_of(notes: str, vocabulary: Collection[str] = ()) -> tuple[str, ...]:
     """Return the sentences that people understand without knowing the code, in their order."""
-    prose = (line for line in notes.splitlines() if line.strip() and not _POINT.match(line) and not _HEADING.match(line))
-    sentences = (sentence.strip() for line in prose for sentence in _SENTENCE.split(line))
-    return tuple(sentence for sentence in sentences if _is_plain(sentence, vocabulary))
+    return tuple(sentence for sentence in _sentences(notes) if _is_plain(sentence, vocabulary) and not _LEANS.match(sentence))
+
+
+def said_points_of(notes: str, vocabulary: Collection[str] = ()) -> Iterator[Phrase]:
+    """Read the sentences of release notes that have no list."""
+    for sentence in _sentences(notes):
+        if len(sentence) <= _MAX_POINT and _is_plain(sentence, vocabulary) and not _LEANS.match(sentence):
+            yield phrase_of(in_words(sentence))
 
 
 def is_before(sentence: str) -> bool:
     """Return whether a sentence tells how it was before."""
     return _BEFORE.match(sentence) is not None
+
+
+def _sentences(notes: str) -> Iterator[str]:
+    prose = (line for line in notes.splitlines() if line.strip() and not _POINT.match(line) and not _HEADING.match(line))
+    return (sentence.strip() for line in prose for sentence in _SENTENCE.split(line))
 
 
 def _is_plain(sentence: str, vocabulary: Collection[str]) -> bool:

@@ -32,6 +32,7 @@ FEATURE = _frames(
     announce=(
         "{I} just added {added} to {product}.",
         "{product} update: {I} {did}.",
+        "New for {product}: {thing}.",
         "New for {product}: {novelty}.",
     ),
     progress=(
@@ -42,6 +43,7 @@ FEATURE = _frames(
         "A bit of progress on {product}: {I} {did}.",
         "Worked on {product} again. The result: {thing}.",
         "Latest change to {product}: {says}.",
+        "The latest work on {product}: {says}.",
     ),
     changelog=(
         "From the {product} changelog: {item}.",
@@ -61,6 +63,7 @@ FEATURE = _frames(
     before_after=(
         "{before}\n\nSo {I} {did}.",
         "{before}\n\nThat is over: {I} {did}.",
+        "{before}\n\nNot any more: {I} {did}.",
     ),
 )
 
@@ -70,8 +73,10 @@ FEATURE_LIVE = _frames(
         "You can now {can} in {product}.",
         "New in {product}: {novelty}.",
         "{product} {does}.",
-        "Now live in {product}: {novelty}.",
+        "Now live in {product}: {thing}.",
         "{says}. New in {product}.",
+        "{product} update: {says}.",
+        "In {product}, {says}.",
     ),
     before_after=(
         "{product} had no {lacked} so far. That has changed.",
@@ -92,8 +97,12 @@ FEATURE_LIVE = _frames(
         "One change in {product}: it {does}.",
         "If you use {product}: you can now {can}.",
         "If you use {product}: it {does}.",
-        "For everyone who uses {product}: {novelty}.",
-        "{product} got an update: {novelty}.",
+        "A thing that makes {product} nicer to use: it {does}.",
+        "A thing that makes {product} nicer to use: you can now {can}.",
+        "If you use {product}: {says}.",
+        "For everyone who uses {product}: {thing}.",
+        "{product} got an update: {thing}.",
+        "{product} got an update: you can now {can}.",
     ),
 )
 
@@ -105,7 +114,8 @@ FEATURE_COMING = _frames(
         "The next version of {product} {will}.",
     ),
     progress=(
-        "Done for the next version of {product}: {novelty}.",
+        "Done for the next version of {product}: {thing}.",
+        "In the making for {product}: a way to {can}.",
         "Work on the next version of {product} goes on. It {will}.",
     ),
     question=(
@@ -135,7 +145,7 @@ FIX = _frames(
         "From the {product} changelog: {item}.",
         "{product} changelog, newest entry: {item}.",
     ),
-    before_after=("{before}\n\nThat is over: {I} {did}.",),
+    before_after=("{before}\n\nThat is over: {I} {did}.", "{before}\n\nNot any more: {I} {did}."),
 )
 
 FIX_LIVE = _frames(
@@ -172,9 +182,10 @@ SEVERAL = _frames(
     ),
     changelog=("{product} changelog, newest entries:\n\n{items}", "Fresh from the {product} changelog:\n\n{items}"),
     announce=(
-        "Two changes to {product}: {I} {did} and {did_too}.",
-        "{product} update: {I} {did} and {did_too}.",
-        "For {product}, {I} {did}. And {I} {did_too}.",
+        "Two changes to {product}: {I} {did_both}.",
+        "{product} update: {I} {did_both}.",
+        "{I} {did} and {did_too}. Both are for {product}.",
+        "The latest work on {product}: {I} {did_both}.",
     ),
     question=(
         "What changed in {product}:\n\n{items}\n\nWhich one would you use?",
@@ -192,6 +203,8 @@ SEVERAL_LIVE = _frames(
         "New in {product}:\n\n{items}",
         "What's new in {product}:\n\n{items}",
         "New in {product}: {novelty}. Also new: {novelty_too}.",
+        "You can now {can} in {product}. Also new: {novelty_too}.",
+        "{product} {does}. And {I} {did_too}.",
         "{product} now has {noun}. And {noun_too}.",
     ),
     update=(

@@ -15,6 +15,7 @@ _GENERIC_NAMES = (
 )
 _GENERIC = frozenset(_GENERIC_NAMES.split())
 _PARTS = re.compile(r"[-_./ ]+")
+_SENTENCES = re.compile(r"(?<=[.!?]) +")
 _MIN_NAME = 3
 _MIN_WORDS = 2
 
@@ -40,11 +41,15 @@ def names_pattern(names: Collection[str], *, public: Collection[str]) -> re.Patt
 
 
 def _plain(line: str) -> str:
-    """Return a line of a body without code; a bullet stays one."""
+    """Return a line of a body without code: a point of a list cleaned, a paragraph without the sentences that have some."""
     if line.startswith("- "):
         title = clean_title(line[2:])
         return f"- {title}" if title else ""
-    return clean_title(line) if line.strip() else ""
+    return " ".join(sentence for sentence in _SENTENCES.split(line) if _ends(clean_title(sentence)) == _ends(sentence))
+
+
+def _ends(sentence: str) -> str:
+    return sentence.strip().rstrip(".!?:")
 
 
 def _joined(name: str) -> str:

@@ -9,8 +9,9 @@ import msgspec
 
 from slothpost.drafting import frames
 from slothpost.drafting.choose import WORTH_A_POST, covered
-from slothpost.drafting.details import is_before, points_of, sentences_of
+from slothpost.drafting.details import is_before, points_of, said_points_of, sentences_of
 from slothpost.drafting.drafter import DraftRequest
+from slothpost.drafting.drawing import drawn
 from slothpost.drafting.frames import Frame
 from slothpost.drafting.own_links import without_links
 from slothpost.drafting.voice import Style
@@ -19,6 +20,7 @@ from slothpost.language.phrases import Phrase, phrase_of
 from slothpost.model import Activity
 
 MAX_POINTS = 6
+MANY = 4  # so many changes are told in a list
 
 _TITLE = re.compile(
     r"Version (?P<version>[\d.]+(?: (?:alpha|beta|preview|release candidate)(?: \d+)?)?)"
@@ -48,7 +50,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     frames: tuple[Frame, ...]
     slots: Mapping[str, str]
     told: tuple[str, ...] = ()
-    tells: Mapping[str, str] = {}
+    tells: Mapping[str, tuple[str, ...]] = {}
     points: tuple[Point, ...] = ()
     details: tuple[str, ...] = ()
 
@@ -90,16 +92,23 @@ def _context(request: DraftRequest, style: Style) -> _Context:
 
 
 def _changes(request: DraftRequest, context: _Context) -> tuple[Story, ...]:
-    """Tell one change, or several in a list. What readers would have to look up comes last."""
-    ordered = sorted(request.activities, key=lambda each: bool(unexplained(in_words(each.title), context.vocabulary)))
+    """Tell one change, or several in a list. What readers would have to look up waits if something else is worth a post."""
+    different = _different(request.activities)
+    plain = [each for each in different if not unexplained(in_words(each.title), context.vocabulary)]
+    ordered = plain if plain and plain[0].worth >= WORTH_A_POST else different
     one = _single(ordered[0], context)
     if len(ordered) == 1:
         return (one,)
     together = (_several(ordered, context), *_only_fixes(ordered, context))
-    lead = ordered[0]
-    if lead.worth < WORTH_A_POST:
+    if ordered[0].worth < WORTH_A_POST:
         return together
-    return (*together, one) if len(ordered) > 3 else (one, *together)
+    is_list = len(ordered) >= MANY or drawn(request, "one or several")[0] % 2 == 0
+    return (*together, one) if is_list else (one, *together)
+
+
+def _different(activities: Sequence[Activity]) -> Sequence[Activity]:
+    """Return activities without those that say the same as another."""
+    return list({activity.title.lower(): activity for activity in reversed(activities)}.values())[::-1]
 
 
 def _single(activity: Activity, context: _Context) -> Story:
@@ -130,7 +139,12 @@ def _several(ordered: Sequence[Activity], context: _Context) -> Story:
         fitting += frames.SEVERAL_COMING
     first, second = _slots(points[0].phrase), _slots(points[1].phrase)
     slots = {**context.slots, **first, **{f"{name}_too": value for name, value in second.items()}}
-    tells = {**dict.fromkeys(first, ordered[0].id), **{f"{name}_too": ordered[1].id for name in second}}
+    one, two = (ordered[0].id,), (ordered[1].id,)
+    tells: dict[str, tuple[str, ...]] = {**dict.fromkeys(first, one), **dict.fromkeys((f"{name}_too" for name in second), two)}
+    if "did" in first and "did" in second:
+        verb, _, rest = second["did"].partition(" ")
+        slots["did_both"] = f"{first['did']} and {rest if first['did'].startswith(f'{verb} ') else second['did']}"
+        tells["did_both"] = one + two
     return Story(frames=fitting, slots=slots, tells=tells, points=points)
 
 
@@ -146,13 +160,14 @@ def _version(activities: Sequence[Activity], context: _Context) -> Story:
     lead, others = activities[0], [each for each in activities[1:] if each.kind in ("feature", "fix")]
     notes = in_words(lead.body)
     noted = [Point(phrase) for phrase in points_of(without_links(notes), context.vocabulary)]
+    noted = noted or [Point(phrase) for phrase in said_points_of(without_links(notes), context.vocabulary)]
     points = noted or [Point(_phrase(each), each.id) for each in others if not unexplained(each.title, context.vocabulary)]
     slots = {**context.slots, **_version_slots(lead, context.slots["product"])}
-    tells: dict[str, str] = {}
+    tells: dict[str, tuple[str, ...]] = {}
     if points:
         highlight = _slots(points[0].phrase)
         slots |= highlight
-        tells = dict.fromkeys(highlight, points[0].id) if points[0].id else {}
+        tells = dict.fromkeys(highlight, (points[0].id,)) if points[0].id else {}
     return Story(
         frames=frames.APP_RELEASE if lead.kind == "app_release" else frames.RELEASE,
         slots=slots,

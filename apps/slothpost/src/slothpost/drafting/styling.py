@@ -30,11 +30,11 @@ def styled(text: str, style: Style, *, keep: str) -> str:
 
 
 def with_emoji(text: str, style: Style) -> str:
-    """Put the author's emoji at the end of the first line."""
+    """Put the author's emoji at the end of a text, or of the heading of a list."""
     if not style.emoji:
         return text
-    first, newline, rest = text.partition("\n")
-    return f"{first.removesuffix(':')} {style.emoji}{newline}{rest}"
+    heading, colon, rest = text.partition(":\n\n- ")
+    return f"{heading} {style.emoji}\n\n- {rest}" if colon else f"{text} {style.emoji}"
 
 
 def _capital(word: str) -> str:

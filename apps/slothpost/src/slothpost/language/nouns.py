@@ -15,6 +15,23 @@ PLACES = _words(
 )
 """Parts of a product that readers know: "the settings page"."""
 
+PLACES_ON = _words(
+    "page screen card dashboard toolbar header footer map chart homepage board widget console watch phone navbar cover"
+)
+"""What something is on, and not in."""
+
+PLACES_IN = PLACES - PLACES_ON | _words("section summary report email settings search digest newsletter notification invoice")
+
+ADVERBS = _words(
+    "twice again once back more less better faster slower up down away together offline online early earlier late later "
+    "always never often sometimes forever everywhere anymore too still instead apart ahead properly"
+)
+
+UNIQUE = _words("sidebar toolbar header footer menu dashboard navbar homepage console feed inbox app site website keyboard")
+"""Parts of which a product has one."""
+
+PRONOUNS = _words("it its itself them themselves you your they their him her us me")
+
 FAULTS = _words(
     "crash bug leak error glitch freeze hang race flicker loop issue problem mistake regression typo exception failure "
     "deadlock overflow gap delay conflict"
@@ -37,7 +54,7 @@ COUNTABLE = (
         "visitor member guest admin cell formula currency unit scale tuner metronome capo tide wave wind swell workflow "
         "engine integration system assistant tool hub area zone space room suite kit pack bundle beta alpha prototype state "
         "change update api api-key redesign series poll survey vote preset ringtone wallpaper sticker emoji collection "
-        "smart-list size time speed amount"
+        "smart-list size time speed amount watermark glossary download upload login caption"
     )
 )
 
@@ -81,7 +98,8 @@ STOPS = (
     | SUBORDINATES
     | _words(
         "with via as and or that which who so not per than between during using but & + is are was were has have can does do "
-        "until because instead now no off up"
+        "until because instead now no off up through throughout against over under around near towards about among along "
+        "except like onto past since until upon within versus vs"
     )
 )
 """Words that end a noun."""

@@ -7,12 +7,27 @@ import re
 import msgspec
 
 from slothpost.language import nouns, verbs
-from slothpost.language.articles import definite, is_fault, noun_is_sure, with_articles
+from slothpost.language.articles import (
+    Article,
+    definite,
+    is_compound,
+    is_fault,
+    noun_is_sure,
+    of_action,
+    of_behavior,
+    with_articles,
+)
 from slothpost.language.names import lower_start
 
-_PEOPLE = r"(?:the )?(?:users?|you|people|everyone|anyone|everybody|customers?|visitors?|members?|admins?|teams?|guests?|owners?)"
-_CAN = re.compile(rf"(?:now )?{_PEOPLE} can(?: now)? (?P<rest>.+)", re.IGNORECASE)
-_LET = re.compile(rf"(?:allow|let|enable|permit)(?:s|ed)? (?:for )?{_PEOPLE}(?: to)? (?P<rest>\w+ .+|\w+)", re.IGNORECASE)
+_READERS = r"(?:the )?(?:users?|you|people|everyone|anyone|everybody)"
+_OTHERS = (
+    r"(?:the )?(?:customers?|clients?|visitors?|members?|admins?|teams?|guests?|owners?|editors?|students?|players?|subscribers?)"
+)
+_PEOPLE = rf"(?:{_READERS}|{_OTHERS})"
+_CAN = re.compile(rf"(?:now )?(?P<who>{_PEOPLE}) can(?: now)? (?P<rest>.+)", re.IGNORECASE)
+_LET = re.compile(
+    rf"(?:allow|let|enable|permit)(?:s|ed)? (?:for )?(?P<who>{_PEOPLE})(?: to)? (?P<rest>\w+ .+|\w+)", re.IGNORECASE
+)
 _ALLOW = re.compile(r"(?:allow|enable|support|permit)(?:s|ed)? (?:to )?(?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE)
 _ABILITY = re.compile(
     rf"(?:(?:add|implement|introduce|provide|create|give)\w* )?(?:{_PEOPLE} )?(?:the |an? )?"
@@ -20,7 +35,11 @@ _ABILITY = re.compile(
     re.IGNORECASE,
 )
 _POSSIBLE = re.compile(rf"(?:made|makes?|making) it possible(?: for {_PEOPLE})? to (?P<rest>\w+ .+|\w+)", re.IGNORECASE)
-_NEGATIVE = re.compile(r"(?P<not>don'?t|do not|no longer|never|stop(?:s|ped)?) (?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE)
+_YOU = {"they": "you", "their": "your", "theirs": "yours", "themselves": "yourself"}
+_THEY = re.compile(r"\b(?:they|theirs?|themselves)\b", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    r"(?P<not>don['’]?t|do not|no longer|never|stop(?:s|ped)?) (?P<how>\w+ly )?(?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE
+)
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|will|would|could|can|cannot|may|might|gets?|"
     r"(?:is|are|was|were|do|does|did|has|have|wo|ca|would|could)n['’]?t)\b",
@@ -47,6 +66,8 @@ _ALONE_WORDS = (
     "hides lags stalls blinks fires crash freeze fail vanish overlap disappear"
 )
 _ALONE = frozenset(_ALONE_WORDS.split())
+_QUOTE = re.compile(r"[\"“”]|(?<!\w)['‘]")
+_ASIDE = re.compile(r"(?<=\w{3}) +[—–-] +(?=\w)")
 _ADDED_TO = re.compile(r"(?P<what>(?:(?!\b(?:in|on|from|for|of|with|as|by|when|access|due)\b).)+?) to (?P<place>.+)")
 _SECOND_VERB = re.compile(r"(?:,| and| &| \+|;)(?: also)? (?=(\w+) \w)", re.IGNORECASE)
 _SPLITTING = frozenset(
@@ -73,7 +94,7 @@ class Phrase(msgspec.Struct, frozen=True, kw_only=True):
 
 def phrase_of(title: str, *, is_fix: bool = False) -> Phrase:
     """Return what a title says. Every title has at least an item."""
-    text = lower_start(title.strip().rstrip("."))
+    text = lower_start(_ASIDE.split(title.strip().rstrip("."))[0])
     split = _split(text)
     if split is not None:
         return _joined(_read(split[0], is_fix=is_fix), _read(lower_start(split[1]), is_fix=False), text)
@@ -85,12 +106,17 @@ def _read(text: str, *, is_fix: bool) -> Phrase:
     if offered is not None:
         return offered
     negative = _NEGATIVE.match(text)
-    if negative:
-        return _negated(negative, text)
+    negated = _negated(negative) if negative else None
+    if negated is not None:
+        return negated
     word, _, rest = text.partition(" ")
+    if verbs.is_adverb(word) and rest:
+        return _behaved(word, rest, text)
+    if (_is_action(word, rest) and not is_fix) or word == "let":
+        return _unsure(text)
     verb = _verb(word, rest)
     if verb is None:
-        return _fix("fix", text) if is_fix and not _NOW.search(text) else _named(text)
+        return _unsure(text) if is_fix and not _NOW.search(text) else _named(text)
     if verb in verbs.FIXES:
         return _fix(verb, rest)
     return _acted(verb, rest, text)
@@ -100,12 +126,13 @@ def _offered(text: str) -> Phrase | None:
     """Read what users can do now."""
     ability = _ABILITY.match(text)
     if ability:
-        can = _with_object(ability["rest"])
+        can = of_action(ability["rest"])
         noun = f"an option to {can}" if ability["noun"].lower() in ("option", "choice") else f"a way to {can}"
         return Phrase(item=can, novelty=can, did=f"added {noun}", noun=noun, can=can)
     found = _CAN.fullmatch(text) or _LET.fullmatch(text) or _POSSIBLE.fullmatch(text)
     if found:
-        return _can(found["rest"])
+        who = found.groupdict().get("who") or "you"
+        return _can(_addressed(found["rest"])) if re.fullmatch(_READERS, who, re.IGNORECASE) else _others_can(who, found["rest"])
     allowed = _ALLOW.fullmatch(text)
     if allowed:
         verb = verbs.base_of_gerund(allowed["verb"])
@@ -115,20 +142,25 @@ def _offered(text: str) -> Phrase | None:
 
 
 def _can(what: str) -> Phrase:
-    can = _with_object(what)
+    can = of_action(what)
     return Phrase(item=can, novelty=can, did=f"added a way to {can}", can=can)
 
 
-def _with_object(action: str) -> str:
-    verb, _, rest = action.partition(" ")
-    return f"{verb} {with_articles(rest, 'a')}".strip()
+def _others_can(who: str, what: str) -> Phrase:
+    can = of_action(what)
+    return Phrase(item=f"{who} can {can}", did=f"added a way for {who} to {can}", says=f"{who} can now {can}")
 
 
-def _negated(found: re.Match[str], text: str) -> Phrase:
+def _addressed(what: str) -> str:
+    """Return what users can do as it is said to one of them: "the people they live with" are those you live with."""
+    return _THEY.sub(lambda found: _YOU[found[0].lower()], what)
+
+
+def _negated(found: re.Match[str]) -> Phrase | None:
     is_stopped = found["not"].lower().startswith("stop")
     verb = verbs.base_of_gerund(found["verb"]) if is_stopped else verbs.base_of(found["verb"]) or found["verb"].lower()
     if verb is None:
-        return _named(text)
+        return None
     adverb = "never" if found["not"].lower() == "never" else "no longer"
     rest = with_articles(found["rest"].strip(), "the")
     return Phrase(
@@ -140,10 +172,23 @@ def _named(text: str) -> Phrase:
     """Read a title without a verb in front: a sentence, or the name of what is new."""
     words = text.split()
     is_clause = len(words) > 2 and words[0].endswith("s") and verbs.base_of(words[1]) == words[1] and words[1] in verbs.DOES
+    active_at = _active_at(words)
+    if active_at:
+        said = f"{definite(' '.join(words[:active_at]))} {' '.join(words[active_at:])}"
+        return Phrase(item=said, says=said)
     if is_clause or _NOW.search(text) or (len(words) > 2 and _FINITE.search(text.partition(" ")[2])):
         said = with_articles(text, None)
         return Phrase(item=said, says=said)
     return _thing(text, "add")
+
+
+def _active_at(words: list[str]) -> int:
+    """Return where the verb of a sentence such as "list sorts itself" is; 0 if it is none."""
+    for at, word in enumerate(words[1:-1], start=1):
+        follows = words[at + 1].lower()
+        if verbs.base_of_third_person(word) and follows in nouns.PRONOUNS | nouns.DETERMINERS:
+            return at
+    return 0
 
 
 def _thing(text: str, verb: str) -> Phrase:
@@ -167,12 +212,27 @@ def _thing(text: str, verb: str) -> Phrase:
 def _placed(text: str) -> str:
     """Return what was added as a noun: "share button to plant page" is a share button on it."""
     found = _ADDED_TO.match(text)
-    if found is None or verbs.base_of(found["place"].split()[0]) is not None:
+    if found is None or verbs.base_of(found["place"].split()[0]) is not None or _QUOTE.search(text):
         return text
-    return f"{found['what']} {'on' if found['place'].split()[-1] in nouns.PLACES else 'for'} {found['place']}"
+    head = found["place"].split()[-1]
+    return f"{found['what']} {'on' if head in nouns.PLACES_ON else 'in' if head in nouns.PLACES_IN else 'for'} {found['place']}"
+
+
+def _behaved(adverb: str, rest: str, text: str) -> Phrase:
+    """Read a title such as "automatically retry uploads"."""
+    word, _, more = rest.partition(" ")
+    verb = _verb(word, more)
+    if verb not in verbs.DOES:
+        return _unsure(text)
+    done = f"{verbs.third_person(verb)} {of_behavior(verb, more)}"
+    return Phrase(item=f"{adverb} {done}", does=f"now {adverb} {done}", will=f"will {adverb} {verb} {of_behavior(verb, more)}")
 
 
 def _acted(verb: str, rest: str, text: str) -> Phrase:
+    if (
+        rest.startswith(("and ", "& ", "or ", "/")) and verb not in verbs.OFFERS
+    ):  # "recognize and style": nobody can tell what belongs to which
+        return _unsure(text)
     if verb in verbs.ADDS:
         return _thing(rest, "add" if verb == "implement" else verb)
     if verb == "support":
@@ -189,18 +249,32 @@ def _acted(verb: str, rest: str, text: str) -> Phrase:
         )
     if verb in verbs.CHANGES:
         particle, _, more = rest.partition(" ") if rest.partition(" ")[0] in verbs.PARTICLES.get(verb, ()) else ("", "", rest)
-        did = " ".join(f"{verbs.past(verb)} {particle} {with_articles(more, 'the')}".split())
+        first: Article | None = None if verb in ("enable", "give", "switch") else "the"
+        did = " ".join(f"{verbs.past(verb)} {particle} {with_articles(more, first)}".split())
         return Phrase(item=did, did=did)
     if verb in verbs.OFFERS:
         return _can(f"{verb} {rest}")
     if verb in verbs.DOES:
-        done = with_articles(rest, "a")
+        done = of_behavior(verb, rest)
         return Phrase(
             item=f"{verbs.third_person(verb)} {done}",
             does=f"now {verbs.third_person(verb)} {done}",
             will=f"will {verb} {done}",
         )
-    return Phrase(item=with_articles(lower_start(text), None), novelty=with_articles(lower_start(text), None))
+    return _unsure(text)
+
+
+def _unsure(text: str) -> Phrase:
+    """Read what users do or the product does: nobody can tell which."""
+    label = with_articles(text, None)
+    return Phrase(item=label, novelty=label)
+
+
+def _is_action(word: str, rest: str) -> bool:
+    """Return whether a word that may be a noun is a verb here: "order prints" and not "order history"."""
+    words = rest.split()
+    until = next((at for at, each in enumerate(words) if each.lower() in nouns.STOPS), len(words))
+    return word.lower() in verbs.AMBIGUOUS and bool(words) and not (0 < until <= 2 and is_compound(words[:until]))
 
 
 def _fix(verb: str, rest: str) -> Phrase:
@@ -217,7 +291,10 @@ def _fault(rest: str) -> tuple[str, bool]:
     until = next((at for at, word in enumerate(words) if at and word.lower() in _PAUSES), len(words))
     verb_at = _verb_at(words[:until])
     if verb_at:
-        what = with_articles(" ".join(words[verb_at + 1 :]), "the")
+        after = words[verb_at + 1 :]
+        is_object = bool(after) and not _FINITE.fullmatch(words[verb_at]) and not after[-1].endswith("s")
+        is_known = is_object and after[0].lower() in nouns.FAULTY | nouns.DEFINITE
+        what = f"{'the ' * is_known}{with_articles(' '.join(after), None)}"
         return f"a bug where {definite(' '.join(words[:verb_at]))} {words[verb_at]} {what}".strip(), True
     if is_fault(rest):
         return with_articles(rest, "a"), True
@@ -248,7 +325,7 @@ def _verb(word: str, rest: str) -> str | None:
         return None
     if verb in verbs.ADDS | verbs.CHANGES | verbs.FIXES or word.lower() == verb:
         return verb
-    return verb if verb in verbs.DOES and verbs.third_person(verb) == word.lower() else None  # "saved searches" are a noun
+    return verb if verbs.is_behavior(word) else None  # "saved searches" are a noun
 
 
 def _is_noun(word: str, rest: str) -> bool:

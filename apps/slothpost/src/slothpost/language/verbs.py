@@ -17,7 +17,8 @@ CHANGES = _words(
     "shorten increase lower cut halve double make remove drop replace rename move update upgrade extend expand rebuild "
     "rewrite redo translate localize localise integrate connect automate bring finish complete switch migrate unify "
     "streamline clarify tidy tweak adjust tune refine split merge combine publish release unlock rethink retire "
-    "rearrange enable support give"
+    "rearrange enable support give align stabilize harden center centre tighten widen raise cap balance normalize "
+    "sanitize reposition reset expose consolidate standardize position"
 )
 """The author changed something: "redesign the home screen"."""
 
@@ -34,12 +35,27 @@ DOES = _words(
     "recommend load render handle respect use validate prevent avoid ensure calculate count convert generate autosave "
     "persist round estimate recognize recognise explain check confirm report follow honor honour accept reject retry "
     "reconnect restore recover tell return include refuse require read write understand limit back match preload prefill "
-    "link parse allow permit receive see get"
+    "link parse allow permit receive see get retain omit enforce serve turn escape populate fill truncate delay surface "
+    "provision clamp stop prefer redirect fetch transcode compress dismiss forward prepend capitalize dim verify exclude "
+    "maintain autofocus store restrict"
 )
 """What the product does by itself: "show the total"."""
 
 EITHER = _words("sort group hide collapse expand skip open close cancel pause mark record play pin archive set snooze")
 """Users do it or the product does: nobody can tell from the title."""
+
+AMBIGUOUS = _words(
+    "transpose tune crop rotate resize annotate organize organise arrange toggle change delete plan order book pay sign "
+    "draw listen watch follow vote comment reply react collaborate zoom swipe tap navigate jump preview embed subscribe "
+    "unsubscribe mention quote capture flag mute unmute block unblock star like underline lock mirror flip trim stretch "
+    "stack align nest unlink join leave start stop repeat loop shuffle queue cast stream request reserve buy sell gift "
+    "donate refund charge measure weigh identify name describe summarize summarise transcribe dictate speak learn "
+    "practice practise memorize train run walk ride cook bake fill clear erase paint type talk chat message call email "
+    "text view visit explore discover find use try test browse pick up water feed count lend borrow return swap trade "
+    "visualize analyze analyse automate personalize personalise prioritize prioritise categorize categorise color colour "
+    "tint blur"
+)
+"""Words that are verbs and nouns: "order prints" and "order history"."""
 
 MAINTAINS = _words(
     "bump refactor clean cleanup reformat format lint document test extract inline deprecate delete revert prepare debug "
@@ -98,6 +114,34 @@ def third_person(verb: str) -> str:
     return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else f"{verb}s"
 
 
+def is_adverb(word: str) -> bool:
+    """Return whether a word may stand before the verb of a title: "Automatically retry"."""
+    word = word.lower()
+    return word in ("always", "also", "only", "now", "still") or (
+        word.endswith("ly")
+        and word
+        not in (
+            "reply",
+            "apply",
+            "supply",
+            "fly",
+            "family",
+            "weekly",
+            "daily",
+            "monthly",
+            "hourly",
+            "yearly",
+            "nightly",
+            "friendly",
+            "early",
+            "assembly",
+            "anomaly",
+            "poly",
+            "fully",
+        )
+    )
+
+
 def gerund(verb: str) -> str:
     """Return the form on -ing: "make" becomes "making"."""
     if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")):
@@ -105,11 +149,19 @@ def gerund(verb: str) -> str:
     return f"{verb}{verb[-1]}ing" if verb in _DOUBLED else f"{verb}ing"
 
 
+_NOUN_FORMS = _words(
+    "links counts reports limits matches returns reads checks loads turns stores estimates rounds delays surfaces follows"
+)
+"""Nouns, more often than verbs."""
+
 _BASES: Mapping[str, str] = {
     form: verb
     for verb in sorted(KNOWN | MAINTAINS | SYMPTOMS | _words("allow let stop get run put take find"))
     for form in (gerund(verb), past(verb), third_person(verb), verb)
 }
+
+
+_GERUNDS: Mapping[str, str] = {gerund(verb): verb for verb in sorted(KNOWN | MAINTAINS | SYMPTOMS | AMBIGUOUS)}
 
 
 def base_of(word: str) -> str | None:
@@ -124,8 +176,14 @@ def is_known(word: str) -> bool:
 
 def base_of_gerund(word: str) -> str | None:
     """Return the verb of a known form on -ing."""
-    found = base_of(word) if word.lower().endswith("ing") else None
-    return None if found is None or found == word.lower() else found
+    return _GERUNDS.get(word.lower())
+
+
+def is_behavior(word: str) -> bool:
+    """Return whether a title that begins with this form says what the product does: "show", "shows", but not "counts"."""
+    verb = base_of(word)
+    is_third = verb is not None and third_person(verb) == word.lower() and word.lower() not in _NOUN_FORMS
+    return verb in DOES and (verb == word.lower() or is_third)
 
 
 def base_of_third_person(word: str) -> str | None:
