@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from datetime import timedelta
 from typing import Annotated, TypeVar
 
@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from slothpost.app import Slothpost, open_slothpost
-from slothpost.demo import DEMO_USER, fill
+from slothpost.demo import DEMO_USER, open_demo
 from slothpost.errors import InvalidField, NotFound, SlothpostError
 from slothpost.local_key import ensure_key
 from slothpost.model import User
@@ -153,15 +153,23 @@ def revoke_token(user: UserId, id: TokenId) -> None:
 
 
 async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool, works: bool) -> None:
-    async with open_slothpost(settings) as slothpost:
-        if is_demo:
-            await fill(slothpost)
+    async with AsyncExitStack() as stack:
+        demo = await stack.enter_async_context(open_demo(settings, say=_say)) if is_demo else None
+        slothpost = await stack.enter_async_context(open_slothpost(settings if demo is None else demo.settings))
+        if demo is not None:
+            await demo.fill(slothpost)
         link = await _first_link(slothpost, is_demo=is_demo)
         typer.echo(f"\n  slothpost on {slothpost.t.database.name}{'' if works else ', without a worker'}", err=True)
         typer.echo(f"  open  {settings.url('/') if link is None else link}", err=True)
-        hint = "`slothpost sign-in USER` prints a link to sign in" if link is None else "this link signs in once"
-        typer.echo(f"  {hint}\n", err=True)
+        _say("`slothpost sign-in USER` prints a link to sign in" if link is None else "this link signs in once")
+        for line in () if demo is None else demo.hints():
+            _say(line)
+        typer.echo(err=True)
         await serve(slothpost, listening, works=works)
+
+
+def _say(line: str) -> None:
+    typer.echo(f"  {line}", err=True)
 
 
 async def _first_link(slothpost: Slothpost, *, is_demo: bool) -> str | None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 import msgspec.structs
 
+from slothpost.demo_links import DemoLinks
 from slothpost.drafting.drafter_settings import DrafterSettings
 from slothpost.errors import InvalidField
 from slothpost.networks.threads import ThreadsSettings
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sources: SourceSettings = SourceSettings()
     drafters: DrafterSettings = DrafterSettings()
     allow_networks: tuple[str, ...] = ()  # private networks that deliveries and fetched addresses may be in
+    demo: DemoLinks | None = None  # not of the environment: what `serve --demo` starts beside slothpost
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)

@@ -1,13 +1,6 @@
-"""What `slothpost serve --demo` shows."""
+"""What `slothpost serve --demo` shows: three made-up products, and local networks and sources to try everything with."""
 
-from __future__ import annotations
+from slothpost.demo.demo import Demo, open_demo
+from slothpost.demo.past import DEMO_USER
 
-from slothpost.app import Slothpost
-
-DEMO_USER = "demo"
-
-
-async def fill(slothpost: Slothpost) -> None:
-    """Make the user of the demo, unless an earlier run has."""
-    if await slothpost.users.get(DEMO_USER) is None:
-        await slothpost.users.create("Demo", id=DEMO_USER, is_operator=True)
+__all__ = ["DEMO_USER", "Demo", "open_demo"]

@@ -56,7 +56,7 @@ async def page(request: HttpRequest, name: str, section: str, status: int = 200,
     form_token = await web_of(request).form_token(request.scope)
     counts = {} if user is None else {"review": await slothpost_of(request).review.count(user.id)}
     notice = NOTICES.get(request.query_params.get("notice", ""), "")
-    shared = _shared(clock_of(request), user)
+    shared = {**_shared(clock_of(request), user), "demo": slothpost_of(request).settings.demo}
     text = render(name, {**shared, "section": section, "form_token": form_token, "counts": counts, "notice": notice, **values})
     return Response(text, status_code=status, media_type=MediaType.HTML, headers={"cache-control": "no-store"})
 
