@@ -130,6 +130,7 @@ async def test_a_telephone_shows_one_column_with_room_for_fingers(served: Served
     await card(ada, first).get_by_text("Edit").click()
     await fits_fingers(ada)
     await ada.look()
+    await card(ada, first).get_by_text("Cancel").click()
     box = await card(ada, first).get_by_role("button", name="Approve", exact=True).bounding_box()
     assert box is not None
     assert box["width"] > 300

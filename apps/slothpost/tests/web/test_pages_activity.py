@@ -81,6 +81,7 @@ def test_a_preview_shows_links_as_the_network_does() -> None:
         ("Read ", False), ("README.md", True), (", then ", False), ("teapot.example.com/a/very/long…", True)
     ]  # fmt: skip
     assert pieces_of("threads", text, links)[-1].text == "www.teapot.example.com/a/very/…"
-    assert (card_domain(links), card_domain(links[1:]), card_domain([])) == ("readme.md", "teapot.example.com", None)
+    assert (card_domain(links), card_domain(links[1:]), card_domain([])) == ("teapot.example.com", "teapot.example.com", None)
+    assert card_domain(links[:1]) is None
     assert "".join(piece.text for piece in pieces_of("x", "no links", [])) == "no links"
     assert pieces_of("x", "", ["gone.com"]) == []

@@ -75,8 +75,9 @@ def plan_words(channel: Channel) -> str:
 
 
 def engine_words(text: str, why: Why) -> str:
-    """Name the schedule of a channel's drafts as people do: the engine names it by its owner and key."""
-    return text.replace(f"{why.owner}/{why.key}", "the drafting of this channel")
+    """Say what the engine says in our words: it names the schedule by its owner and key, and commands of its own."""
+    named = text.replace(f"{why.owner}/{why.key}", "the drafting of this channel")
+    return named.replace("`tickler work`", "`slothpost serve`")
 
 
 def first_words(text: str, length: int = 80) -> str:

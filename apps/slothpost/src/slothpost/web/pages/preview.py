@@ -35,10 +35,9 @@ def pieces_of(channel: ChannelName, text: str, links: Sequence[str]) -> list[Pie
 
 
 def card_domain(links: Sequence[str]) -> str | None:
-    """Return the domain that the card below a post names: that of the first link."""
-    if not links:
-        return None
-    return re.split(r"[/?#:]", _SCHEME.sub("", links[0]), maxsplit=1)[0].lower()
+    """Return the domain that the card below a post names: that of the first whole address. A name such as README.md has none."""
+    whole = next((link for link in links if _SCHEME.match(link)), None)
+    return None if whole is None else re.split(r"[/?#:]", _SCHEME.sub("", whole), maxsplit=1)[0].lower()
 
 
 def _shown(channel: ChannelName, link: str) -> str:

@@ -78,9 +78,9 @@ class Clock(msgspec.Struct, frozen=True):
         """Read such a value; None if it is none."""
         try:
             wall = datetime.fromisoformat(text.strip())
-        except ValueError:
+            return (wall.replace(tzinfo=self.zone) if wall.tzinfo is None else wall).astimezone(UTC)
+        except (ValueError, OverflowError):
             return None
-        return (wall.replace(tzinfo=self.zone) if wall.tzinfo is None else wall).astimezone(UTC)
 
     def sentence(self, text: str) -> Markup:
         """Render a sentence of the engine: with times on the reader's clock, and code between backticks."""

@@ -87,8 +87,15 @@ function equip(card) {
   const edit = card.querySelector("details[data-edit]");
   const text = edit?.querySelector("textarea");
   if (text) {
-    const saved = text.value;
+    const saved = text.defaultValue;
     edit.addEventListener("toggle", () => edit.open && text.focus());
+    edit.querySelector("[data-cancel]").addEventListener("click", (event) => {
+      event.preventDefault();
+      text.value = saved;
+      text.dispatchEvent(new Event("input"));
+      edit.open = false;
+      card.focus({ preventScroll: true });
+    });
     afterTyping(text, async () => {
       const { ok, parts } = await send(text.form, { to: text.dataset.check });
       if (ok) replaceParts(card, parts);
