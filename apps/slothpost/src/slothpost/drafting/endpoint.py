@@ -32,11 +32,19 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 def checked_endpoint(*, url: str, model: str, key: str | None) -> Endpoint:
     """Return an endpoint that a user gave; `InvalidField` if it cannot be one."""
     url, model, key = url.strip(), model.strip(), (key or "").strip() or None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or len(url) > MAX_URL:
+    if not _is_api_address(url):
         raise InvalidField("url", "it is not an address of an API: it looks like https://api.example.com/v1")
     if not model or len(model) > MAX_MODEL or not model.isprintable():
         raise InvalidField("model", "write the name of the model as its provider lists it")
     if key is not None and (len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key):
         raise InvalidField("key", "it is not an API key: it has blanks, line breaks or letters that no key has")
     return Endpoint(url=url, model=model, key=key, is_guarded=True)
+
+
+def _is_api_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are none of an IPv6 address
+        return False
+    is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    return is_web and not parts.query and not parts.fragment and len(url) <= MAX_URL and url.isprintable()

@@ -27,6 +27,7 @@ from slothpost.networks.network import (
 )
 from slothpost.networks.request import OpenSession
 from slothpost.networks.threads_answers import ContainerStatus, Id, Quotas, Status, ThreadsPost, ThreadsPosts, ThreadsUser, Token
+from slothpost.networks.token_answer import lifetime_of
 
 SCOPES = "threads_basic,threads_content_publish"
 LISTED_POSTS = 25  # among which a post is searched for, if the answer that had its id was lost
@@ -113,8 +114,7 @@ class ThreadsNetwork:
     async def _long_lived(self, path: str, grant_type: str, token: str, **secret: str) -> TokenPair:
         query = {"grant_type": grant_type, "access_token": token, **secret}
         issued = await self._graph.read(self._graph.get(path, query), Token)
-        lifetime = None if issued.expires_in is None else timedelta(seconds=issued.expires_in)
-        return TokenPair(access=issued.access_token, refresh=None, lifetime=lifetime)
+        return TokenPair(access=issued.access_token, refresh=None, lifetime=lifetime_of(issued.expires_in))
 
     async def _resume(self, token: str, publication: Publication, container: str) -> Published | Status:
         """Return what became of an earlier attempt: the post, or the status of a container that is not out.
@@ -199,7 +199,7 @@ class ThreadsNetwork:
             post = await self._graph.read(self._graph.fields(token, _segment(media), "id", "permalink"), ThreadsPost)
         except NetworkError:
             return Published(media, self._profile(publication))
-        return Published(media, post.permalink or self._profile(publication))
+        return Published(media, post.address or self._profile(publication))
 
     async def _find_published(self, token: str, publication: Publication, container: str) -> Published:
         """Return the post that a published container has become; if it is not found, the container in its place."""
@@ -227,7 +227,7 @@ class ThreadsNetwork:
         for post in (await self._graph.read(request, ThreadsPosts)).data:
             is_same = post.text.strip() == publication.text.strip()
             if is_same and (since is None or post.is_after(since)):
-                return Published(post.id, post.permalink or self._profile(publication))
+                return Published(post.id, post.address or self._profile(publication))
         return None
 
     def _profile(self, publication: Publication) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
+
+_ADDRESS = re.compile(r"https?://[!-~]{1,500}")
 
 Status = Literal["EXPIRED", "ERROR", "FINISHED", "IN_PROGRESS", "PUBLISHED"]
 
@@ -24,6 +28,11 @@ class ThreadsPost(msgspec.Struct):
     permalink: str | None = None  # left out of posts that are flagged
     text: str = ""
     timestamp: str = ""  # 2026-03-02T09:00:00+0000
+
+    @property
+    def address(self) -> str | None:
+        """Where people see it; None also for what no page may link to."""
+        return self.permalink if self.permalink and _ADDRESS.fullmatch(self.permalink) else None
 
     def is_after(self, instant: datetime) -> bool:
         """False also for a post that does not say when it was made."""
@@ -51,8 +60,8 @@ class Quotas(msgspec.Struct):
 
 
 class ThreadsUser(msgspec.Struct):
-    id: str
-    username: str
+    id: Annotated[str, Meta(pattern=r"^[0-9]{1,40}\Z")]
+    username: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.]{1,60}\Z")]
 
 
 class Token(msgspec.Struct):

@@ -1,8 +1,10 @@
-"""What a network says, fit to be shown: in one line, and not endless."""
+"""What a network says, fit to be shown: in one line, without what nobody sees, and not endless."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from slothpost.text.invisible import visible_line
 
 MAX_WORDS = 300  # characters
 
@@ -11,6 +13,6 @@ def first_words(fields: Mapping[str, object], *names: str, otherwise: str) -> st
     """Return the first of these fields that has a text."""
     for name in names:
         value = fields.get(name)
-        if isinstance(value, str) and (line := " ".join(value.split())):
+        if isinstance(value, str) and (line := visible_line(value)):
             return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
     return otherwise

@@ -6,9 +6,11 @@ import hashlib
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from datetime import datetime
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import Meta
 
 from slothpost.model import ChannelName
 from slothpost.networks.network import KeepContainer, NetworkError, NotSent, Person, Publication, Published, TokenPair
@@ -33,13 +35,16 @@ class XSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"<XSettings of {self.client_id} at {self.api_url}>"
 
 
+_Id = Annotated[str, Meta(pattern=r"^[0-9]{1,40}\Z")]
+
+
 class _Post(msgspec.Struct):
-    id: str
+    id: _Id
 
 
 class _User(msgspec.Struct):
-    id: str
-    username: str
+    id: _Id
+    username: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,60}\Z")]
 
 
 class _PostAnswer(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -15,6 +15,7 @@ from slothpost.model.product import Undecided
 from slothpost.plan import MAX_DRAFT_LEAD
 from slothpost.planning.circumstances import Circumstances
 from slothpost.planning.plans import CHANNELS, Plans
+from slothpost.text.invisible import visible, visible_line
 from tickler import Tickler
 from tickler.table import MISSING, OpenTable, evolve
 
@@ -119,12 +120,22 @@ def _with_url(product: Product, url: str) -> Product:
     """Set the address of a product, whose domain drafts may link to."""
     if not url:
         return evolve(product, url=MISSING)
-    parts = urlsplit(url if "://" in url else f"https://{url}")
-    if parts.scheme not in ("https", "http") or parts.hostname is None or parts.username is not None or len(url) > MAX_LINE:
+    parts = _web_address(url if "://" in url else f"https://{url}")
+    if parts is None or parts.hostname is None:
         raise InvalidField("url", "use the address of your product, such as https://example.com")
     domain = _domain(parts.hostname, "url")
-    domains = product.domains if domain in product.domains else [*product.domains, domain]
+    domains = product.domains if domain in product.domains else [*product.domains, domain][-MAX_LISTED:]
     return evolve(product, url=parts.geturl(), domains=domains)
+
+
+def _web_address(url: str) -> SplitResult | None:
+    """Return the parts of an address that a post may have; None for anything else."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are none of an IPv6 address
+        return None
+    is_plain = len(url) <= MAX_LINE and url.isprintable() and " " not in url and parts.username is None
+    return parts if is_plain and parts.scheme in ("https", "http") else None
 
 
 def _domain(text: str, field: str = "domains") -> str:
@@ -135,14 +146,14 @@ def _domain(text: str, field: str = "domains") -> str:
 
 
 def _line(field: str, text: str, most: int, *, may_be_empty: bool = False) -> str:
-    line = " ".join(text.split())
+    line = visible_line(text)
     if len(line) > most or (not line and not may_be_empty):
         raise InvalidField(field, f"use 1 to {most} characters")
     return line
 
 
 def _lines(field: str, lines: list[str]) -> list[str]:
-    kept = [stripped for line in lines if (stripped := line.strip())]
+    kept = [stripped for line in lines if (stripped := visible(line).strip())]
     if len(kept) > MAX_LISTED or any(len(line) > MAX_LINE for line in kept):
         raise InvalidField(field, f"use at most {MAX_LISTED} entries of up to {MAX_LINE} characters")
     return kept

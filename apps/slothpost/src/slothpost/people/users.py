@@ -12,6 +12,7 @@ from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.identifiers import new_id
 from slothpost.model import User
 from slothpost.notices import NOTICE_PURPOSE
+from slothpost.text.invisible import visible_line
 from tickler import HttpTarget, Tickler, new_secret
 from tickler.errors import ConditionFailed, InvalidInput
 from tickler.table import MISSING, OpenTable, evolve
@@ -91,7 +92,7 @@ def checked_zone(zone: str) -> str:
 
 
 def _name(name: str) -> str:
-    stripped = " ".join(name.split())
+    stripped = visible_line(name)
     if not 1 <= len(stripped) <= MAX_NAME:
         raise InvalidField("name", f"use 1 to {MAX_NAME} characters")
     return stripped

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from slothpost.activity.happening import ActivityId
+from slothpost.text.invisible import visible
 
 MAX_TEXT = 2_000
 MAX_URL = 500
@@ -17,7 +18,6 @@ MAX_NAME = 64  # of what becomes part of a key
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NAME = re.compile(rf"[\w.:@/+=-]{{1,{MAX_NAME}}}", re.ASCII)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 
@@ -39,8 +39,8 @@ def decoded(body: bytes | str | msgspec.Raw, type: type[T]) -> T:
 
 
 def text(given: str | None, most: int = MAX_TEXT) -> str:
-    """Return a text without control characters, cut to a length."""
-    return _CONTROLS.sub("", (given or "").replace("\r\n", "\n").replace("\r", "\n")[: 2 * most]).strip()[:most]
+    """Return a text without characters that nobody sees, cut to a length."""
+    return visible((given or "").replace("\r\n", "\n").replace("\r", "\n")[: 2 * most]).strip()[:most]
 
 
 def line(given: str | None, most: int = 200) -> str:
@@ -84,6 +84,6 @@ def instant(given: datetime | int | None) -> datetime | None:
 
 def instant_of_ms(given: int | float | None) -> datetime | None:
     """Return milliseconds since the epoch as a datetime."""
-    if given is None or not _EARLIEST <= given / 1000 < _LATEST:
+    if given is None or not 1000 * _EARLIEST <= given < 1000 * _LATEST:  # JSON has numbers that no division takes
         return None
     return datetime.fromtimestamp(given / 1000, UTC)

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from slothpost.errors import InvalidField, NotFound
 from slothpost.model import IssuedToken, User
+from slothpost.text.invisible import visible_line
 from tickler.table import OpenTable
 from tickler.web import BearerToken, BearerTokens
 
@@ -33,7 +34,7 @@ class ApiTokens:
 
     async def issue(self, user: User, name: str, *, writes: bool) -> str:
         """Create a token, and return its text, which cannot be shown again."""
-        wanted = " ".join(name.split())
+        wanted = visible_line(name)
         if not 1 <= len(wanted) <= MAX_NAME:
             raise InvalidField("token_name", f"use 1 to {MAX_NAME} characters, so that you know it again")
         if len(await self.list(user)) >= MAX_TOKENS:

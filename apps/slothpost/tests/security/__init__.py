@@ -1,0 +1,1 @@
+"""Attacks: as a hostile user, sender of webhooks, language model, network, or thief of the database."""
