@@ -76,7 +76,7 @@ async def test_everything_is_decided_by_keys(served: Served, visit: Visit) -> No
     await keyboard.press("Control+Enter")
     await state_of(ada, second, "approved")
     assert (await here.post(second)).text == "Kettles whistle in F."
-    assert await ada.page.locator("[data-review-count]").inner_text() == "2"
+    await ada.page.locator("[data-review-count]").filter(has_text="2").wait_for()
 
     # Draft anew with a hint, snooze, and the list of keys.
     await card(ada, first).focus()
