@@ -64,7 +64,7 @@ def part(request: HttpRequest, name: str) -> str:
 async def products_of(request: HttpRequest) -> list[Product]:
     """Return the products of the user, the oldest first."""
     listed = await slothpost_of(request).products.list(user_of(request).id)
-    return sorted(listed, key=lambda product: product.created_at)
+    return sorted(listed, key=lambda product: (product.created_at, product.name))
 
 
 def now_of(request: HttpRequest) -> datetime:
