@@ -48,7 +48,8 @@ function replace(card, parts) {
 async function decide(form, submitter) {
   const card = cardOf(form) ?? document.getElementById(`post-${form.dataset.of}`);
   const name = form.dataset.decision === "edit" && submitter?.value === "approve" ? "approve" : form.dataset.decision;
-  const next = open()[open().indexOf(card) + 1] ?? open()[open().indexOf(card) - 1];
+  const place = open().indexOf(card); // -1: it was decided before, and somebody watches what becomes of it
+  const next = place < 0 ? null : open()[place + 1] ?? open()[place - 1];
   card.classList.add("is-saving");
   card.setAttribute("aria-busy", "true");
   for (const sheet of card.querySelectorAll(":popover-open")) sheet.hidePopover();
