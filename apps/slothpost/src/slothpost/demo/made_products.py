@@ -45,7 +45,8 @@ class MadeProduct(msgspec.Struct, frozen=True, kw_only=True):
     app: int | None = None
     app_name: str = ""
     app_version: str = ""  # in the store at the beginning
-    next_version: str = "1.0"  # what a visitor may publish
+    next_version: str  # what a visitor may publish
+    idea: str  # what a visitor may merge
 
 
 SOON = "soon"
@@ -72,6 +73,7 @@ PRODUCTS: Mapping[ProductKey, MadeProduct] = {
         app_name="Steepwell: Tea Timer",
         app_version="2.3",
         next_version="2.5",
+        idea="Add a timer for iced tea",
     ),
     "plainbill": MadeProduct(
         changes=ProductChanges(
@@ -87,6 +89,7 @@ PRODUCTS: Mapping[ProductKey, MadeProduct] = {
         is_private=True,
         project=MadeProject("prj_plainbill0000000000000001", "plainbill"),
         next_version="3.2",
+        idea="Add a dark mode",
     ),
     "portpeek": MadeProduct(
         changes=ProductChanges(
@@ -101,11 +104,13 @@ PRODUCTS: Mapping[ProductKey, MadeProduct] = {
         repository_id=735_902_648,
         stars=487,
         next_version="1.10",
+        idea="Add colours that tell programs apart",
     ),
 }
 
-SPARE_REPOSITORY, SPARE_REPOSITORY_ID = f"{OWNER}/pocketlamp", 741_336_020  # for the wizard: of no product
-WEBSITE = MadeProject("prj_steepwellsite000000000001", "steepwell-website")  # of no product: its deployments are unrouted
+# For the wizards: what belongs to no product.
+SPARE_REPOSITORY, SPARE_REPOSITORY_ID = f"{OWNER}/pocketlamp", 741_336_020
+WEBSITE = MadeProject("prj_steepwellsite000000000001", "steepwell-website")
 
 
 def week_plan(plan: Mapping[int, str], first: date, soon: str) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ Everything is done through the services of slothpost, with the clock moved, and 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -83,6 +83,7 @@ class Past:
             "threads": await slothpost.accounts.add(DEMO_USER, "threads", self._services.threads.issue_tokens(HANDLE)),
         }
         for key, made in PRODUCTS.items():
+            self._lapse.sleep_until(slothpost.now() + timedelta(minutes=10))  # the order in which pages show them
             product = self._products[key] = await slothpost.products.create(DEMO_USER, made.changes)
             await slothpost.products.set_topic_tag(DEMO_USER, product.id, made.topic)
             await self._connect(product, made)

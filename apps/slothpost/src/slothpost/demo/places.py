@@ -6,8 +6,7 @@ import msgspec
 
 from slothpost.app import Slothpost
 from slothpost.demo.local_services import LocalServices
-from slothpost.demo.made_products import PRODUCTS, SPARE_REPOSITORY
-from slothpost.demo.shipped import COMING
+from slothpost.demo.made_products import PRODUCTS, SPARE_REPOSITORY, MadeProduct
 from slothpost.demo.sources_html import Place
 from slothpost.model import Connection, Product
 from slothpost.standins.github_repository import LocalRepository
@@ -15,8 +14,9 @@ from slothpost.standins.vercel import LocalProject
 from tickler.table import MISSING
 
 FIRST_VERSION = "1.0"
+IDEA = "Add a dark mode"
 
-_VERSIONS = {made.repository: made.next_version for made in PRODUCTS.values()}
+_MADE: dict[str, MadeProduct] = {made.repository: made for made in PRODUCTS.values()}
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,20 +55,21 @@ class Places:
         match connection.source:
             case "github":
                 repository = self._repository(connection)
-                proposed = _proposed(place, len(repository.pulls), f"v{_VERSIONS.get(repository.name, FIRST_VERSION)}")
+                proposed = _proposed(place, _MADE.get(repository.name), "v")
                 return Found(place=proposed, product=product.id, repository=repository, project=self._project_of(product))
             case "vercel":
                 project = next((each for each in self._services.vercel.projects if each.id == connection.external_id), None)
-                return Found(place=_proposed(place, 1, ""), product=product.id, project=project)
+                return Found(place=_proposed(place, None, ""), product=product.id, project=project)
         app = int(connection.external_id) if connection.external_id is not MISSING else None
-        return Found(place=_proposed(place, 0, PRODUCTS["steepwell"].next_version), product=product.id, app=app)
+        made = next((each for each in PRODUCTS.values() if each.app == app), None)
+        return Found(place=_proposed(place, made, ""), product=product.id, app=app)
 
     def _free(self, connected: list[Found]) -> list[Found]:
         repositories = {found.repository.id for found in connected if found.repository is not None and found.place.is_chosen}
         projects = {found.project.id for found in connected if found.project is not None and found.place.source == "vercel"}
         return [
             *(
-                Found(place=Place(id=f"project-{each.id}", source="vercel", name=each.name, title=COMING[2].title), project=each)
+                Found(place=Place(id=f"project-{each.id}", source="vercel", name=each.name, title=IDEA), project=each)
                 for each in self._services.vercel.projects
                 if each.id not in projects
             ),
@@ -91,5 +92,7 @@ class Places:
         return next((each for each in self._services.vercel.projects if each.id == product.vercel_project), None)
 
 
-def _proposed(place: Place, number: int, version: str) -> Place:
-    return msgspec.structs.replace(place, title=COMING[number % len(COMING)].title, version=version)
+def _proposed(place: Place, made: MadeProduct | None, prefix: str) -> Place:
+    """Fill the forms of a place with what is made up for it, so that one button is enough."""
+    version = FIRST_VERSION if made is None else made.next_version
+    return msgspec.structs.replace(place, title=IDEA if made is None else made.idea, version=f"{prefix}{version}")

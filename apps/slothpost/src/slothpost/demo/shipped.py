@@ -67,7 +67,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 SHIPPED: Sequence[Shipped] = (
-    Shipped(-19, "14:10", "portpeek", Merged("Sort the list by port, program or user")),
+    Shipped(-19, "14:10", "portpeek", Merged("Add sorting by port or by program")),
     Shipped(
         -18, "11:05", "steepwell",
         Merged(
@@ -86,12 +86,12 @@ SHIPPED: Sequence[Shipped] = (
             "A friendly one goes out after seven days, and a firmer one after twenty.",
         ),
     ),
-    Shipped(-18, "19:30", "portpeek", Merged("Show how long a program has held its port")),
+    Shipped(-18, "19:30", "portpeek", Merged("Show the start time of each program")),
     Shipped(
         -16, "10:20", "portpeek",
         Released(
             "v1.8.0", "1.8",
-            "## What's new\n- See the folder that a program was started in\n- Sort the list by port, program or user\n"
+            "## What's new\n- The folder that a program was started in\n- The start time of each program\n"
             "- Fix wrong program names after a restart\n\n## Internal\n- Update the release workflow",
         ),
     ),
@@ -156,7 +156,7 @@ SHIPPED: Sequence[Shipped] = (
     Shipped(
         -5, "09:40", "portpeek",
         Merged(
-            "Offer to stop the program that holds a port",
+            "Add a way to stop the program that holds a port",
             "Until now you copied the number of the process into another command. "
             "Portpeek asks first, and never stops a program of the system.",
         ),
@@ -171,7 +171,7 @@ SHIPPED: Sequence[Shipped] = (
     ),
     Shipped(
         -5, "16:30", "steepwell",
-        Merged("Suggest a tea for the time of day", "In the evening, Steepwell leaves out what would keep you awake."),
+        Merged("Add tea suggestions for the time of day", "In the evening, Steepwell leaves out what would keep you awake."),
     ),
     Shipped(-4, "10:00", "steepwell", Pushed(("Clean up unused images", "Bump the build number"))),
     Shipped(-3, "10:10", "portpeek", Merged("Fix missing ports of programs that other users run")),
@@ -180,16 +180,16 @@ SHIPPED: Sequence[Shipped] = (
         -2, "11:00", "portpeek",
         Released(
             "v1.9.0", "1.9",
-            "## What's new\n- Stop the program that holds a port, after a question\n- Names of containers and their images\n"
+            "## What's new\n- A way to stop the program that holds a port\n- Names of containers and their images\n"
             "- A watch mode that refreshes every second\n\n## Fixed\n- Missing ports of programs that other users run",
         ),
     ),
     Shipped(-2, "13:30", "steepwell", Deployed("Add a page about brewing tea twice")),
-    Shipped(-2, "16:00", "plainbill", Merged("Fix totals that were a cent off with two tax rates", labels=("bug",))),
+    Shipped(-2, "16:00", "plainbill", Merged("Fix rounding errors on invoices with two tax rates", labels=("bug",))),
     Shipped(
         -1, "11:20", "steepwell",
         Merged(
-            "Share a tea with friends by a link",
+            "Add links that share a tea with friends",
             "Until now a favourite tea stayed on one phone. Whoever opens the link has the tea with its times.",
             ("enhancement",),
         ),
@@ -206,5 +206,5 @@ COMING: Sequence[Merged] = (
     Merged("Let the watch ring instead of the phone", "The bell does not wake anybody else in the morning."),
     Merged("Add notes to every tea", "Write down what was too strong, and read it before the next cup."),
     Merged("Warn when a tea is almost used up", "Steepwell counts the cups that you brew from each box."),
-    Merged("Order teas by colour or country", "Large collections had one long list so far."),
+    Merged("Add sorting by colour and country", "Large collections had one long list so far."),
 )

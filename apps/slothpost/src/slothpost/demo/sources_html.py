@@ -99,7 +99,7 @@ def _appstore(place: Place) -> str:
     test = _form(place, "test", "Send the webhook's test")
     if not place.is_chosen:
         return test
-    notes = '<label>What is new<textarea name="notes" rows="3">- Share a tea with friends by a link</textarea></label>'
+    notes = '<label>What is new<textarea name="notes" rows="3">- Links that share a tea with friends</textarea></label>'
     live = _form(place, "put-in-store", "Let it go live", _input("Version", "version", place.version) + notes, is_main=True)
     return live + test
 
