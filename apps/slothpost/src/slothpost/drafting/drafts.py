@@ -23,6 +23,7 @@ from slothpost.posts import states
 from slothpost.posts.actions import check_action
 from slothpost.posts.cards import recent_posts
 from slothpost.posts.post_writer import PostWriter
+from slothpost.quotas import MAX_WAITING, REDRAFTS, WRITTEN_POSTS
 from tickler import RetryLater
 from tickler.errors import ConditionFailed
 from tickler.table import MISSING, OpenTable, Transaction, evolve
@@ -43,6 +44,8 @@ class Drafts:
         self._drafters = drafters
         self._notices = notices
         self._circumstances = Circumstances(db)
+        self._redrafts = REDRAFTS.limit(posts.now)
+        self._writes = WRITTEN_POSTS.limit(posts.now)
 
     async def draft(self, user: str, product: str, channel: ChannelName) -> str:
         """Draft for every slot whose draft is due and missing. Returns what was done, for the history of the fire."""
@@ -69,6 +72,8 @@ class Drafts:
         choice = choose(activities, product=state.product, private_names=await self._private_names(product=post.product))
         if not choice.activities:
             raise NotAllowed(f"there is nothing left to tell: {choice.nothing}")
+        if self._redrafts.take(user):
+            raise NotAllowed("you had many drafts written anew within an hour: edit this one, or try again in some minutes")
         seed = f"{post.id}:{len(post.history)}"
         draft = await self._drafters.draft(await self._request(state, choice.activities, seed, hint[:MAX_HINT], but=id))
 
@@ -89,6 +94,7 @@ class Drafts:
         stripped = text.replace("\r\n", "\n").strip()
         if not stripped or len(stripped) > MAX_TEXT:
             raise InvalidField("text", f"it is empty, or has more than {MAX_TEXT:,} characters: write a post")
+        await self._check_quota(user, now)
         if slot_at is None:
             slot_at = plan_of(state).next_slot(now, taken=await taken_slots(self._db, product, channel, now))
             if slot_at is None:
@@ -113,6 +119,14 @@ class Drafts:
 
         await self._db.transact(work)
         return await self._posts.get(user, post.id)
+
+    async def _check_quota(self, user: str, now: datetime) -> None:
+        """Raise `NotAllowed` for a user who has very many posts, or writes them very fast."""
+        waiting = [await self._db.count(selection) for selection in (Post.review(user), Post.by_slot(user).since(now))]
+        if max(waiting) >= MAX_WAITING:
+            raise NotAllowed(f"you have {MAX_WAITING} posts that wait, which is the most: decide about some of them first")
+        if self._writes.take(user):
+            raise NotAllowed("you have written many posts within an hour: try again in some minutes")
 
     async def _fill(self, state: ChannelState, slot: PlannedSlot, now: datetime) -> str:
         """Account for one slot. Of several who do it at once, one writes."""

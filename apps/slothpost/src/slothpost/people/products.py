@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from slothpost.errors import InvalidField, NotFound
+from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.identifiers import new_id
 from slothpost.model import Channel, DrafterName, Product, User, Voice
 from slothpost.model.product import Undecided
 from slothpost.plan import MAX_DRAFT_LEAD
 from slothpost.planning.circumstances import Circumstances
 from slothpost.planning.plans import CHANNELS, Plans
+from slothpost.quotas import MAX_PRODUCTS
 from slothpost.text.invisible import visible, visible_line
 from tickler import Tickler
-from tickler.table import MISSING, OpenTable, evolve
+from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 MAX_NAME = 80
 MAX_DESCRIPTION = 300
@@ -59,6 +61,8 @@ class Products:
             raise NotFound("user")
         if changes.name is None:
             raise InvalidField("name", f"use 1 to {MAX_NAME} characters")
+        if await self._db.count(Product.of_user(user)) >= MAX_PRODUCTS:
+            raise NotAllowed(f"you have {MAX_PRODUCTS} products, which is the most: use one that you have")
         now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
         product = changed(Product(id=new_id(), user=user, name="", voice=Voice(), created_at=now), changes)
         async with self._db.transaction() as tx:
@@ -76,11 +80,23 @@ class Products:
 
     async def update(self, user: str, id: str, changes: ProductChanges) -> Product:
         """Change a product. With another lead, its drafts are scheduled anew."""
-        product = await self.get(user, id)
-        updated = await self._db.replace(changed(product, changes), when=Product.user == user)
-        if updated.lead_minutes != product.lead_minutes:
+        before, after = await self.change(user, id, lambda stored: changed(stored, changes))
+        if after.lead_minutes != before.lead_minutes:
             await self._plans.rearrange(user, id)
-        return updated
+        return after
+
+    async def change(self, user: str, id: str, decide: Callable[[Product], Product]) -> tuple[Product, Product]:
+        """Replace a product by what `decide` makes of it, again if it was paused or connected meanwhile. Returns both."""
+
+        async def work(tx: Transaction) -> tuple[Product, Product]:
+            stored = await tx.get(Product.key.id(id))
+            if stored is None or stored.user != user:
+                raise NotFound("product")
+            after = decide(stored)
+            tx.put(after)
+            return stored, after
+
+        return await self._db.transact(work)
 
     async def set_topic_tag(self, user: str, id: str, tag: str) -> None:
         """Set what Threads shows above the posts of a product; empty for nothing."""

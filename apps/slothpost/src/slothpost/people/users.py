@@ -15,7 +15,7 @@ from slothpost.notices import NOTICE_PURPOSE
 from slothpost.text.invisible import visible_line
 from tickler import HttpTarget, Tickler, new_secret
 from tickler.errors import ConditionFailed, InvalidInput
-from tickler.table import MISSING, OpenTable, evolve
+from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 MAX_NAME = 80
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -58,9 +58,18 @@ class Users:
 
     async def update(self, id: str, changes: UserChanges) -> tuple[User, str | None]:
         """Change a user. A new webhook for notices has a new secret, which is returned this once."""
-        user = await self.get(id)
-        if user is None:
-            raise NotFound("user")
+
+        async def work(tx: Transaction) -> tuple[User, str | None]:
+            stored = await tx.get(User.key.id(id))
+            if stored is None:
+                raise NotFound("user")
+            changed, secret = self._changed(stored, changes)
+            tx.put(changed)
+            return changed, secret
+
+        return await self._db.transact(work)
+
+    def _changed(self, user: User, changes: UserChanges) -> tuple[User, str | None]:
         changed, secret = user, None
         if changes.name is not None:
             changed = evolve(changed, name=_name(changes.name))
@@ -70,9 +79,9 @@ class Users:
             changed = evolve(changed, notify_url=MISSING, notify_secret=MISSING)
         elif changes.notify_url is not None and changes.notify_url != user.notify_url:
             secret = new_secret()
-            encrypted = self._t.encryption.encrypt(secret, purpose=NOTICE_PURPOSE.format(id))
+            encrypted = self._t.encryption.encrypt(secret, purpose=NOTICE_PURPOSE.format(user.id))
             changed = evolve(changed, notify_url=self._checked_url(changes.notify_url), notify_secret=encrypted)
-        return await self._db.replace(changed), secret
+        return changed, secret
 
     def _checked_url(self, url: str) -> str:
         try:

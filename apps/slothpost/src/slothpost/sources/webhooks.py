@@ -14,6 +14,7 @@ from slothpost.activity.event import Event
 from slothpost.activity.happening import Deployment
 from slothpost.identifiers import ACTIVITY
 from slothpost.model import Connection, Source, Unrouted
+from slothpost.quotas import DELIVERIES
 from slothpost.sources import appstore, github, signatures, vercel
 from slothpost.sources.reading import Reading
 from slothpost.sources.source_secrets import SourceSecrets
@@ -47,6 +48,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 REFUSED = Received(HTTPStatus.UNAUTHORIZED, "the signature is wrong or missing")
+TOO_MANY = Received(HTTPStatus.TOO_MANY_REQUESTS, "too many deliveries for this product: what they tell is found by polling")
 TOO_LARGE = Received(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MAX_BODY_BYTES // 1024 // 1024} MB")
 
 
@@ -62,6 +64,7 @@ class Webhooks:
         self._settings = settings
         self._secrets = SourceSecrets(t)
         self._routing = VercelRouting(db)
+        self._deliveries = DELIVERIES.limit(self._now)
 
     async def github(self, product: str, headers: Mapping[str, str], body: bytes) -> Received:
         """Take a delivery for a product. Names of headers are lower-case."""
@@ -129,6 +132,8 @@ class Webhooks:
         return await self._keep_unrouted(reading, reading.subject)
 
     async def _take(self, connection: Connection, reading: Reading) -> Received:
+        if self._deliveries.take(connection.product):
+            return TOO_MANY
         why = _foreign(connection, reading) or reading.ignored
         if why:
             await self._note(connection, ignored=why)

@@ -9,6 +9,7 @@ from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotAllowed
 from slothpost.posts.cards import Card
+from slothpost.posts.review import MAX_TEXT
 from slothpost.text.check import check_text
 from slothpost.web.context import HttpRequest, now_of, part, slothpost_of, user_of
 from slothpost.web.pages.decisions import DECISIONS
@@ -39,7 +40,7 @@ async def check(request: HttpRequest) -> Response[str]:
     fields = await read_form(request)
     card = await slothpost_of(request).review.card(user_of(request).id, post_id)
     recent = await slothpost_of(request).cards.recent_texts(card.post.product, card.post.channel, but=post_id)
-    text = _one_newline(fields.get("text", "")).strip()
+    text = _one_newline(fields.get("text", "")).strip()[:MAX_TEXT]  # counting takes a microsecond a character
     found = check_text(card.post.channel, text, recent=recent)
     return await fragment(request, "check", card=card, check=found, text=text)
 

@@ -76,17 +76,18 @@ async def set_own_model(request: HttpRequest) -> Response[Any]:
     slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
     product = await slothpost.products.get(user.id, part(request, "product_id"))
     typed = {name: fields.get(name, "").strip() for name in OWN_MODEL}
-    try:
+
+    def decide(stored: Product) -> Product:
         if not any(typed.values()):
-            changed = without_own_endpoint(product)
-        else:
-            changed = with_own_endpoint(
-                product, slothpost.t.encryption, url=typed["model_url"], model=typed["model"], key=typed["model_key"] or None
-            )
+            return without_own_endpoint(stored)
+        encryption, key = slothpost.t.encryption, typed["model_key"] or None
+        return with_own_endpoint(stored, encryption, url=typed["model_url"], model=typed["model"], key=key)
+
+    try:
+        await slothpost.products.change(user.id, product.id, decide)
     except InvalidField as error:
         wrong = InvalidField(_OWN_MODEL_NAMES.get(error.field, error.field), error.reason)
         return await _form(request, product, {**_shown(product), **typed}, errors_of(wrong, OWN_MODEL))
-    await slothpost.db.replace(changed, when=Product.user == user.id)
     return redirect(f"/products/{product.id}/edit#own-model", "saved")
 
 

@@ -6,11 +6,13 @@ from typing import Any, get_args
 
 from litestar import Response, get, post
 
-from slothpost.errors import InvalidField, NotFound
+from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.model import ChannelName
+from slothpost.posts.review import MAX_TEXT
 from slothpost.text.check import check_text
 from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
-from slothpost.web.pages.form_errors import FieldErrors, errors_of
+from slothpost.web.pages.environment import sentence_case
+from slothpost.web.pages.form_errors import FORM, FieldErrors, errors_of
 from slothpost.web.pages.rendering import clock_of, fragment, page, read_form, redirect
 from tickler.errors import InvalidInput
 
@@ -38,6 +40,8 @@ async def write(request: HttpRequest) -> Response[Any]:
         )  # fmt: skip
     except NotFound:
         return await _form(request, fields, {"product": "Choose a product."})
+    except NotAllowed as error:
+        return await _form(request, fields, {FORM: sentence_case(str(error))})
     except (InvalidField, InvalidInput) as error:
         return await _form(request, fields, errors_of(error, FIELDS))
     return redirect(f"/posts/{written.id}", "written")
@@ -48,7 +52,7 @@ async def check(request: HttpRequest) -> Response[str]:
     """Return what the network would make of a text that is being typed."""
     user_of(request)
     fields = await read_form(request)
-    text = fields.get("text", "").replace("\r\n", "\n").strip()
+    text = fields.get("text", "").replace("\r\n", "\n").strip()[:MAX_TEXT]
     found = check_text(_channel(fields.get("channel", "")), text)
     return await fragment(request, "text_check", check=found, channel=_channel(fields.get("channel", "")))
 
@@ -62,7 +66,8 @@ async def _form(request: HttpRequest, fields: Any, errors: FieldErrors | None = 
     channel: ChannelName = "threads" if shown["channel"] == "threads" else "x"
     return await page(
         request, "write", "review", 422 if errors else 200,
-        fields=shown, errors=errors or {}, products=products, channel=channel, check=check_text(channel, shown["text"].strip()),
+        fields=shown, errors=errors or {}, products=products, channel=channel,
+        check=check_text(channel, shown["text"].strip()[:MAX_TEXT]),
     )  # fmt: skip
 
 
