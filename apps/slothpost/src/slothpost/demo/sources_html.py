@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 
 import msgspec
 
@@ -17,6 +18,7 @@ _STYLE = "".join(
     files(package).joinpath(name).read_text(encoding="utf-8")
     for package, name in (("slothpost.standins", "pages.css"), ("slothpost.demo", "sources.css"))
 )
+_ORDER: Sequence[Source] = ("github", "vercel", "appstore")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +41,6 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def render(places: Sequence[Place], said: Said | None, activity_url: str) -> str:
-    connected = [_card(place) for place in places if place.product is not None]
-    free = [_card(place) for place in places if place.product is None]
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Local GitHub, Vercel and App Store</title><style>{_STYLE}</style></head>
@@ -50,15 +50,22 @@ def render(places: Sequence[Place], said: Said | None, activity_url: str) -> str
 <h1>The local GitHub, Vercel and App Store</h1>
 <p class="soft lead">What you do here is delivered to slothpost at once, signed as GitHub, Vercel and Apple sign it. It shows up
 on the page <a href="{escape(activity_url)}">Activity</a>, and the next draft of the product tells of it.</p>
-<div class="places">{"".join(connected)}</div>
-<h3>Not connected to a product</h3>
-<p class="soft lead">Connect one in slothpost: open a product, then its sources. What Vercel deploys until then is kept there
-as unrouted.</p>
-<div class="places">{"".join(free)}</div>
-<h3>When something goes wrong</h3>
+{"".join(_group(product, list(group)) for product, group in groupby(places, key=lambda place: place.product))}
+<h2>When something goes wrong</h2>
 <div class="places">{"".join(_network(name) for name in NETWORK_NAMES)}</div>
 </main></body></html>
 """
+
+
+def _group(product: str | None, places: Sequence[Place]) -> str:
+    ordered = sorted(places, key=lambda place: _ORDER.index(place.source))
+    cards = "".join(_card(place) for place in ordered)
+    if product is not None:
+        return f'<h2>{escape(product)}</h2><div class="places">{cards}</div>'
+    return f"""<h2>Not connected to a product</h2>
+<p class="soft lead">Connect it in slothpost: open a product, then one of its sources. Deployments that come before are kept,
+and the product gets them when it is connected.</p>
+<div class="places">{cards}</div>"""
 
 
 def _said(said: Said | None, activity_url: str) -> str:
@@ -72,42 +79,41 @@ def _said(said: Said | None, activity_url: str) -> str:
 
 
 def _card(place: Place) -> str:
-    product = "no product" if place.product is None else place.product
     forms = {"github": _github, "vercel": _vercel, "appstore": _appstore}[place.source](place)
-    return f"""<section class="card" id="{escape(place.id)}"><p class="source"><span>{escape(SOURCE_NAMES[place.source])}</span>
-<span>{escape(product)}</span></p><h2>{escape(place.name)}</h2>{forms}</section>"""
+    return f"""<section class="card" id="{escape(place.id)}"><p class="source">{escape(SOURCE_NAMES[place.source])}</p>
+<h3>{escape(place.name)}</h3>{forms}</section>"""
 
 
 def _github(place: Place) -> str:
     if place.product is None:
-        return '<p class="soft">The list of repositories in the wizard has it.</p>'
-    test = _form(place, "test", "Send the webhook's test")
+        return '<p class="soft">It is in the list of repositories of the wizard.</p>'
     if not place.is_chosen:
-        return test
+        return _test(place)
     merge = _form(place, "merge", "Merge it", _input("Pull request", "title", place.title), is_main=True)
-    notes = f'<label>What is new<textarea name="notes" rows="3">- {escape(place.title)}</textarea></label>'
-    return merge + _form(place, "release", "Publish it", _input("Release", "version", place.version) + notes) + test
+    notes = _notes(f"- {place.title}")
+    release = _form(place, "release", "Publish it", _input("Version", "version", place.version) + notes)
+    return f"{merge}<details><summary>Publish a release</summary>{release}</details>{_test(place)}"
 
 
 def _vercel(place: Place) -> str:
-    return _form(place, "deploy", "Deploy it", _input("Commit to deploy to production", "title", place.title), is_main=True)
+    return _form(place, "deploy", "Deploy it", _input("Commit for production", "title", place.title), is_main=True)
 
 
 def _appstore(place: Place) -> str:
-    if place.product is None:
-        return f'<p class="soft">Its app id is {escape(place.title)}.</p>'
-    test = _form(place, "test", "Send the webhook's test")
     if not place.is_chosen:
-        return test
-    notes = '<label>What is new<textarea name="notes" rows="3">- Links that share a tea with friends</textarea></label>'
-    live = _form(place, "put-in-store", "Let it go live", _input("Version", "version", place.version) + notes, is_main=True)
-    return live + test
+        return _test(place)
+    fields = _input("Version", "version", place.version) + _notes("- Links that share a tea with friends")
+    return _form(place, "put-in-store", "Let it go live", fields, is_main=True) + _test(place)
+
+
+def _test(place: Place) -> str:
+    return f"<details><summary>Test the webhook</summary>{_form(place, 'test', 'Send the test')}</details>"
 
 
 def _network(name: ChannelName) -> str:
     label = NETWORK_NAMES[name]
     hung = "stays unconfirmed" if name == "x" else "is found a minute later"
-    return f"""<section class="card"><p class="source"><span>{label}</span></p><h2>The local {label}</h2>
+    return f"""<section class="card"><p class="source">{label}</p><h3>The local {label}</h3>
 <p>With <code>{GOES_OUT_AND_HANGS}</code> in its text, a post goes out, and {label} does not answer: it {hung}. With
 <code>{ASKS_TO_WAIT}</code>, {label} asks to wait. The same text twice in a day is refused.</p>
 <form method="post" action="/revoke"><input type="hidden" name="place" value="{name}">
@@ -123,3 +129,7 @@ def _input(label: str, name: str, value: str) -> str:
     return (
         f'<label>{escape(label)}<input name="{name}" value="{escape(value)}" required maxlength="200" autocomplete="off"></label>'
     )
+
+
+def _notes(text: str) -> str:
+    return f'<label>What is new<textarea name="notes" rows="3">{escape(text)}</textarea></label>'

@@ -9,6 +9,7 @@ from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.model import Source, User
+from slothpost.settings import Settings
 from slothpost.sources.connections import RepositoryChoice
 from slothpost.sources.setup import VERCEL_RETURN_PATH, Setup
 from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
@@ -178,9 +179,14 @@ async def _page(
         request, f"connect_{source}", "products", status,
         product=product, source=source, setup=found, url=slothpost.settings.url(path), errors=errors or {},
         typed=dict.fromkeys(FIELDS, "") | dict(typed or {}), repositories=repositories, sealed=sealed,
-        projects=projects, not_installed=not_installed, is_local=slothpost.settings.host in LOCAL_HOSTS,
+        projects=projects, not_installed=not_installed, is_local=_is_local(slothpost.settings),
         has_integration=slothpost.settings.sources.vercel_integration_slug is not None,
     )  # fmt: skip
+
+
+def _is_local(settings: Settings) -> bool:
+    """Tell whether the sources cannot reach this installation. Those of a demo are on the same machine."""
+    return settings.demo is None and settings.host in LOCAL_HOSTS
 
 
 async def _setup(request: HttpRequest, product_id: str, source: Source) -> Setup | None:
