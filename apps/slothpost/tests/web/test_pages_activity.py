@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -58,11 +59,15 @@ async def test_older_activity_of_a_product_is_on_the_next_page(here: Installatio
     assert "create a product" in (await (await page_client(here.app, await here.a_user("bob"))).get("/activity")).text
 
 
-async def test_unrouted_deliveries_are_seen_by_their_team_and_by_the_operator(here: Installation, ada: PageClient) -> None:
+async def test_unrouted_deliveries_are_seen_by_their_team_and_by_the_operator(
+    here: Installation, ada: PageClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for id, owner in (("1", "team_ada"), ("2", "team_bob")):
         await an_unrouted(here, id, owner)
     installed = VercelInstallation(user="ada", id="icfg_1", token="x", team_id="team_ada", installed_at=here.now())
     await here.app.db.create(installed)
+    assert "site 1" not in (await ada.get("/activity")).text, "Vercel does not say that the team is theirs"
+    monkeypatch.setattr(type(here.app.connections), "vercel_projects", lambda *_: asyncio.sleep(0, []))
     page = await ada.get("/activity")
     assert "site 1" in page.text
     assert "site 2" not in page.text

@@ -21,7 +21,8 @@ class AppRelease(Part):
 class Connection(Entity, table=slothpost):
     """Connects a product to one thing at a source. Secrets and tokens are encrypted.
 
-    `broken` says why it must be connected again; while it is there, nothing is polled. Webhooks may still come.
+    `broken` says why it must be connected again; while it is there, nothing is polled, and the integration of Vercel routes
+    nothing here. Webhooks that are signed for this product alone may still come.
     """
 
     product: Attr[str] = attr()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slothpost.model import Connection, Product, VercelClaim
-from tickler.table import OpenTable
+from tickler.table import MISSING, OpenTable
 
 
 class VercelRouting:
@@ -23,7 +23,7 @@ class VercelRouting:
         if found is None:
             claim = await self._db.get(VercelClaim.key.id(project))
             found = None if claim is None else await self._connected([claim.product], project)
-        return found if found is None or _may_be_of(found, owner) else None
+        return found if found is not None and _may_be_of(found, owner) else None
 
     async def _connected(self, products: list[str], project: str) -> Connection | None:
         for product in products:
@@ -34,5 +34,9 @@ class VercelRouting:
 
 
 def _may_be_of(connection: Connection, owner: str | None) -> bool:
-    """Tell whether a project is still its claimer's. Vercel lets people transfer projects; their deployments are others' then."""
-    return owner is None or not connection.owners or owner in connection.owners
+    """Tell whether a project is still its claimer's.
+
+    Vercel lets people transfer projects; their deployments are others' then. And whose installation Vercel refuses may have left
+    the team: until they prove again that the project is theirs, others of the team must not tell them what they deploy.
+    """
+    return connection.broken is MISSING and (owner is None or not connection.owners or owner in connection.owners)

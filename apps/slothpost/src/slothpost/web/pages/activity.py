@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from litestar import Response, get
 
-from slothpost.model import Activity, Product
+from slothpost.errors import NotAllowed
+from slothpost.model import Activity, Product, Unrouted
 from slothpost.web.context import HttpRequest, products_of, slothpost_of, user_of
 from slothpost.web.pages.rendering import page
+from tickler.errors import DecryptionFailed
 
 PAGE = 30
 MAX_UNROUTED = 20
@@ -33,8 +35,20 @@ async def activity(request: HttpRequest) -> Response[str]:
     return await page(
         request, "activity", "activity",
         products=products, chosen=chosen, found=found, more=more,
-        unrouted=(await slothpost.activities.unrouted(user.id))[:MAX_UNROUTED], everywhere=everywhere,
+        unrouted=await _unrouted(request, user.id), everywhere=everywhere,
     )  # fmt: skip
 
 
 HANDLERS = [activity]
+
+
+async def _unrouted(request: HttpRequest, user: str) -> list[Unrouted]:
+    """Return what waits for the user's own team or account, if Vercel says at this moment that it is theirs."""
+    activities, connections = slothpost_of(request).activities, slothpost_of(request).connections
+    if not await activities.unrouted(user):
+        return []
+    try:
+        await connections.vercel_projects(user)  # installations that were removed at Vercel are forgotten by that
+    except (NotAllowed, DecryptionFailed):
+        return []
+    return (await activities.unrouted(user))[:MAX_UNROUTED]
