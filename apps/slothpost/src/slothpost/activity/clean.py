@@ -6,6 +6,7 @@ import re
 
 MAX_TITLE = 160
 MAX_BODY = 2_000
+_MAX_READ = 1_000  # of a line: what strangers wrote may be made to be slow
 
 _GONE = "\x00"  # marks a removed path or hash, so that "in" before it goes, too
 
@@ -102,13 +103,13 @@ def clean_title(text: str, hidden: re.Pattern[str] | None = None) -> str:
 
     `hidden` finds what must not be in it either.
     """
-    lines = _CONTROLS.sub(" ", text).strip().splitlines()
+    lines = [line[:_MAX_READ] for line in _CONTROLS.sub(" ", text).strip().splitlines()[:1]]
     if hidden is not None and lines:
         lines = [hidden.sub(_GONE, lines[0])]
     title = _SHORTCODE.sub(" ", _CI_MARK.sub("", lines[0])) if lines else ""
     title = _without_code(_without_references(title))
     is_cut = title.rstrip().endswith(_GONE)
-    title = _LOST_BEFORE_GONE.sub(" ", title)
+    title = _LOST_BEFORE_GONE.sub(" ", title) if _GONE in title else title
     title = _EMPTY_BRACKETS.sub(" ", title)
     title = _MISSPELT.sub(lambda found: _SPELT[found[0].lower()], title)
     title = _EDGE_EMOJI.sub("", _SPACES.sub(" ", title).strip(" \t-–—*•:;,|."))
@@ -136,7 +137,7 @@ def clean_body(text: str) -> str:
     text = re.sub(r"<!--.*?-->|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?</details>", "\n", text, flags=re.DOTALL)
     kept: list[str] = []
     skipping = False
-    for line in text.splitlines():
+    for line in (line[:_MAX_READ] for line in text.splitlines()):
         heading = _heading(line)
         if heading is not None:
             skipping = bool(_SKIPPED_HEADING.search(heading))

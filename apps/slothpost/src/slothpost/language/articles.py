@@ -107,7 +107,9 @@ def _article_after(words: list[str], at: int) -> Article | None:
 def _noun_phrase(words: list[str], at: int) -> int:
     """Return how many words from here on belong to one noun."""
     end = at
-    while end < len(words) and words[end].lower() not in nouns.STOPS and not (end > at and words[end].lower() in nouns.ADVERBS):
+    while end < len(words) and words[end].lower() not in nouns.STOPS:
+        if end > at and words[end].lower() in nouns.ADVERBS | nouns.DETERMINERS:
+            break
         if end > at and _is_participle(words, end):
             break
         end += 1

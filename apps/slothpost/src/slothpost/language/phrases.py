@@ -45,6 +45,7 @@ _FINITE = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|wo|ca|would|could)n['’]?t)\b",
     re.IGNORECASE,
 )
+_RELATIVE = frozenset(["you", "they", "we", "i", "he", "she", "that", "which", "who"])
 _NOW = re.compile(r"\b(?:now|no longer)\b", re.IGNORECASE)
 _BUG = re.compile(
     r"(?:an? |the )?(?:\w+ )?(?:bug|issue|problem|error|case|regression)s? (?:where|when|with|that|in|of)\b", re.IGNORECASE
@@ -162,10 +163,10 @@ def _negated(found: re.Match[str]) -> Phrase | None:
     if verb is None:
         return None
     adverb = "never" if found["not"].lower() == "never" else "no longer"
+    adverb = f"{adverb} {(found['how'] or '').lower()}".strip()
     rest = with_articles(found["rest"].strip(), "the")
-    return Phrase(
-        item=f"{adverb} {verbs.third_person(verb)} {rest}".strip(), does=f"{adverb} {verbs.third_person(verb)} {rest}".strip()
-    )
+    does = f"{adverb} {verbs.third_person(verb)} {rest}".strip()
+    return Phrase(item=does, does=does, will=f"will {adverb} {verb} {rest}".strip())
 
 
 def _named(text: str) -> Phrase:
@@ -176,10 +177,16 @@ def _named(text: str) -> Phrase:
     if active_at:
         said = f"{definite(' '.join(words[:active_at]))} {' '.join(words[active_at:])}"
         return Phrase(item=said, says=said)
-    if is_clause or _NOW.search(text) or (len(words) > 2 and _FINITE.search(text.partition(" ")[2])):
+    if is_clause or _NOW.search(text) or _is_sentence(words):
         said = with_articles(text, None)
         return Phrase(item=said, says=said)
     return _thing(text, "add")
+
+
+def _is_sentence(words: list[str]) -> bool:
+    """Return whether a title has a finite verb of its own: "the map is faster", but not "a metronome you can see"."""
+    found = next((at for at, word in enumerate(words) if at and _FINITE.fullmatch(word)), 0)
+    return found == 1 or (found > 1 and words[found - 1].lower() not in _RELATIVE)
 
 
 def _active_at(words: list[str]) -> int:
