@@ -48,9 +48,9 @@ def points_of(notes: str, vocabulary: Collection[str] = ()) -> Iterator[Phrase]:
         point = _POINT.match(line)
         if point is None or len(point["text"]) > _MAX_POINT or _NO_POINT.match(point["text"]):
             continue
-        seen = classify(Commit(point["text"]))
+        seen = classify(Commit(f"fix: {point['text']}" if in_fixes else point["text"]))
         if seen.worth > 0 and not unexplained(seen.title, vocabulary):
-            yield phrase_of(in_words(seen.title), is_fix=in_fixes or seen.kind == "fix")
+            yield phrase_of(in_words(seen.title), is_fix=seen.kind == "fix")
 
 
 def sentences_of(notes: str, vocabulary: Collection[str] = ()) -> tuple[str, ...]:

@@ -84,6 +84,8 @@ FEATURE_LIVE = _frames(
         "Until now there was no way to {can} in {product}. Now there is.",
         "Can you {can} in {product}? Now you can.",
         "{before}\n\nNow you can {can}.",
+        "{before}\n\nThat is over. You can now {can} in {product}.",
+        "{before}\n\nNew in {product}: {novelty}.",
         "{before}\n\nNow {product} has {noun}.",
         "{before}\n\n{product} {does}.",
     ),
@@ -130,12 +132,14 @@ FIX = _frames(
         "One bug less in {product}: {I} {did}.",
         "Fixed in {product}: {fixed}.",
         "Bug fixed in {product}: {bug}.",
+        "A repair for {product}: {novelty}.",
         "In {product}, {I} found and fixed {bug}.",
     ),
     progress=(
         "Not everything {I} do for {product} is a new feature. The latest: {I} {did}.",
         "Some days are for repairs. In {product}, {I} {did}.",
         "Latest work on {product}: {I} {did}.",
+        "Latest repair in {product}: {novelty}.",
     ),
     question=(
         "Fixed in {product}: {fixed}. Have you seen anything else that is off? Tell {me}.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from slothpost.model import Product
@@ -14,11 +14,10 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"']+", re.IGNORECASE)
 _DOTTED = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 
 
-def foreign_links(text: str, product: Product) -> tuple[str, ...]:
-    """Return the links in a text, also those that a network makes of bare names, that lead elsewhere than to the product."""
-    links = dict.fromkeys([*check_text("threads", text).links, *_ADDRESS.findall(text)])
+def foreign_links(text: str, links: Sequence[str], product: Product) -> tuple[str, ...]:
+    """Return which links of a text lead elsewhere than to the product. `links` are those that the network makes."""
     allowed = allowed_domains(product)
-    return tuple(link for link in links if not _is_own(link, allowed))
+    return tuple(link for link in dict.fromkeys([*links, *_ADDRESS.findall(text)]) if not _is_own(link, allowed))
 
 
 def allowed_domains(product: Product) -> frozenset[str]:
@@ -30,10 +29,9 @@ def allowed_domains(product: Product) -> frozenset[str]:
 
 
 def without_links(text: str) -> str:
-    """Return a text whose bare names are no links any more: "Trakt.tv" becomes "Trakt", and "2.0" stays."""
-    if "." not in text:
-        return text
-    return _DOTTED.sub(lambda found: _name(found[0]), text)
+    """Return a text without addresses, whose bare names are no links any more: "Trakt.tv" becomes "Trakt", and "2.0" stays."""
+    text = " ".join(_ADDRESS.sub(" ", text).split()) if "://" in text else text
+    return _DOTTED.sub(lambda found: _name(found[0]), text) if "." in text else text
 
 
 def _name(dotted: str) -> str:

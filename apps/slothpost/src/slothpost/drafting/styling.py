@@ -8,6 +8,7 @@ from slothpost.drafting.voice import Style
 from slothpost.language.names import is_name
 
 _START = re.compile(r"(^|[.!?]\s+|\n(?:- )?)(\S+)")
+_FULL_STOP = re.compile(r"\.(?=\n|$)")
 _ENDS_TWICE = re.compile(r"([?!…])\.(?=\s|$)")
 
 
@@ -24,9 +25,7 @@ def styled(text: str, style: Style, *, keep: str) -> str:
 
     text = _ENDS_TWICE.sub(r"\1", text)
     text = _START.sub(start, text)
-    if style.ends_open and text.endswith(".") and "\n" not in text:
-        text = text[:-1]
-    return text
+    return _FULL_STOP.sub("", text) if style.ends_open else text
 
 
 def with_emoji(text: str, style: Style) -> str:

@@ -53,7 +53,7 @@ def _problems(text: str, request: DraftRequest) -> Iterator[str]:
     product = request.product
     check = check_text(request.channel, text)
     yield from check.problems
-    if found := foreign_links(text, product):
+    if found := foreign_links(text, check.links, product):
         own = ", ".join(sorted(allowed_domains(product))) or "none is known, so write no link at all"
         yield f"it links to {', '.join(found)}; links may only lead to the product's own domains: {own}"
     if found := tuple(_MENTION.findall(text)):
