@@ -99,7 +99,7 @@ def messages_of(request: DraftRequest) -> tuple[Message, ...]:
 def _data(request: DraftRequest) -> str:
     """Return the data as JSON in which no tag can be closed."""
     data = {
-        "product": {"name": request.product.name, "description": request.product.description[:_MAX_WORDS]},
+        "product": {"name": _line(request.product.name, 100), "description": request.product.description[:_MAX_WORDS]},
         "activities": [_activity(number, each) for number, each in enumerate(request.activities[:_MAX_ACTIVITIES], start=1)],
         "latest_posts": [text[:_MAX_WORDS] for text, _ in request.recent[:_MAX_RECENT]],
     }
@@ -110,7 +110,7 @@ def _activity(number: int, activity: Activity) -> Mapping[str, object]:
     return {
         "number": number,
         "kind": activity.kind,
-        "title": activity.title,
+        "title": activity.title[:_MAX_WORDS],
         "notes": activity.body[:_MAX_NOTES],
         "date": f"{activity.at:%Y-%m-%d}",
     }
