@@ -20,7 +20,11 @@ from page_client import web_of
 from installation import Installation, network_settings, open_installation
 from slothpost.serving import listen
 from slothpost.settings import Settings
+from slothpost.sources.source_settings import SourceSettings
+from slothpost.standins.appstore import AppStoreStandIn
+from slothpost.standins.github import GithubStandIn
 from slothpost.standins.threads import ThreadsStandIn
+from slothpost.standins.vercel import VercelStandIn
 from slothpost.standins.x import XStandIn
 from slothpost.web.app import create_app
 from tickler import ManualClock
@@ -49,10 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Served(msgspec.Struct, frozen=True):
-    """An installation that browsers reach."""
+    """An installation that browsers reach, and the sources beside it."""
 
     installation: Installation
     url: str
+    github: GithubStandIn
+    vercel: VercelStandIn
+    appstore: AppStoreStandIn
 
     async def sign_in_path(self, user: str = "ada") -> str:
         return f"/sign-in/{await web_of(self.installation.app).links.create(user)}"
@@ -77,15 +84,29 @@ async def served(key: None) -> AsyncIterator[Served]:
     def now() -> datetime:
         return datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
 
-    with listen("127.0.0.1", 0) as listening:
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(listen("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        async with XStandIn(now=now) as x, ThreadsStandIn(now=now) as threads:
-            settings = Settings(store="memory://", base_url=url, **network_settings(x, threads))
-            async with open_installation(settings, clock, x, threads) as installation:
-                await installation.a_user()
-                server = _Server(uvicorn.Config(create_app(installation.app), ws="none", lifespan="off", log_config=None))
-                async with _serving(server, asyncio.create_task(server.serve([listening]))):
-                    yield Served(installation, url)
+        x = await stack.enter_async_context(XStandIn(now=now))
+        threads = await stack.enter_async_context(ThreadsStandIn(now=now))
+        github = await stack.enter_async_context(GithubStandIn(now=now))
+        vercel = await stack.enter_async_context(VercelStandIn(now=now, redirect_uri=f"{url}/connections/vercel"))
+        appstore = await stack.enter_async_context(AppStoreStandIn(now=now))
+        sources = SourceSettings(
+            github_api_url=github.url,
+            vercel_api_url=vercel.url,
+            vercel_url=vercel.url,
+            itunes_url=appstore.url,
+            vercel_client_id=vercel.client_id,
+            vercel_client_secret=vercel.client_secret,
+            vercel_integration_slug=vercel.slug,
+        )
+        settings = Settings(store="memory://", base_url=url, sources=sources, **network_settings(x, threads))
+        installation = await stack.enter_async_context(open_installation(settings, clock, x, threads))
+        await installation.a_user()
+        server = _Server(uvicorn.Config(create_app(installation.app), ws="none", lifespan="off", log_config=None))
+        await stack.enter_async_context(_serving(server, asyncio.create_task(server.serve([listening]))))
+        yield Served(installation, url, github, vercel, appstore)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slothpost.model import Post
+from slothpost.model import NETWORK_NAMES, Post
 from slothpost.notices import News
 from slothpost.planning.channel_plan import plan_of, taken_slots
 from slothpost.planning.circumstances import Circumstances
@@ -47,7 +47,7 @@ class Undecided:
             return states.noted(there, at=now, by="slothpost", note=note)
 
         def notice(changed: Post) -> News:
-            text = f"A draft for {state.product.name} on {post.channel}: {note}"
+            text = f"A draft for {state.product.name} on {NETWORK_NAMES[post.channel]}: {note}"
             return News(
                 user=user, kind="undecided", text=text, id=f"undecided-{id}-{post.version}", post=id, product=post.product
             )
