@@ -59,3 +59,4 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str | None = None
     is_private: bool | None = False
     repository: str | None = None
+    repository_name: str = ""  # owner/name, which drafts must not have if it is private

@@ -146,6 +146,7 @@ def _seen(event: Event, happening: Happening, classified: Classified, now: datet
         worth=classified.worth,
         url=MISSING if happening.url is None else happening.url,
         is_private=is_private([sighting]),
+        repository=happening.repository_name,
         sightings=[sighting],
     )
 

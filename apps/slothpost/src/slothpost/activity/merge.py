@@ -31,6 +31,7 @@ def merged(found: Activity, seen: Activity) -> Activity:
         worth=richer.worth,
         url=other.url if richer.url is MISSING else richer.url,
         is_private=is_private(sightings),
+        repository=found.repository or seen.repository,
         sightings=sightings,
     )
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TypedDict
 
+import msgspec
+
 from slothpost.drafting.choose import choose
 from slothpost.drafting.drafter import Draft, DraftRequest
 from slothpost.drafting.drafters import Drafters
@@ -69,13 +71,15 @@ class Drafts:
         activities = [activity for activity in found if activity is not None]
         if not activities:
             raise NotAllowed("this post was not drafted from activity, so there is nothing to write it from: edit it")
-        choice = choose(activities, product=state.product, private_names=await self._private_names(product=post.product))
+        private_names = await self._private_names(post.product, activities)
+        choice = choose(activities, product=state.product, private_names=private_names)
         if not choice.activities:
             raise NotAllowed(f"there is nothing left to tell: {choice.nothing}")
         if self._redrafts.take(user):
             raise NotAllowed("you had many drafts written anew within an hour: edit this one, or try again in some minutes")
         seed = f"{post.id}:{len(post.history)}"
-        draft = await self._drafters.draft(await self._request(state, choice.activities, seed, hint[:MAX_HINT], but=id))
+        told = _Told(choice.activities, private_names, hint=hint[:MAX_HINT], instead_of=id)
+        draft = await self._drafters.draft(await self._request(state, told, seed))
 
         def written(found: Post) -> Post:
             check_action(found, "regenerate")
@@ -140,15 +144,13 @@ class Drafts:
         if taken_by is not None:
             await self._account(Slot(product=channel.product, channel=channel.name, at=slot.at, post=taken_by), now)
             return f"{label} has a post already"
-        choice = choose(
-            await self._candidates(channel.product, channel.name),
-            product=state.product,
-            private_names=await self._private_names(product=channel.product),
-        )
+        candidates = await self._candidates(channel.product, channel.name)
+        private_names = await self._private_names(channel.product, candidates)
+        choice = choose(candidates, product=state.product, private_names=private_names)
         if not choice.activities:
             return await self._leave_empty(channel.product, channel.name, slot, choice.nothing)
         id = drafted_post_id(channel.product, channel.name, slot.at)
-        draft = await self._drafters.draft(await self._request(state, choice.activities, id, ""))
+        draft = await self._drafters.draft(await self._request(state, _Told(choice.activities, private_names), id))
         return f"{label}: {await self._store(state, slot, id, draft)}"
 
     async def _store(self, state: ChannelState, slot: PlannedSlot, id: str, draft: Draft) -> str:
@@ -206,24 +208,36 @@ class Drafts:
         there = Post.of_channel(product, channel).between(at, at)
         return next(iter([post.id async for post in self._db.iterate(there, where=Post.state != "skipped")]), None)
 
-    async def _private_names(self, *, product: str) -> Sequence[str]:
-        """Return what must not occur in drafts about private activity: names of private repositories."""
-        connections = [each async for each in self._db.iterate(Connection.key(product))]
-        names = [each.name for each in connections if each.is_private and each.name is not MISSING]
-        return [part for name in names for part in (name, name.rpartition("/")[2])]
+    async def _private_names(self, product: str, activities: Sequence[Activity]) -> Sequence[str]:
+        """Return what must not occur in drafts about private activity: the names of private repositories.
 
-    async def _request(
-        self, state: ChannelState, activities: Sequence[Activity], seed: str, hint: str, *, but: str = ""
-    ) -> DraftRequest:
+        Each activity has that of its own: the connection may know another one by now, or none.
+        """
+        connections = [each async for each in self._db.iterate(Connection.key(product))]
+        connected = [each.name for each in connections if each.is_private and each.name is not MISSING]
+        named = [activity.repository for activity in activities if activity.is_private and activity.repository]
+        return list(dict.fromkeys([*connected, *named]))
+
+    async def _request(self, state: ChannelState, told: _Told, seed: str) -> DraftRequest:
         recent = await recent_posts(self._db, state.product.id, state.channel.name)
         return DraftRequest(
             product=state.product,
             channel=state.channel.name,
-            activities=activities,
-            recent=[(post.text, post.angle) for post in recent if post.id != but],
-            hint=hint,
+            activities=told.activities,
+            recent=[(post.text, post.angle) for post in recent if post.id != told.instead_of],
+            hint=told.hint,
             seed=seed,
+            private_names=told.private_names if any(activity.is_private for activity in told.activities) else (),
         )
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What a draft is to tell of, in place of which post, and what it must not name."""
+
+    activities: Sequence[Activity]
+    private_names: Sequence[str]
+    hint: str = ""
+    instead_of: str = ""
 
 
 class _Written(TypedDict):

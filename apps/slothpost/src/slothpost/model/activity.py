@@ -44,6 +44,7 @@ class Activity(Entity, table=slothpost):
     body: Attr[str] = attr(default="")
     url: Attr[str | Missing] = attr(default=MISSING)
     is_private: Attr[bool] = attr(default=False)
+    repository: Attr[str] = attr(default="")  # owner/name: if it is private, drafts must not have it
     worth: Attr[int] = attr()
     sightings: Attr[list[Sighting]] = attr(default=[])
     x_post: Attr[str | Missing] = attr(default=MISSING)

@@ -16,6 +16,7 @@ from slothpost.sources.untrusted import Unreadable, decoded
 
 MAX_COMMITS = 100
 MAX_LABELS = 20
+MAX_NAME = 140  # owner/name
 MAX_PUSH_BYTES = 200_000  # the engine takes payloads of 256 KB
 _SHORTER = (untrusted.MAX_TEXT, 500, 100)  # characters of a commit message, until a push fits: the last always does
 
@@ -132,7 +133,7 @@ def read(event: str, delivery: str, content_type: str, body: bytes) -> Reading:
     )
 
 
-def pull_request(merged: PullRequestObject, *, is_private: bool) -> Happening:
+def pull_request(merged: PullRequestObject, *, repository: str, is_private: bool) -> Happening:
     """A merged pull request, under the id of the commit that it became."""
     return Happening(
         id=untrusted.commit_id(merged.merge_commit_sha) or ActivityId(f"pull_request:{merged.number}"),
@@ -145,10 +146,11 @@ def pull_request(merged: PullRequestObject, *, is_private: bool) -> Happening:
         at=untrusted.instant(merged.merged_at),
         url=untrusted.web_address(merged.html_url),
         is_private=is_private,
+        repository_name=_name(repository),
     )
 
 
-def release(published: ReleaseObject, *, is_private: bool) -> Happening:
+def release(published: ReleaseObject, *, repository: str, is_private: bool) -> Happening:
     return Happening(
         id=ActivityId(f"release:{published.id}"),
         event="release",
@@ -161,6 +163,7 @@ def release(published: ReleaseObject, *, is_private: bool) -> Happening:
         at=untrusted.instant(published.published_at),
         url=untrusted.web_address(published.html_url),
         is_private=is_private,
+        repository_name=_name(repository),
     )
 
 
@@ -171,6 +174,7 @@ def stars(repository: Repository, at: datetime | None) -> Happening:
         news=Stars(repository.stargazers_count),
         at=untrusted.instant(at),
         is_private=repository.private,
+        repository_name=_name(repository.full_name),
     )
 
 
@@ -218,7 +222,7 @@ def _commits(commits: Sequence[PushedCommit], repository: Repository, most: int)
 
     They are a millisecond apart, which keeps their order.
     """
-    pushed_at = untrusted.instant(repository.pushed_at)
+    pushed_at, name = untrusted.instant(repository.pushed_at), _name(repository.full_name)
     happenings = []
     for number, commit in enumerate(reversed(commits)):
         id = untrusted.commit_id(commit.id)
@@ -227,7 +231,8 @@ def _commits(commits: Sequence[PushedCommit], repository: Repository, most: int)
         at = None if pushed_at is None else pushed_at - timedelta(milliseconds=number)
         news = Commit(untrusted.text(commit.message, most))
         url = untrusted.web_address(commit.url)
-        happenings.append(Happening(id=id, event="push", news=news, at=at, url=url, is_private=repository.private))
+        is_private = repository.private
+        happenings.append(Happening(id=id, event="push", news=news, at=at, url=url, is_private=is_private, repository_name=name))
     return happenings[::-1]
 
 
@@ -238,14 +243,16 @@ def _pull_request(json: bytes | str) -> Reading:
         return _ignored(event.repository, f"pull requests are news when they are merged, and this one was {_shown(event.action)}")
     if request.base.ref != event.repository.default_branch:
         return _ignored(event.repository, f"it was merged into {_shown(request.base.ref)}, which is not the default branch")
-    return _news(event.repository, pull_request(request, is_private=event.repository.private))
+    repository = event.repository
+    return _news(repository, pull_request(request, repository=repository.full_name, is_private=repository.private))
 
 
 def _release(json: bytes | str) -> Reading:
     event = decoded(json, ReleaseEvent)
     if event.action != "published" or event.release.draft:
         return _ignored(event.repository, f"releases are news when they are published, and this one was {_shown(event.action)}")
-    return _news(event.repository, release(event.release, is_private=event.repository.private))
+    repository = event.repository
+    return _news(repository, release(event.release, repository=repository.full_name, is_private=repository.private))
 
 
 def _star(json: bytes | str) -> Reading:
@@ -271,6 +278,10 @@ def _news(repository: Repository, *happenings: Happening) -> Reading:
 
 def _ignored(repository: Repository, why: str) -> Reading:
     return Reading(subject=str(repository.id), ignored=why)
+
+
+def _name(repository: str) -> str:
+    return untrusted.line(repository, MAX_NAME)
 
 
 def _shown(name: str) -> str:

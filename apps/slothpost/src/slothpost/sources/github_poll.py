@@ -66,13 +66,15 @@ class GithubPoll:
         assert connection.name is not MISSING
         fetched = await self._api.merged_since(token, connection.name, since, connection.etags.get("pulls"))
         told = [each for each in fetched.found or () if _is_of_default_branch(each, connection)]
-        return [pull_request(each, is_private=_is_private(each, connection)) for each in told], {"pulls": fetched.answer}
+        merged = [pull_request(each, repository=connection.name, is_private=_is_private(each, connection)) for each in told]
+        return merged, {"pulls": fetched.answer}
 
     async def _releases(self, token: str, connection: Connection, since: datetime) -> Part:
         assert connection.name is not MISSING
         fetched = await self._api.released_since(token, connection.name, since, connection.etags.get("releases"))
-        told = [release(each, is_private=connection.is_private) for each in fetched.found or ()]
-        return told, {"releases": fetched.answer}
+        told = fetched.found or ()
+        published = [release(each, repository=connection.name, is_private=connection.is_private) for each in told]
+        return published, {"releases": fetched.answer}
 
 
 def _milestones(connection: Connection, repository: ListedRepository, now: datetime) -> Sequence[Happening]:
@@ -83,7 +85,8 @@ def _milestones(connection: Connection, repository: ListedRepository, now: datet
     for number in range(count, max(before, count - MAX_STEPS), -1):
         if classify_stars(number) is not None:
             id = ActivityId(f"stars:{number}")
-            return (Happening(id=id, event="star", news=Stars(number), at=now, is_private=repository.private),)
+            news, name = Stars(number), repository.full_name
+            return (Happening(id=id, event="star", news=news, at=now, is_private=repository.private, repository_name=name),)
     return ()
 
 

@@ -27,6 +27,12 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     github_commit_message: str | None = None
     github_repo_id: str | int | None = None
     github_repo_visibility: str | None = None
+    github_org: str | None = None
+    github_repo: str | None = None
+
+    @property
+    def repository_name(self) -> str:
+        return untrusted.line("/".join(filter(None, (self.github_org, self.github_repo))), 140)
 
 
 class Id(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +160,7 @@ def _happening(deployment: DeploymentObject, *, event: str, at: datetime | None,
         url=_address(alias or deployment.url),
         is_private=_is_private(meta) if commit else False,
         repository=None if meta.github_repo_id is None else untrusted.short_name(str(meta.github_repo_id)),
+        repository_name=meta.repository_name,
     )
 
 
